@@ -390,14 +390,31 @@ static void recipe_files(Driver *driver, const Unit *unit, Command *recipe)
     }
 }
 
-/* The command by which a program has further strategies made of its source (<hetu/rt.h>, ht_register_source). */
+/* Returns why hetucc could not make further strategies of a unit while its program runs; NULL: it can. */
+static const char *reason_against_recipe(const Options *options, const Unit *unit)
+{
+    if (options->backend->folder)
+        return "a program for GPUs has no strategies made while it runs; give hetucc --strategy=FILE for each";
+    if (options->from_input >= 0 && !strcmp(unit->file, options->items.at[options->from_input].text))
+        return "the program was compiled from standard input, which is gone; give hetucc a file";
+    if (options->resume)
+        return "the program was compiled with --resume, and another strategy cannot be made of that text; compile it from its sources alone";
+    return NULL;
+}
+
+/* The command by which a program has further strategies made of its source, or why it cannot (<hetu/rt.h>, ht_register_source). */
 static const Command *recipe_of(Driver *driver, const Unit *unit)
 {
     Arena *arena = driver->arena;
     const Options *options = driver->options;
     Command *recipe = arena_new(arena, Command);
-    char *folder = getcwd(NULL, 0);
+    const char *reason = reason_against_recipe(options, unit);
     recipe->arena = arena;
+    if (reason) {
+        command_add(recipe, reason, NULL);
+        return recipe;
+    }
+    char *folder = getcwd(NULL, 0);
     command_add(recipe, folder ? arena_string(arena, folder) : "", getenv("CC") ? getenv("CC") : "",
                 absolute_name(arena, arena_format(arena, "%s/bin/hetucc", driver->tools.prefix)), NULL);
     free(folder);
@@ -431,7 +448,7 @@ static void emit_with(Driver *driver, EmittedFiles *files, const Unit *unit, con
                            .text = driver->part ? driver->part->preprocessed : NULL,
                            .section = section,
                            .source = unit_text(unit)};
-    if (unit->prepares && !unit->known && !driver->options->backend->folder) {
+    if (unit->prepares && !unit->known) {
         const Command *recipe = recipe_of(driver, unit);
         options.recipe_count = recipe->words.count;
         options.recipe = recipe->words.at;

@@ -72,6 +72,8 @@ _Noreturn static void hand_over(Driver *driver)
     }
     if (!options->hand_over && !options->compile_only && options->input_count)
         add_libraries(driver, &command);
+    if (driver->prepares)
+        command_add(&command, "-rdynamic", NULL);
     command_become(&driver->tools, &command);
 }
 
@@ -465,6 +467,7 @@ static int build(Driver *driver)
     if (!waiting || !check_waiting(driver, waiting))
         return 1;
     ours |= waiting->count > 0;
+    driver->prepares = !driver->options->compile_only && parts_prepare(driver);
     if (!ours && !check_no_report(driver->options))
         return 1;
     if (!ours && driver->options->from_input < 0)

@@ -13,7 +13,7 @@ typedef Array(const Portion *) Portions;
 
 /* ---- what an object keeps: a row of fields, each its length, a line's end, and its bytes ---- */
 
-static const char magic[] = "hetucc part 1, " HETU_VERSION;
+static const char magic[] = "hetucc part 2, " HETU_VERSION;
 
 static void put(Text *out, const char *text) { text_print(out, "%zu\n%s\n", strlen(text), text); }
 
@@ -102,6 +102,7 @@ const char *part_keep(Driver *driver, const Unit *unit, const char *source)
     put(&out, absolute_name(arena, ""));
     put(&out, source);
     put(&out, unit->absent.count ? "waits" : "");
+    put(&out, unit->prepares ? "prepares" : "");
     put_options(&out, driver);
     put_list(&out, options.part.arg_count, options.part.args);
     put_list(&out, unit->defined.count, unit->defined.at);
@@ -135,6 +136,7 @@ static Portion *take_part(Fields *fields)
     const char *folder = take(fields);
     part->front.file = take(fields);
     part->waits = *take(fields);
+    part->prepares = *take(fields);
     int words;
     const char *const *word = take_list(fields, &words);
     for (int i = 0; i < words; i++)
@@ -266,6 +268,15 @@ const PortionList *driver_waiting(Driver *driver)
         if (objects->at[i]->waits)
             array_push(driver->arena, &waiting, objects->at[i]);
     return objects ? listed(driver->arena, &waiting) : NULL;
+}
+
+bool parts_prepare(Driver *driver)
+{
+    const PortionList *objects = objects_parts(driver);
+    bool prepares = false;
+    for (int i = 0; objects && i < objects->count; i++)
+        prepares |= objects->at[i]->prepares;
+    return prepares;
 }
 
 /* ---- what the frontend is given ---- */

@@ -24,6 +24,7 @@ struct Portion {
     const char *object, *member; // the object or archive that keeps it, and the archive's member; NULL: a source of the command line
     bool waits;                  // its models are still to be made
     bool alone;                  // its object has no other part
+    bool prepares;               // it calls ht_prepare or ht_balance
     Array(const char *) words;   // the options of hetucc -c
     const char *preprocessed;    // of one that waits: the source as the C compiler compiles it
 };
@@ -37,6 +38,10 @@ const PortionList *driver_parts(Driver *driver);
 
 /* Those that wait in objects and archives; NULL after errors. They cost reading no source. */
 const PortionList *driver_waiting(Driver *driver);
+
+/* Whether an object or archive of the command line calls ht_prepare or ht_balance: what arrives there finds the program's functions, so all
+ * of these are linked for it. */
+bool parts_prepare(Driver *driver);
 
 /* Gives the frontend what else the program has, beside a source of the command line or a part. False after errors. */
 bool parts_give(Driver *driver, FrontendOptions *options);

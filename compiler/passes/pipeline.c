@@ -76,12 +76,14 @@ static void run_pass(Module *module, const Pass *pass)
         module->after = pass->name;
 }
 
-/* The 64-bit FNV-1a hash of what a module is; never 0. */
+/* Returns the 64-bit FNV-1a hash of what a module is, whatever the command line asks of the passes; never 0. */
 static uint64_t digest_of(const Module *module)
 {
     Text text = {.arena = module->arena};
     uint64_t hash = 0xcbf29ce484222325u;
-    ir_print(&text, module);
+    Module plain = *module;
+    plain.options = (CompileOptions){0};
+    ir_print(&text, &plain);
     for (size_t i = 0; i < text.length; i++)
         hash = (hash ^ (unsigned char)text.bytes[i]) * 0x100000001b3u;
     return hash ? hash : 1;

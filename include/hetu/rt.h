@@ -422,8 +422,11 @@ typedef struct ht_arrival {
 } ht_arrival;
 
 /* Registers how the images of a fingerprint are compiled with further strategies: the folder, the variable CC, and the command, NULL at its
- * end. */
+ * end; or why they cannot be, a line alone and NULL. */
 void ht_register_source(const char *fingerprint, const char *const *words);
+
+/* Registers the files that the source registered last was read from, NULL at their end: hetucc's answer is another only when one of them is. */
+void ht_register_files(const char *const *files);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 
 #include "base/files.h"
+#include "base/plain.h"
 
 #include <hetu/kernel.h>
 
@@ -32,7 +33,7 @@ void fail_step(long long number) { step = number; }
 static _Noreturn void fail(FailStatus status, const char *format, va_list arguments)
 {
     char message[2048], place[512] = "";
-    vsnprintf(message, sizeof message, format, arguments);
+    plain_vformat(message, sizeof message, format, arguments);
     if (doing)
         snprintf(place, sizeof place, " (at %s)%s%s", doing, part ? ", in " : "", part ? part : "");
     fflush(stdout);

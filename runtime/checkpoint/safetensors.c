@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +71,7 @@ typedef struct Header {
 
 static char next(Header *header)
 {
-    while (isspace((unsigned char)*header->at))
-        header->at++;
+    header->at += strspn(header->at, " \t\n\v\f\r");
     return *header->at;
 }
 

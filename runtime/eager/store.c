@@ -1,6 +1,7 @@
 /* The parameters of a session, and programs over them. */
 #include "eager/tape.h"
 
+#include "base/plain.h"
 #include "base/random.h"
 #include "cpu/cpu.h"
 #include "session/feed.h"
@@ -141,13 +142,15 @@ eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shap
 
 bool eager_program_averaged(const eager_program *program) { return program->averaged; }
 
-/* The group that a parameter belongs to. */
+/* The group that a parameter belongs to, as hetucc finds it. */
 static int find_group(const eager_program *program, const char *name)
 {
-    for (int g = 1; g < program->group_count; g++)
-        if (!fnmatch(program->groups[g].names, name, 0))
-            return g;
-    return 0;
+    int found = 0;
+    locale_t own = plain_enter();
+    for (int g = 1; g < program->group_count && !found; g++)
+        found = fnmatch(program->groups[g].names, name, 0) ? 0 : g;
+    plain_leave(own);
+    return found;
 }
 
 static const ht_optimizer *optimizer_of(const eager_program *program, const Trained *t) { return &program->groups[t->group].optimizer; }
@@ -275,7 +278,9 @@ static ht_node *evaluate(eager_program *program, bool dry)
                       .step = program->step,
                       .seed = program->store->seed,
                       .hyper = program->hyper};
+    eager_run.own = plain_enter();
     ht_node *value = program->model().node;
+    plain_leave(eager_run.own);
     if (!value)
         ht_fail("the model function gives no tensor");
     if (program->trains && (value->dims.rank != 0 || value->dtype != HT_F32))

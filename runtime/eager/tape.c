@@ -345,8 +345,10 @@ void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_cou
         operand[i] = view_of(operands[i]);
     for (int i = 0; i < result_count; i++)
         result[i] = view_of(results[i]);
+    locale_t outside = uselocale(eager_run.own);
     kernel(&(ht_call){result, operand, result_count, operand_count, attr, eager_run.hyper, eager_run.step, eager_run.training,
                       eager_run.seed});
+    uselocale(outside);
 }
 
 /* Ends the program where an operator's body applies what is incomplete. */

@@ -6,6 +6,8 @@
 
 #include <hetu/rt.h>
 
+#include <locale.h>
+
 enum { EAGER_RESULTS = 4, EAGER_ATTRS = 8 };
 
 /* A value of one step. */
@@ -149,6 +151,7 @@ typedef struct Run {
     uint64_t seed;
     const float *hyper; // of the optimizers
     int64_t next_stream;
+    locale_t own; // of main, while the model is evaluated in the C locale, which hetucc evaluates it in, too
     char scope[512];
     size_t scope_length;
 } Run;

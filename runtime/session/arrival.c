@@ -30,6 +30,8 @@ typedef struct Arrival {
     char *object; // the file that is made
     pid_t maker;
     const char *name; // the strategy's, once it is known
+    uint64_t stamp;   // what the answer depends on (recipe_stamp)
+    bool again;       // it was refused for what may be otherwise when it is asked for once more
     char reason[REASON];
 } Arrival;
 
@@ -109,9 +111,19 @@ static void advance(bool wait)
     }
     unlink(arrival->object);
     char killed[REASON];
-    snprintf(killed, sizeof killed, "hetucc was ended by signal %d (%s)%s", status - 128, strsignal(status - 128),
-             status - 128 == SIGKILL ? ", as the system does where memory runs out" : "");
-    refuse(arrival, status > 128 && status < 255 ? killed : "hetucc could not make it");
+    snprintf(killed, sizeof killed, "hetucc was ended by signal %d (%s)%s", status - RECIPE_KILLED, strsignal(status - RECIPE_KILLED),
+             status - RECIPE_KILLED == SIGKILL ? ", as the system does where memory runs out" : "");
+    arrival->again = status >= RECIPE_KILLED;
+    refuse(arrival, status > RECIPE_KILLED ? killed : "hetucc could not make it");
+}
+
+/* Whether the strategy was asked for before, and what became of it would be the same again. */
+static bool is_answered(const Arrival *asked)
+{
+    for (const Arrival *before = asked - 1; before >= arrivals.at; before--)
+        if (before->recipe == asked->recipe && !strcmp(before->option, asked->option) && !strcmp(before->word, asked->word))
+            return before->progress < TAKEN || (!before->again && before->stamp == asked->stamp);
+    return false;
 }
 
 void arrivals_ask(int image, const char *word)
@@ -122,11 +134,18 @@ void arrivals_ask(int image, const char *word)
     arrivals.at = grown;
     Arrival *arrival = &arrivals.at[arrivals.count++];
     *arrival = (Arrival){.recipe = recipe_of(image), .word = strdup(word), .option = option_of(word)};
-    if (!arrival->recipe)
+    if (arrival->recipe && arrival->recipe->refuses)
+        refuse(arrival, arrival->recipe->refuses);
+    else if (!arrival->recipe)
         refuse(arrival, "the program was not compiled for strategies that arrive: ht_prepare must be called in the source file of the "
                         "model, which is compiled for CPUs");
     else if (!image_at(image)->image->strategy)
         refuse(arrival, "the program was compiled without a strategy");
+    else if ((arrival->stamp = recipe_stamp(arrival->recipe, arrival->option)) && is_answered(arrival)) {
+        free(arrival->word);
+        free(arrival->option);
+        arrivals.count--;
+    }
     advance(false);
 }
 
@@ -134,6 +153,12 @@ bool arrivals_open(const char *word)
 {
     const Arrival *arrival = find(word);
     return arrival && arrival->progress < TAKEN;
+}
+
+bool arrivals_again(const char *word)
+{
+    const Arrival *arrival = find(word);
+    return arrival && arrival->again;
 }
 
 static void *read_object(Arrival *arrival, size_t *size)
@@ -154,6 +179,7 @@ static void *read_object(Arrival *arrival, size_t *size)
         return bytes;
     }
     free(bytes);
+    arrival->again = true;
     refuse(arrival, "what hetucc made cannot be read");
     return NULL;
 }
@@ -191,8 +217,21 @@ static int anonymous_file(void)
     return file < 0 && errno == EINVAL ? memfd_create("hetu-arrival", MFD_CLOEXEC | MFD_ALLOW_SEALING) : file;
 }
 
+/* Why a rank does not take an object. */
+typedef struct Refusal {
+    char reason[REASON]; // "": it takes it
+    bool lasts;          // for the program's sake: it takes no other of its source either
+} Refusal;
+
+/* What to do about an object that the loader refuses. */
+static const char *loader_hint(const char *error)
+{
+    return strstr(error, "undefined symbol") ? "; link the program by hetucc, or with -rdynamic, and do not hide its functions (-fvisibility)"
+                                             : "";
+}
+
 /* Loads an object from memory; NULL with a reason. The file stays open with the object: the loader tells objects apart by their names. */
-static void *load(const void *object, size_t size, char *reason)
+static void *load(const void *object, size_t size, Refusal *refusal)
 {
     char path[64];
     int file = anonymous_file();
@@ -202,8 +241,10 @@ static void *load(const void *object, size_t size, char *reason)
     bool whole = at == size && !fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     void *handle = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!handle)
-        snprintf(reason, REASON, "rank %d cannot load it: %s", world_rank(), whole ? dlerror() : strerror(errno));
+    const char *error = handle ? NULL : whole ? dlerror() : strerror(errno);
+    if (error)
+        snprintf(refusal->reason, REASON, "rank %d cannot load it: %s%s", world_rank(), error, loader_hint(error));
+    refusal->lasts = error && whole;
     if (file >= 0 && !handle)
         close(file);
     return handle;
@@ -224,7 +265,7 @@ static int find_known(const ht_image *known, char *reason)
     if (near)
         snprintf(reason, REASON,
                  "rank %d runs another program than the one that it was made for: %s under strategy \"%s\" is %016llx (%s) there, and "
-                 "%016llx (%s) here; its source, strategy files or hetucc have changed since it was compiled",
+                 "%016llx (%s) here; its source, strategy files or hetucc have changed since it was compiled: compile it again",
                  world_rank(), known->model, known->strategy, (unsigned long long)known->digest, known->fingerprint,
                  (unsigned long long)near->digest, near->fingerprint);
     else
@@ -271,16 +312,19 @@ static bool check_ranks(const ht_arrival *arrival, char *reason)
 }
 
 /* Finds what an object refers to; false with a reason. */
-static bool join(const ht_arrival *arrival, Joined *joined, char *reason)
+static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal)
 {
+    char *reason = refusal->reason;
+    refusal->lasts = true;
     if (!arrival || arrival->version != HT_IMAGE_VERSION || !arrival->fresh_count) {
-        snprintf(reason, REASON, "it was made by another version of hetucc than this program's");
+        snprintf(reason, REASON, "it was made by another version of hetucc than this program's: compile the program again");
         return false;
     }
     *joined = (Joined){arrival, memory_array(arrival->known_count, sizeof(int)), memory_array(arrival->fresh_count, sizeof(void *))};
     for (int k = 0; k < arrival->known_count; k++)
         if ((joined->known[k] = find_known(arrival->known[k], reason)) < 0)
             return false;
+    refusal->lasts = false;
     for (int f = 0; f < arrival->fresh_count; f++)
         if (!(joined->now[f] = find_reads(arrival->fresh[f], image_at(joined->known[arrival->like[f]]), reason)))
             return false;
@@ -316,42 +360,47 @@ static void register_joined(const Joined *joined)
     ht_register_migrations(migrations);
 }
 
-/* The first reason of any rank; NULL: all are ready. */
-static const char *gather_reasons(const char *mine, char *all)
+/* Returns the first refusal of any rank; NULL: all are ready. */
+static const Refusal *gather_refusals(const Refusal *mine, Refusal *all)
 {
-    world_gather(mine, REASON, all);
+    world_gather(mine, sizeof *mine, all);
     for (int rank = 0; rank < world_size(); rank++)
-        if (all[(size_t)rank * REASON])
-            return all + (size_t)rank * REASON;
+        if (*all[rank].reason)
+            return &all[rank];
     return NULL;
 }
 
-/* Rank 0 notes that the strategy is there, so that those that come know of it. */
-static void note_taken(Arrival *arrival, const char *name)
+/* Rank 0 notes what became of the strategy: those that come know of one that is there, and none comes where the program takes none. */
+static void note_answer(Arrival *arrival, const Refusal *refusal, const ht_arrival *found)
 {
-    recipe_add(arrival->recipe, arrival->option);
-    arrival->name = name;
-    arrival->progress = TAKEN;
+    const char *name = found && found->fresh_count ? found->fresh[0]->strategy : NULL;
+    if (!refusal) {
+        recipe_add(arrival->recipe, arrival->option);
+        arrival->name = name;
+        arrival->progress = TAKEN;
+        return;
+    }
+    arrival->name = name ? strdup(name) : NULL;
+    refuse(arrival, refusal->reason);
+    if (refusal->lasts)
+        arrival->recipe->refuses = strdup(refusal->reason);
 }
 
 void arrivals_take(const void *object, size_t size)
 {
-    char mine[REASON] = "", *all = memory_array(world_size(), REASON);
+    Refusal mine = {0}, *all = memory_array(world_size(), sizeof *all);
     Joined joined = {0};
-    void *handle = load(object, size, mine);
+    void *handle = load(object, size, &mine);
     const ht_arrival *arrival = handle ? dlsym(handle, "ht_arriving") : NULL;
-    bool good = handle && join(arrival, &joined, mine);
+    bool good = handle && join(arrival, &joined, &mine);
     if (good && image_under(joined.known[arrival->like[0]], arrival->fresh[0]->strategy) >= 0)
-        snprintf(mine, sizeof mine, "the program has a strategy \"%s\" already", arrival->fresh[0]->strategy);
-    const char *reason = gather_reasons(mine, all);
-    if (!reason)
+        snprintf(mine.reason, REASON, "the program has a strategy \"%s\" already", arrival->fresh[0]->strategy);
+    const Refusal *refusal = gather_refusals(&mine, all);
+    if (!refusal)
         register_joined(&joined);
-    if (world_rank() == 0 && reason) {
-        first_open()->name = arrival && arrival->fresh_count ? strdup(arrival->fresh[0]->strategy) : NULL;
-        refuse(first_open(), reason);
-    } else if (world_rank() == 0)
-        note_taken(first_open(), arrival->fresh[0]->strategy);
-    if (reason && handle)
+    if (world_rank() == 0)
+        note_answer(first_open(), refusal, arrival);
+    if (refusal && handle)
         dlclose(handle);
     free(joined.known);
     free(all);

@@ -24,6 +24,9 @@ void arrivals_take(const void *object, size_t size);
  * be the name of one of which not even the name could be found out. */
 const char *arrivals_name(const char *word, const char **reason);
 
+/* On rank 0: whether a strategy that was refused, or another of its source, may be had when it is asked for once more. */
+bool arrivals_again(const char *word);
+
 /* On rank 0: whether a strategy that was asked for has not come yet. */
 bool arrivals_open(const char *word);
 

@@ -5,6 +5,7 @@
 #include "session/recipe.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/plain.h"
 #include "transport/world.h"
 #include "exchange/channel.h"
 
@@ -47,6 +48,7 @@ struct Balance {
     Recipe *recipe;
     Rates *rates;
     int image, base; // the strategy in force, and the first one
+    bool rests;      // nothing is planned under the strategy in force: it would be refused again
     Phase phase;
     Asked asked;
     int plans;
@@ -66,7 +68,7 @@ static void say(const Balance *balance, const char *format, ...)
     if (balance->quiet)
         return;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    plain_vformat(line, sizeof line, format, arguments);
     va_end(arguments);
     fprintf(stderr, "hetu: balance: step %lld: %s\n", (long long)balance->at, line);
 }
@@ -94,9 +96,9 @@ static void say_moved(const Balance *balance)
     for (int r = 0; r < balance->rates->count && strlen(text) < 160; r++)
         if (balance->asked.cause[r]) {
             size_t length = strlen(text);
-            snprintf(text + length, sizeof text - length,
-                     told++ ? ", rank %d %.2f times" : "rank %d computes %.2f times as long as when it was healthy", r,
-                     balance->asked.rates[r]);
+            plain_format(text + length, sizeof text - length,
+                         told++ ? ", rank %d %.2f times" : "rank %d computes %.2f times as long as when it was healthy", r,
+                         balance->asked.rates[r]);
         }
     say(balance, "%s%s", text, is_healed(balance) ? "" : "; planning beside the training");
 }
@@ -141,6 +143,8 @@ static const char *reason_against(const ht_program *program)
         return "how long a stage computes is measured on CPUs alone";
     if (!recipe_of(own_image(program)))
         return "ht_balance must be called in the source file of the model, which hetucc compiles for CPUs";
+    if (recipe_of(own_image(program))->refuses)
+        return recipe_of(own_image(program))->refuses;
     return image_at(own_image(program))->image->strategy ? NULL : "the program was compiled without a strategy";
 }
 
@@ -161,6 +165,7 @@ static void begin_under(Balance *balance, int image)
     balance->rates = rates_create(world_size(), balance->options.change);
     balance->image = balance->base = image;
     balance->phase = WATCHING;
+    balance->rests = balance->recipe->refuses;
     balance->base_seconds = 0;
     rates_go(balance->rates, image, healthy, NULL);
 }
@@ -236,7 +241,7 @@ static char *rates_word(const Asked *asked, int count)
     char *word = memory_array((int64_t)size, 1);
     size_t at = (size_t)snprintf(word, size, "--rates=");
     for (int r = 0; r < count; r++)
-        at += (size_t)snprintf(word + at, size - at, "%s%.6g", r ? "," : "", asked->rates[r]);
+        at += (size_t)plain_format(word + at, size - at, "%s%.6g", r ? "," : "", asked->rates[r]);
     return word;
 }
 
@@ -246,6 +251,13 @@ static void new_name(Balance *balance)
     do
         snprintf(balance->asked.name, NAME, "balanced%d", ++balance->plans);
     while (image_under(balance->image, balance->asked.name) >= 0);
+}
+
+/* Plans nothing more under this strategy, since what was refused would be refused again. */
+static void rest(Balance *balance)
+{
+    say(balance, "nothing more is planned under strategy \"%s\": it would be refused again", strategy_of(balance->image));
+    balance->rests = true;
 }
 
 static void start_planner(Balance *balance)
@@ -264,9 +276,11 @@ static void start_planner(Balance *balance)
     const char *words[] = {rates, now, base, model, name, "-o", asked->strategy, NULL};
     bool placed = asked->output && asked->strategy;
     asked->planner = !placed ? 0 : recipe_start(balance->recipe, "hetu-balance", words, asked->output, reason);
-    if (!asked->planner)
-        say(balance, "nothing is planned: %s", reason);
     balance->phase = asked->planner ? PLANNING : WATCHING;
+    if (!asked->planner) {
+        say(balance, "nothing is planned: %s", reason);
+        rest(balance);
+    }
     free(rates);
 }
 
@@ -280,10 +294,10 @@ static bool read_plan(Balance *balance)
     FILE *file = file_read_own(asked->output, NULL);
     while (file && fgets(line, sizeof line, file)) {
         found += sscanf(line, "strategy %63s %15s", asked->name, kind) == 2;
-        found += sscanf(line, "now %lf", &asked->now) == 1;
-        found += sscanf(line, "then %lf", &asked->then) == 1;
-        found += sscanf(line, "moves %lf %lf", &asked->moves, &asked->seconds) == 2;
-        if (sscanf(line, "work %d %lf %lf", &rank, &first, &then) == 3 && rank >= 0 && rank < ranks) {
+        found += plain_scan(line, "now %lf", &asked->now) == 1;
+        found += plain_scan(line, "then %lf", &asked->then) == 1;
+        found += plain_scan(line, "moves %lf %lf", &asked->moves, &asked->seconds) == 2;
+        if (plain_scan(line, "work %d %lf %lf", &rank, &first, &then) == 3 && rank >= 0 && rank < ranks) {
             asked->work[rank] = first;
             asked->work[ranks + rank] = then;
             found++;
@@ -419,8 +433,11 @@ static void end_planning(Balance *balance)
     drop_plan(balance);
     balance->phase = WATCHING;
     if (!good) {
-        say(balance, "strategy \"%s\" stays: hetu-balance has no plan", strategy_of(balance->image));
+        say(balance, "strategy \"%s\" stays: hetu-balance %s", strategy_of(balance->image),
+            status >= RECIPE_KILLED ? "was killed" : "has no plan; what it says stands above");
         leave(balance);
+        if (status < RECIPE_KILLED)
+            rest(balance);
     } else if (!rates_near(balance->rates, balance->asked.rates)) {
         say(balance, "the plan is dropped: the ranks' rates have changed since");
     } else if (!pays_back(balance)) {
@@ -453,6 +470,7 @@ static void go(Balance *balance, int image)
     rates_go(balance->rates, image, balance->asked.rates, balance->asked.work);
     balance->image = image;
     balance->phase = WATCHING;
+    balance->rests = balance->recipe->refuses;
 }
 
 /* Goes to what is ready, where that is what the ranks need now. */
@@ -467,6 +485,8 @@ static void end_making(Balance *balance)
         say(balance, "strategy \"%s\" stays: \"%s\" could not be had: %s", strategy_of(balance->image), balance->asked.name,
             reason ? reason : "it has another name");
         leave(balance);
+        if (!arrivals_again(balance->asked.strategy))
+            rest(balance);
     } else if (!rates_near(balance->rates, balance->asked.rates)) {
         say(balance, "strategy \"%s\" is there, but the ranks' rates have changed since", balance->asked.name);
         balance->phase = WATCHING;
@@ -514,7 +534,7 @@ void balance_note(ht_program *program, const PaceReport *reports)
     bool known = rates_take(balance->rates, reports);
     if (known && balance->image == balance->base && balance->base_seconds == 0)
         balance->base_seconds = usual_step(balance);
-    if (!known || balance->phase != WATCHING || !find_moved(balance))
+    if (!known || balance->phase != WATCHING || !find_moved(balance) || (balance->rests && !is_healed(balance)))
         return;
     say_moved(balance);
     if (is_healed(balance))

@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +45,9 @@ static bool ends_with(const char *full, const char *name)
 
 static int minimum(int a, int b) { return a < b ? a : b; }
 
+/* The small letter for a capital one of ASCII, whatever the locale. */
+static char small(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
+
 /* Letters to change, add or leave out until one name is the other, capital or not (Levenshtein's distance). */
 static int letters_between(const char *a, const char *b)
 {
@@ -56,7 +58,7 @@ static int letters_between(const char *a, const char *b)
         int corner = row[0];
         row[0] = i + 1;
         for (int j = 0; j < width; j++) {
-            int changed = corner + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
+            int changed = corner + (small(a[i]) != small(b[j]));
             corner = row[j + 1];
             row[j + 1] = minimum(changed, minimum(row[j], corner) + 1);
         }

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/places.h"
+#include "base/plain.h"
 #include "device/device.h"
 #include "session/collect.h"
 #include "transport/world.h"
@@ -213,6 +214,7 @@ static double whole_seconds(const Rows *rows)
 static void print_all(Rows *rows, const DeviceRates *machine)
 {
     double whole = whole_seconds(rows);
+    locale_t own = plain_enter();
     if (rows->count)
         qsort(rows->at, (size_t)rows->count, sizeof *rows->at, compare_rows);
     fprintf(stderr, "hetu: profile of %d rank%s, %.4f s of each:", world_size(), world_size() > 1 ? "s" : "", whole);
@@ -229,6 +231,7 @@ static void print_all(Rows *rows, const DeviceRates *machine)
         machine->operations, machine->bytes);
     print_table(rows, ROW_OPERATOR, "operator", whole, machine);
     print_table(rows, ROW_LAYER, "layer", whole, machine);
+    plain_leave(own);
 }
 
 /* What all ranks do together of products and copies, at once. */

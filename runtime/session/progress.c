@@ -1,5 +1,6 @@
 #include "session/progress.h"
 
+#include "base/plain.h"
 #include "base/timeline.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static void print_amount(FILE *out, double amount)
     int unit = 0;
     for (; amount >= 999.5 && units[unit + 1]; unit++)
         amount /= 1000;
-    fprintf(out, amount >= 99.95 ? "%.0f" : amount >= 9.995 ? "%.1f" : "%.2f", amount);
+    plain_print(out, amount >= 99.95 ? "%.0f" : amount >= 9.995 ? "%.1f" : "%.2f", amount);
     if (unit)
         fputc(units[unit], out);
 }
@@ -41,8 +42,8 @@ static bool is_due(const Progress *progress, bool terminal, int64_t done, int64_
 
 static void print_line(const ProgressStep *step, double each)
 {
-    fprintf(stderr, "step %lld of %lld  loss %.4f  rate %.3g", (long long)step->done, (long long)step->steps,
-            isnan(step->loss) ? (double)NAN : (double)step->loss, (double)step->rate);
+    plain_print(stderr, "step %lld of %lld  loss %.4f  rate %.3g", (long long)step->done, (long long)step->steps,
+                isnan(step->loss) ? (double)NAN : (double)step->loss, (double)step->rate);
     if (each > 0) {
         fputs("  ", stderr);
         print_amount(stderr, (double)(step->tokens ? step->tokens : 1) / each);

@@ -1,6 +1,8 @@
 /* Whether the variables that a model read when it was compiled have the same values now. */
 #include "session/image.h"
 
+#include "base/plain.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +32,7 @@ static void print_number(char *out, size_t room, const ht_image_read *read, cons
     switch (read->kind) {
     case HT_SIGNED: snprintf(out, room, "%lld", signed_number(at, read->size)); break;
     case HT_UNSIGNED: snprintf(out, room, "%llu", (unsigned long long)bits); break;
-    case HT_FLOATING: snprintf(out, room, "%.*g", read->size == (int)sizeof(float) ? 9 : 17, floating_number(at, read->size)); break;
+    case HT_FLOATING: plain_format(out, room, "%.*g", read->size == (int)sizeof(float) ? 9 : 17, floating_number(at, read->size)); break;
     }
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,8 +29,10 @@ void ht_register_source(const char *fingerprint, const char *const *words)
     if (!grown)
         ht_fail("no memory to register a source");
     recipes.at = grown;
-    recipes.at[recipes.count++] = (Recipe){.fingerprint = fingerprint, .words = words};
+    recipes.at[recipes.count++] = (Recipe){.fingerprint = fingerprint, .words = words, .refuses = words[1] ? NULL : words[0]};
 }
+
+void ht_register_files(const char *const *files) { recipes.at[recipes.count - 1].files = files; }
 
 bool recipes_possible(void) { return recipes.count > 0; }
 
@@ -57,6 +60,56 @@ void recipe_add(Recipe *recipe, char *option)
         ht_fail("no memory for a strategy");
     recipe->more = more;
     recipe->more[recipe->more_count++] = option;
+}
+
+/* ---- what answers depend on ---- */
+
+/* Goes on with the 64-bit FNV-1a hash of bytes. */
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    for (const unsigned char *at = bytes; count; at++, count--)
+        hash = (hash ^ *at) * 0x100000001b3u;
+    return hash;
+}
+
+/* Goes on with which file a name means, seen from a folder, and when it was written; with nothing where it is no file. */
+static uint64_t hash_file(uint64_t hash, const char *folder, const char *name)
+{
+    struct stat found;
+    char *path = NULL;
+    if (asprintf(&path, "%s%s%s", *name == '/' ? "" : folder, *name == '/' ? "" : "/", name) < 0)
+        ht_fail("no memory for a strategy");
+    if (!stat(path, &found)) {
+        const int64_t known[] = {(int64_t)found.st_dev, (int64_t)found.st_ino, found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec};
+        hash = hash_bytes(hash_bytes(hash, name, strlen(name)), known, sizeof known);
+    }
+    free(path);
+    return hash;
+}
+
+/* Goes on with the file of an option --strategy=FILE or --strategy=FILE:NAME. */
+static uint64_t hash_strategy(uint64_t hash, const char *folder, const char *option)
+{
+    const char *word = strchr(option, '=') + 1, *colon = strrchr(word, ':');
+    char *before = strndup(word, colon ? (size_t)(colon - word) : 0);
+    if (!before)
+        ht_fail("no memory for a strategy");
+    hash = hash_file(hash_file(hash, folder, word), folder, before);
+    free(before);
+    return hash;
+}
+
+uint64_t recipe_stamp(const Recipe *recipe, const char *option)
+{
+    const char *folder = recipe->words[0];
+    uint64_t hash = hash_strategy(0xcbf29ce484222325u, folder, option);
+    for (const char *const *word = recipe->words + 2; *word; word++)
+        hash = !strncmp(*word, "--strategy=", 11)  ? hash_strategy(hash, folder, *word)
+               : !strncmp(*word, "--cluster=", 10) ? hash_file(hash, folder, *word + 10)
+                                                   : hash_file(hash, folder, *word);
+    for (const char *const *file = recipe->files; file && *file; file++)
+        hash = hash_file(hash, folder, *file);
+    return hash;
 }
 
 char *recipe_file(const char *kind, int number, const char *suffix, char *reason)
@@ -155,5 +208,5 @@ int recipe_ended(pid_t maker, bool wait)
         ;
     if (!ended)
         return -1;
-    return ended != maker ? 255 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return ended != maker ? RECIPE_KILLED : WIFSIGNALED(status) ? RECIPE_KILLED + WTERMSIG(status) : WEXITSTATUS(status);
 }

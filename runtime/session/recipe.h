@@ -13,12 +13,17 @@
 
 #include <sys/types.h>
 
-enum { REASON = 512 }; // characters of why something could not be had
+enum {
+    REASON = 512,       // characters of why something could not be had
+    RECIPE_KILLED = 256 // a status of recipe_ended: from here on, it did not end by itself
+};
 
 /* A source file of the program whose models can have further strategies. */
 typedef struct Recipe {
     const char *fingerprint;  // of its images
     const char *const *words; // the folder, CC, and the command
+    const char *const *files; // that the source was read from; NULL: not known
+    const char *refuses;      // why it has no further strategies made, now and later; NULL: it may
     char **more;              // options --strategy=WORD of those that have arrived
     int more_count;
 } Recipe;
@@ -33,6 +38,10 @@ Recipe *recipe_of(int image);
 /* Strategies that the program has: those that it was compiled with, and those that have arrived. */
 int recipe_strategies(const Recipe *recipe);
 
+/* Returns what an answer of hetucc on an option --strategy=WORD depends on: the same number while no file of the strategy, of the source or
+ * of the cluster is written. */
+uint64_t recipe_stamp(const Recipe *recipe, const char *option);
+
 /* Notes that a strategy has arrived by an option --strategy=WORD, which lives as long as the program. */
 void recipe_add(Recipe *recipe, char *option);
 
@@ -41,7 +50,8 @@ void recipe_add(Recipe *recipe, char *option);
  * it cannot be started. */
 pid_t recipe_start(const Recipe *recipe, const char *tool, const char *const *words, const char *output, char *reason);
 
-/* The exit status of a process that recipe_start started, 128 and the signal that ended it; -1: it runs on. `wait`: until it has ended. */
+/* The exit status of a process that recipe_start started; RECIPE_KILLED and the signal that ended it, RECIPE_KILLED alone where that is not
+ * known; -1: it runs on. `wait`: until it has ended. */
 int recipe_ended(pid_t maker, bool wait);
 
 /* A file in this process's private folder (base/files.h); free() it. NULL with a reason. */

@@ -1,5 +1,6 @@
 /* The public interface of checkpoints and copies, on rank 0. */
 #include "base/fail.h"
+#include "base/plain.h"
 #include "checkpoint/copies.h"
 #include "checkpoint/writing.h"
 #include "session/checkpoint.h"
@@ -67,7 +68,7 @@ static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *n
     }
     for (; noted->name; noted++) {
         snprintf(key, sizeof key, SAVED_NUMBER "%s", noted->name);
-        snprintf(value, sizeof value, "%.17g", noted->value);
+        plain_format(value, sizeof value, "%.17g", noted->value);
         count = add_note(notes, count, key, value);
     }
     return count;
@@ -284,5 +285,5 @@ double ht_noted_value(ht_session *open, const char *name, double otherwise)
         ht_fail("ht_noted_value was called with NULL for the name");
     snprintf(key, sizeof key, SAVED_NUMBER "%s", name);
     const char *value = safetensors_note(&open->loaded, key);
-    return value ? strtod(value, NULL) : otherwise;
+    return value ? plain_number(value) : otherwise;
 }

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/places.h"
+#include "base/plain.h"
 #include "base/timeline.h"
 #include "session/collect.h"
 #include "session/image.h"
@@ -257,9 +258,11 @@ void trace_write(const char *path)
         ht_fail("no memory for the trace of this rank");
     find_origin(&writer);
     places_find();
+    locale_t own = plain_enter();
     print_names(writer.out);
     timeline_each(print_event, &writer);
     fclose(writer.out);
+    plain_leave(own);
     if (timeline_lost())
         fprintf(stderr,
                 "hetu: rank %d: HETU_TRACE lacks the last %lld events of this rank; HETU_TRACE_STEPS=10-19 traces some steps alone\n",

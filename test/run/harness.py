@@ -30,6 +30,11 @@ class Failure(Exception):
     pass
 
 
+def preloaded(library):
+    """LD_PRELOAD with a library in front of what it has."""
+    return ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")]))
+
+
 def run(command, timeout=120, env=None, check=True, cwd=None):
     """Runs a command to its end and gives it back with its output; a failure shows the command and the end of what it printed."""
     command = [str(c) for c in command]
@@ -135,8 +140,8 @@ def launch(program, ranks, *arguments, env=None, timeout=120, check=True, preloa
     if not ranks:
         return run([program, *arguments], timeout, env, check)
     if MEETS if meets is None else meets:
-        return meet(program, ranks, *arguments, env={**env, **({"LD_PRELOAD": str(preload)} if preload else {})}, timeout=timeout, check=check)
-    extra = ["-x", f"LD_PRELOAD={preload}"] if preload else []
+        return meet(program, ranks, *arguments, env={**env, **({"LD_PRELOAD": preloaded(preload)} if preload else {})}, timeout=timeout, check=check)
+    extra = ["-x", f"LD_PRELOAD={preloaded(preload)}"] if preload else []
     return run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", *extra, "-np", ranks, program, *arguments], timeout, env, check)
 
 
@@ -252,6 +257,7 @@ def main(suite, tests, extend=None, jobs=2):
             pathlib.Path(a.keep).mkdir(parents=True, exist_ok=True)
         bench = Bench(a.build, a.keep or work)
         name = suite if isinstance(suite, str) else suite(a)
+        name += f"-{os.environ['TEST_LOCALE']}" if "TEST_LOCALE" in os.environ else ""
         known = [(n, t, any(rare)) for n, t, *rare in tests(bench, a) if not a.only or re.search(a.only, n)]
         chosen = [(n, t) for n, t, rare in known if not rare or a.only or LONG]
         if a.list:

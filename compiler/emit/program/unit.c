@@ -116,8 +116,13 @@ static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text
                emitter->prefix);
     for (int i = 0; i < options->recipe_count; i++)
         text_print(declarations, "    \"%s\",\n", c_string(emitter->arena, options->recipe[i]));
+    text_print(declarations, "    0};\nvoid ht_register_files(const char *const *files);\nstatic const char *const %s_files[] = {\n",
+               emitter->prefix);
+    for (int i = 0; i < emitter->unit->files.count; i++)
+        text_print(declarations, "    \"%s\",\n", c_string(emitter->arena, emitter->unit->files.at[i].path));
     text_string(declarations, "    0};\n");
-    text_print(calls, "    ht_register_source(%s, %s_words);\n", fingerprint_name(emitter), emitter->prefix);
+    text_print(calls, "    ht_register_source(%s, %s_words);\n    ht_register_files(%s_files);\n", fingerprint_name(emitter),
+               emitter->prefix, emitter->prefix);
 }
 
 /* Operators without a body: the models that call them never run as C here, so the program links without one. */

@@ -1,0 +1,66 @@
+#define _GNU_SOURCE
+#include "base/plain.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void find(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+/* Where even the C locale cannot be had, for want of memory, the thread keeps its own. */
+locale_t plain_enter(void)
+{
+    pthread_once(&once, find);
+    return uselocale(c_locale);
+}
+
+void plain_leave(locale_t own) { uselocale(own); }
+
+int plain_print(FILE *out, const char *format, ...)
+{
+    locale_t own = plain_enter();
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vfprintf(out, format, arguments);
+    va_end(arguments);
+    plain_leave(own);
+    return count;
+}
+
+int plain_vformat(char *text, size_t size, const char *format, va_list arguments)
+{
+    locale_t own = plain_enter();
+    int count = vsnprintf(text, size, format, arguments);
+    plain_leave(own);
+    return count;
+}
+
+int plain_format(char *text, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int count = plain_vformat(text, size, format, arguments);
+    va_end(arguments);
+    return count;
+}
+
+int plain_scan(const char *text, const char *format, ...)
+{
+    locale_t own = plain_enter();
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vsscanf(text, format, arguments);
+    va_end(arguments);
+    plain_leave(own);
+    return count;
+}
+
+double plain_number(const char *text)
+{
+    locale_t own = plain_enter();
+    double number = strtod(text, NULL);
+    plain_leave(own);
+    return number;
+}

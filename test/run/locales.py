@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""What programs store, trace and plan under a decimal comma: numbers are those of the C locale. A visible skip where no locale can be made."""
+import json
+import os
+import sys
+
+import arrivals
+import harness
+import localed
+from harness import Failure
+
+
+def under(bench, locale):
+    more = localed.environment(bench.build, locale)
+    if not more:
+        print(f"skipped: {locale} cannot be made; localedef and the sources of the package locales are needed")
+        sys.exit(localed.SKIPPED)
+    return more
+
+
+def traced(bench, locale):
+    """A trace is JSON."""
+    path = bench.path(f"trace.{locale}.json")
+    arrivals.trained(bench, "plain", ["steps=2"], 2, HETU_TRACE=str(path), **under(bench, locale))
+    if not json.loads(path.read_text())["traceEvents"]:
+        raise Failure("the trace is empty")
+
+
+def balanced(bench, locale):
+    """Rates with fractions reach the planner."""
+    more = under(bench, locale)
+    p = arrivals.trained(bench, "plain", ["balance", "steps=24"], 24, NAP="40000", SLOW="2", **more)
+    return arrivals.check("plain", p, 'under strategy "balanced' in p.stderr)
+
+
+def tests(bench, _):
+    for locale in localed.LOCALES:
+        yield f"trace.{locale}", lambda locale=locale: traced(bench, locale)
+        yield f"balance.{locale}", lambda locale=locale: balanced(bench, locale)
+
+
+if __name__ == "__main__":
+    if not localed.environment(os.path.join(harness.ROOT, "build", "release") if "--build" not in sys.argv else sys.argv[sys.argv.index("--build") + 1], localed.LOCALES[0]):
+        print("skipped: localedef and the sources of the package locales are needed")
+        sys.exit(localed.SKIPPED)
+    harness.main("locales", tests)
