@@ -298,6 +298,7 @@ static bool read_part(Reader *r)
         return false;
     }
     read_sources(r);
+    clang_check_predefined(r);
     reparse_pragma_operators(r);
     clang_types_begin(r);
     clang_declare_all(r);

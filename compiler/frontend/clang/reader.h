@@ -116,4 +116,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor); // the pragma from `_Pragma`
 /* macro.c */
 void clang_macro_seen(Reader *r, CXCursor cursor);
 
+/* predefined.c */
+void clang_check_predefined(Reader *r); // reports the use of macros that the C compiler has otherwise
+
 #endif

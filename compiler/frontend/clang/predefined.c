@@ -1,0 +1,264 @@
+/* Macros that the C compiler and the parser predefine differently: programs that ask for them are refused, since each of the two would read
+ * another program.
+ *
+ *     #if __GNUC__ >= 12         12 in gcc 12, 4 in the parser: refused
+ *     #if __GNUC__ >= 4          true in both, and so is defined(__GNUC__)
+ *     #ifdef __clang__           refused
+ */
+#define _GNU_SOURCE
+#include "frontend/clang/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Predefined {
+    const char *name; // one that ends in * stands for all that begin so
+    bool defined;     // by both of them, with values of their own
+    long least;       // a value that no C compiler's is below; 0: none
+} Predefined;
+
+static const Predefined predefined[] = {
+    {"__GNUC__", true, 4},
+    {"__GNUC_MINOR__", true, 0},
+    {"__GNUC_PATCHLEVEL__", true, 0},
+    {"__VERSION__", true, 0},
+    {"__GXX_ABI_VERSION", true, 0},
+    {"__INT_FAST16_*", true, 0},
+    {"__INT_FAST32_*", true, 0},
+    {"__UINT_FAST16_*", true, 0},
+    {"__UINT_FAST32_*", true, 0},
+    {"__has_attribute", true, 0},
+    {"__has_builtin", true, 0},
+    {"__has_c_attribute", true, 0},
+    {"__has_feature", false, 0},
+    {"__has_extension", false, 0},
+    {"__has_warning", false, 0},
+    {"__has_declspec_attribute", false, 0},
+    {"__is_identifier", false, 0},
+    {"__clang*", false, 0},
+    {"__CLANG*", false, 0},
+    {"__llvm__", false, 0},
+    {"__OPTIMIZE__", false, 0},
+    {"__OPTIMIZE_SIZE__", false, 0},
+    {"__NO_INLINE__", false, 0},
+    {"__FAST_MATH__", false, 0},
+    {"__FINITE_MATH_ONLY__", true, 0},
+    {"__SANITIZE_*", false, 0},
+    {"__PIC__", false, 0},
+    {"__pic__", false, 0},
+    {"__PIE__", false, 0},
+    {"__pie__", false, 0},
+    {"__DEC*", false, 0},
+    {"__FLT16_*", false, 0},
+    {"__FLT32*", false, 0},
+    {"__FLT64*", false, 0},
+    {"__FLT128_*", false, 0},
+    {"__GCC_*", false, 0},
+};
+
+/* Revisions of C that are newer than the last standard have another number in each compiler. */
+static const Predefined revision = {"__STDC_VERSION__", true, 202000};
+
+/* A macro of the user's that contains one of these. */
+typedef struct Tainted {
+    const char *name;
+    const Predefined *by;
+} Tainted;
+
+typedef struct Search {
+    Reader *r;
+    bool revised; // C is to be of a revision that is no standard yet
+    Array(Tainted) tainted;
+} Search;
+
+/* A file as tokens. */
+typedef struct FileTokens {
+    CXToken *at;
+    unsigned count;
+    const char *text;
+    const CXSourceRangeList *skipped;
+} FileTokens;
+
+static bool fits(const Predefined *macro, const char *name)
+{
+    size_t length = strlen(macro->name);
+    bool open = macro->name[length - 1] == '*';
+    return open ? !strncmp(name, macro->name, length - 1) : !strcmp(name, macro->name);
+}
+
+static const Predefined *find(const Search *search, const char *name)
+{
+    for (int i = 0; i < search->tainted.count; i++)
+        if (!strcmp(search->tainted.at[i].name, name))
+            return search->tainted.at[i].by;
+    for (size_t i = 0; i < sizeof predefined / sizeof *predefined; i++)
+        if (fits(&predefined[i], name))
+            return &predefined[i];
+    return search->revised && fits(&revision, name) ? &revision : NULL;
+}
+
+static const char *spelling(const Search *search, const FileTokens *tokens, unsigned i)
+{
+    return i < tokens->count ? clang_string(search->r, clang_getTokenSpelling(search->r->tu, tokens->at[i])) : "";
+}
+
+static unsigned offset_of(CXSourceLocation location)
+{
+    unsigned offset;
+    clang_getSpellingLocation(location, NULL, NULL, NULL, &offset);
+    return offset;
+}
+
+/* The offsets of a token: where it begins, or where it ends. */
+static unsigned begin_of(const Search *search, const FileTokens *tokens, unsigned i)
+{
+    return offset_of(clang_getRangeStart(clang_getTokenExtent(search->r->tu, tokens->at[i])));
+}
+
+static unsigned end_of(const Search *search, const FileTokens *tokens, unsigned i)
+{
+    return offset_of(clang_getRangeEnd(clang_getTokenExtent(search->r->tu, tokens->at[i])));
+}
+
+/* Whether a token begins a line, after lines that end in a backslash were joined. */
+static bool begins_line(const Search *search, const FileTokens *tokens, unsigned i)
+{
+    if (!i)
+        return true;
+    for (unsigned at = end_of(search, tokens, i - 1), end = begin_of(search, tokens, i); at < end; at++)
+        if (tokens->text[at] == '\n' && tokens->text[at - 1] != '\\')
+            return true;
+    return false;
+}
+
+/* Whether the preprocessor skips what stands at an offset; `begin` is where its directive, or itself, begins. */
+static bool is_skipped(const FileTokens *tokens, unsigned begin)
+{
+    for (unsigned i = 0; i < tokens->skipped->count; i++)
+        if (offset_of(clang_getRangeStart(tokens->skipped->ranges[i])) < begin &&
+            begin < offset_of(clang_getRangeEnd(tokens->skipped->ranges[i])))
+            return true;
+    return false;
+}
+
+/* Whether NAME COMPARISON NUMBER comes out the same for every value from `least` on. */
+static bool is_certain(const Predefined *macro, const char *comparison, const char *number)
+{
+    char *end;
+    long limit = strtol(number, &end, 0);
+    bool read = end != number && strspn(end, "lLuU") == strlen(end) && macro->least;
+    if (!strcmp(comparison, ">=") || !strcmp(comparison, "<"))
+        return read && limit <= macro->least;
+    return (!strcmp(comparison, ">") || !strcmp(comparison, "<=")) && read && limit < macro->least;
+}
+
+/* Whether a use in a condition is the same in the C compiler and the parser: it asks whether something is defined that both define. */
+static bool is_same(const Search *search, const FileTokens *tokens, unsigned i, const Predefined *macro)
+{
+    const char *before = spelling(search, tokens, i - 1), *further = i > 1 ? spelling(search, tokens, i - 2) : "";
+    bool asked = !strcmp(before, "defined") || !strcmp(before, "ifdef") || !strcmp(before, "ifndef") ||
+                 (!strcmp(before, "(") && !strcmp(further, "defined"));
+    bool own = !fits(macro, spelling(search, tokens, i)); // a macro of the user's
+    if (asked)
+        return macro->defined || own;
+    return is_certain(macro, spelling(search, tokens, i + 1), spelling(search, tokens, i + 2));
+}
+
+static void refuse(Search *search, const FileTokens *tokens, unsigned i, const Predefined *macro)
+{
+    const char *name = spelling(search, tokens, i);
+    Position at = clang_position(search->r, clang_getTokenLocation(search->r->tu, tokens->at[i]));
+    const char *through = !fits(macro, name) ? arena_format(search->r->arena, " (through %s)", macro->name) : "";
+    diag_error(search->r->diag, at,
+               "%s%s is not the same in the C compiler and in hetucc's parser, so that each would read another program; ask for a macro of "
+               "your own "
+               "(-D), or move this to a file without models",
+               name, through);
+}
+
+/* Looks through the tokens of one line, from `first` up to `end`. */
+static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end, bool refuses)
+{
+    bool directive = !strcmp(spelling(search, tokens, first), "#"), found = false;
+    const char *kind = directive ? spelling(search, tokens, first + 1) : "";
+    bool defines = !strcmp(kind, "define"), condition = !strncmp(kind, "if", 2) || !strncmp(kind, "elif", 4);
+    bool passed = directive && !defines && !condition && strcmp(kind, "pragma") != 0;
+    if (passed || is_skipped(tokens, begin_of(search, tokens, first)))
+        return false;
+    for (unsigned i = first + (directive ? 2 : 0); i < end; i++) {
+        enum CXTokenKind token = clang_getTokenKind(tokens->at[i]);
+        bool named = token == CXToken_Identifier || token == CXToken_Keyword;
+        const Predefined *macro = named ? find(search, spelling(search, tokens, i)) : NULL;
+        if (!macro || (condition && is_same(search, tokens, i, macro)))
+            continue;
+        if (!defines && refuses)
+            refuse(search, tokens, i, macro);
+        const char *name = defines ? spelling(search, tokens, first + 2) : NULL;
+        if (name && i > first + 2 && !find(search, name)) {
+            array_push(search->r->arena, &search->tainted, (Tainted){name, macro});
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Looks through a file; whether it defines a macro by one of these that was not known yet. `refuses`: what is asked for is reported. */
+static bool search_file(Search *search, const Source *source, bool refuses)
+{
+    Reader *r = search->r;
+    CXFile file = clang_getFile(r->tu, source->file);
+    if (!file)
+        return false;
+    CXSourceRange all =
+        clang_getRange(clang_getLocationForOffset(r->tu, file, 0), clang_getLocationForOffset(r->tu, file, (unsigned)source->length));
+    CXSourceRangeList *skipped = clang_getSkippedRanges(r->tu, file);
+    FileTokens tokens = {.text = source->text, .skipped = skipped};
+    bool found = false;
+    clang_tokenize(r->tu, all, &tokens.at, &tokens.count);
+    for (unsigned first = 0, end; first < tokens.count; first = end) {
+        for (end = first + 1; end < tokens.count && !begins_line(search, &tokens, end);)
+            end++;
+        found |= search_line(search, &tokens, first, end, refuses);
+    }
+    clang_disposeTokens(r->tu, tokens.at, tokens.count);
+    clang_disposeSourceRangeList(skipped);
+    return found;
+}
+
+/* Whether a file may have anything to find: most have not, and are not cut into tokens. */
+static bool is_suspect(const Search *search, const Source *source)
+{
+    for (int i = 0; i < search->tainted.count; i++)
+        if (strstr(source->text, search->tainted.at[i].name))
+            return true;
+    for (size_t i = 0; i < sizeof predefined / sizeof *predefined; i++) {
+        size_t length = strcspn(predefined[i].name, "*");
+        if (memmem(source->text, (size_t)source->length, predefined[i].name, length))
+            return true;
+    }
+    return search->revised && strstr(source->text, revision.name);
+}
+
+static bool is_revised(const FrontendPart *part)
+{
+    const char *standard = "";
+    for (int i = 0; i < part->arg_count; i++)
+        if (!strncmp(part->args[i], "-std=", 5))
+            standard = part->args[i] + 5;
+    return !strcmp(standard, "c2x") || !strcmp(standard, "gnu2x") || !strcmp(standard, "c23") || !strcmp(standard, "gnu23");
+}
+
+void clang_check_predefined(Reader *r)
+{
+    Search search = {.r = r, .revised = is_revised(r->part)};
+    for (int refuses = 0; refuses < 2; refuses++)
+        for (bool found = true; found;) {
+            found = false;
+            for (int i = 0; i < r->sources.count; i++) {
+                const Source *source = r->sources.at[i];
+                bool library = r->library && !strncmp(source->file, r->library, strlen(r->library));
+                if (!library && is_suspect(&search, source))
+                    found |= search_file(&search, source, refuses);
+            }
+        }
+}
