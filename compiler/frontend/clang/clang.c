@@ -175,6 +175,19 @@ static void report_errors(Reader *r)
     }
 }
 
+/* Reports attributes that the parser does not know, though they change what values are. */
+static void check_attributes(Reader *r)
+{
+    for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu); i++) {
+        CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
+        const char *text = clang_string(r, clang_getDiagnosticSpelling(diagnostic));
+        if (!strncmp(text, "unknown attribute", 17) && strstr(text, "scalar_storage_order"))
+            diag_error(r->diag, clang_position(r, clang_getDiagnosticLocation(diagnostic)),
+                       "the attribute scalar_storage_order cannot be evaluated at compile time; move it to a file without models");
+        clang_disposeDiagnostic(diagnostic);
+    }
+}
+
 /* ---- files ---- */
 
 /* Reads a file as it is, or was when its object was made. NULL after errors. */
@@ -299,6 +312,7 @@ static bool read_part(Reader *r)
     }
     read_sources(r);
     clang_check_predefined(r);
+    check_attributes(r);
     reparse_pragma_operators(r);
     clang_types_begin(r);
     clang_declare_all(r);

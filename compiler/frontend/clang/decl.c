@@ -192,31 +192,31 @@ static bool attribute_says(Reader *r, CXCursor attribute, const char *word)
     return said;
 }
 
-typedef struct WeakSearch {
+typedef struct AttributeSearch {
     Reader *r;
+    const char *word;
     bool found;
-} WeakSearch;
+} AttributeSearch;
 
-static enum CXChildVisitResult find_weak(CXCursor cursor, CXCursor parent, CXClientData data)
+static enum CXChildVisitResult find_attribute(CXCursor cursor, CXCursor parent, CXClientData data)
 {
     (void)parent;
-    WeakSearch *search = data;
-    search->found |= clang_isAttribute(clang_getCursorKind(cursor)) && attribute_says(search->r, cursor, "weak");
+    AttributeSearch *search = data;
+    search->found |= clang_isAttribute(clang_getCursorKind(cursor)) && attribute_says(search->r, cursor, search->word);
     return CXChildVisit_Continue;
 }
 
-/* libclang has no kind of its own for the attribute `weak`. */
-static bool is_weak(Reader *r, CXCursor cursor)
+bool clang_has_attribute(Reader *r, CXCursor cursor, const char *word)
 {
-    WeakSearch search = {.r = r};
-    clang_visitChildren(cursor, find_weak, &search);
+    AttributeSearch search = {.r = r, .word = word};
+    clang_visitChildren(cursor, find_attribute, &search);
     return search.found;
 }
 
 static void declare_function(Reader *r, CXCursor cursor)
 {
     CFunction *function = clang_function(r, cursor);
-    if (!function->weak && is_weak(r, cursor)) {
+    if (!function->weak && clang_has_attribute(r, cursor, "weak")) {
         function->weak = true;
         function->weak_at = clang_position(r, clang_getCursorLocation(cursor));
     }

@@ -98,6 +98,7 @@ void clang_types_begin(Reader *r);
 CFunction *clang_function(Reader *r, CXCursor decl);
 CVar *clang_variable(Reader *r, CXCursor decl);
 void clang_declare_all(Reader *r);
+bool clang_has_attribute(Reader *r, CXCursor cursor, const char *word); // for attributes of which libclang has no kind of its own
 
 /* expr.c */
 const CExpr *clang_expr(Reader *r, CXCursor cursor);

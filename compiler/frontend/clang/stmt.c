@@ -220,9 +220,15 @@ static const CStmt *declaration(Reader *r, CXCursor cursor)
 {
     CStmt *stmt = node(r, cursor, CS_DECL);
     Cursors list = clang_children(r, cursor);
-    for (int i = 0; i < list.count; i++)
-        if (clang_getCursorKind(list.at[i]) == CXCursor_VarDecl)
-            declare(r, stmt, list.at[i]);
+    for (int i = 0; i < list.count; i++) {
+        if (clang_getCursorKind(list.at[i]) != CXCursor_VarDecl)
+            continue;
+        declare(r, stmt, list.at[i]);
+        if (clang_has_attribute(r, list.at[i], "cleanup")) {
+            stmt->kind = CS_REFUSED;
+            stmt->text = "the attribute cleanup";
+        }
+    }
     return stmt;
 }
 
