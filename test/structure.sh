@@ -82,6 +82,8 @@ END
     complain "links that lead out of the tree" "$(find "$root/compiler" "$root/runtime" "$root/include" "$root/tools" -type l)"
     complain "characters are made tokens by syntax/lex.c alone" \
         "$(grep -rnE --include='*.[ch]' '\b(isalnum|isalpha|isspace|strtok)\b' $(for floor in layout cluster reshard rule strategy ir passes frontend/pragma frontend/eval; do echo "$root/compiler/$floor"; done))"
+    complain "what a program reads and says is in no language of main's: base/plain.h has these" \
+        "$(grep -rnE --include='*.c' --include='*.cu' '\b(strtod|strtof|atof|strerror|strsignal)\(' "$root/runtime" | grep -v 'base/plain\.c:')"
     complain "libclang outside frontend/clang" \
         "$(grep -rlE --include='*.[ch]' '# *include *<clang-c/' "$root/compiler" "$root/tools" "$root/runtime" | grep -v 'frontend/clang/')"
 }

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/files.h"
+#include "base/plain.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +32,7 @@ static const char *open_reason(const char *path, int error)
     struct stat about;
     bool other = (error == ENXIO || error == ELOOP) && !lstat(path, &about);
     const char *kind = other ? file_kind(about.st_mode) : NULL;
-    return kind ? kind : strerror(error);
+    return kind ? kind : plain_error(error);
 }
 
 /* Opens a plain file for reading; `about` is what it is. */
@@ -42,7 +43,7 @@ static int open_plain(const char *path, int flags, struct stat *about, const cha
         *why = open_reason(path, errno);
         return -1;
     }
-    *why = fstat(file, about) ? strerror(errno) : file_kind(about->st_mode);
+    *why = fstat(file, about) ? plain_error(errno) : file_kind(about->st_mode);
     if (!*why)
         return file;
     close(file);
@@ -257,7 +258,7 @@ char *private_path(const char *name, uint64_t node, bool (*dead)(const char *mar
     if (!error && asprintf(&path, "%s/%s", own.path, name) < 0)
         error = ENOMEM;
     *why = !made && !parent ? "neither TMPDIR nor /tmp is a folder in which other users cannot change what is made (chmod +t)"
-           : error          ? strerror(error)
+           : error          ? plain_error(error)
                             : NULL;
     return error ? NULL : path;
 }

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static locale_t c_locale;
@@ -63,4 +64,20 @@ double plain_number(const char *text)
     double number = strtod(text, NULL);
     plain_leave(own);
     return number;
+}
+
+const char *plain_error(int code)
+{
+    locale_t own = plain_enter();
+    const char *text = strerror(code);
+    plain_leave(own);
+    return text;
+}
+
+const char *plain_signal(int number)
+{
+    locale_t own = plain_enter();
+    const char *text = strsignal(number);
+    plain_leave(own);
+    return text;
 }

@@ -31,6 +31,10 @@ __attribute__((format(printf, 3, 0))) int plain_vformat(char *text, size_t size,
 __attribute__((format(scanf, 2, 3))) int plain_scan(const char *text, const char *format, ...);
 double plain_number(const char *text);
 
+/* strerror and strsignal, in English. */
+const char *plain_error(int code);
+const char *plain_signal(int number);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/plain.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -220,7 +221,7 @@ static const char *read_elements(const StoredTensor *stored, int64_t from, int64
     for (int64_t at = 0; at < bytes && !wrong;) {
         ssize_t part = pread(stored->in->descriptor, raw + at, (size_t)(bytes - at),
                              (off_t)(stored->in->file.data + stored->tensor->begin + from * size + at));
-        wrong = part > 0 ? NULL : part ? strerror(errno) : "it ends early";
+        wrong = part > 0 ? NULL : part ? plain_error(errno) : "it ends early";
         at += part;
     }
     if (!wrong)

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/plain.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -362,7 +363,7 @@ bool writing_end(Writing *writing)
     bool good = !writing->error;
     if (!good && (writing->error != ABANDONED || !writing->plan.rank))
         fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n", writing->plan.folder, (long long)writing->plan.step,
-                writing->error == ABANDONED ? "a rank could not write its range" : strerror(writing->error));
+                writing->error == ABANDONED ? "a rank could not write its range" : plain_error(writing->error));
     writing_drop(&writing->plan);
     free(writing);
     return good;

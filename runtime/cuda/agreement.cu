@@ -6,6 +6,7 @@
 #include "cuda/choice.h"
 
 #include "base/files.h"
+#include "base/plain.h"
 #include "transport/world.h"
 #include "cuda/cuda.h"
 
@@ -118,7 +119,7 @@ static void write_cache(const char *path)
         free(fresh);
         return;
     }
-    fprintf(stderr, "hetu: HETU_CACHE: %s was not written: %s\n", path, strerror(errno));
+    fprintf(stderr, "hetu: HETU_CACHE: %s was not written: %s\n", path, plain_error(errno));
     if (fresh)
         unlink(fresh);
     free(fresh);

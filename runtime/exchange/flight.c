@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/plain.h"
 #include "base/timeline.h"
 #include "exchange/rounds.h"
 #include "exchange/staging.h"
@@ -338,7 +339,7 @@ static void start(Queue *queue, int lane)
     int error = pthread_create(&queue->thread, NULL, serve, queue);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        ht_fail("cannot start a thread: %s", strerror(error));
+        ht_fail("cannot start a thread: %s", plain_error(error));
 }
 
 /* ---- from the main thread ---- */

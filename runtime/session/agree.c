@@ -4,6 +4,7 @@
 #include "transport/world.h"
 #include "session/image.h"
 #include "base/memory.h"
+#include "base/plain.h"
 
 #include <hetu/version.h>
 
@@ -32,7 +33,7 @@ static uint64_t hash_executable(void)
     uint64_t hash = 0xcbf29ce484222325u;
     FILE *file = fopen("/proc/self/exe", "rb");
     if (!file)
-        ht_fail("cannot read this program (/proc/self/exe): %s", strerror(errno));
+        ht_fail("cannot read this program (/proc/self/exe): %s", plain_error(errno));
     for (size_t count; (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
         hash = hash_bytes(hash, bytes, count);
     fclose(file);

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/plain.h"
 #include "session/recipe.h"
 #include "transport/world.h"
 
@@ -111,7 +112,7 @@ static void advance(bool wait)
     }
     unlink(arrival->object);
     char killed[REASON];
-    snprintf(killed, sizeof killed, "hetucc was ended by signal %d (%s)%s", status - RECIPE_KILLED, strsignal(status - RECIPE_KILLED),
+    snprintf(killed, sizeof killed, "hetucc was ended by signal %d (%s)%s", status - RECIPE_KILLED, plain_signal(status - RECIPE_KILLED),
              status - RECIPE_KILLED == SIGKILL ? ", as the system does where memory runs out" : "");
     arrival->again = status >= RECIPE_KILLED;
     refuse(arrival, status > RECIPE_KILLED ? killed : "hetucc could not make it");
@@ -240,8 +241,10 @@ static void *load(const void *object, size_t size, Refusal *refusal)
         at += (size_t)count;
     bool whole = at == size && !fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    locale_t own = plain_enter(); // the loader's messages, too, are in main's language
     void *handle = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    const char *error = handle ? NULL : whole ? dlerror() : strerror(errno);
+    const char *error = handle ? NULL : whole ? dlerror() : plain_error(errno);
+    plain_leave(own);
     if (error)
         snprintf(refusal->reason, REASON, "rank %d cannot load it: %s%s", world_rank(), error, loader_hint(error));
     refusal->lasts = error && whole;

@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/plain.h"
 #include "checkpoint/copies.h"
 #include "checkpoint/writing.h"
 #include "session/held.h"
@@ -179,7 +180,7 @@ static bool all_opened(struct Copies *copies, CopyHead common)
     if (world_least(!error))
         return true;
     if (error)
-        fprintf(stderr, "hetu: rank %d: no copies are taken in shared memory: %s: %s\n", world_rank(), copies->folder, strerror(error));
+        fprintf(stderr, "hetu: rank %d: no copies are taken in shared memory: %s: %s\n", world_rank(), copies->folder, plain_error(error));
     copies->failed = true;
     return false;
 }

@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/permutation.h"
+#include "base/plain.h"
 #include "exchange/moves.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ static const char *open_file(RowsFile *file)
     if (file->descriptor < 0)
         return wrong;
     if (fstat(file->descriptor, &found))
-        wrong = REFUSE("%s", strerror(errno));
+        wrong = REFUSE("%s", plain_error(errno));
     else if (!found.st_size)
         wrong = "it is empty";
     file->size = wrong ? 0 : found.st_size;
@@ -351,7 +352,7 @@ static void read_elements(const RowsFile *file, int64_t element, int64_t count, 
     int64_t done = read_bytes(file, to, bytes, at);
     struct stat now = {.st_size = (off_t)(at + done)};
     if (done < 0)
-        ht_fail("the data set %s cannot be read: %s", file->path, strerror(errno));
+        ht_fail("the data set %s cannot be read: %s", file->path, plain_error(errno));
     if (done < bytes)
         fstat(file->descriptor, &now);
     if (done < bytes)

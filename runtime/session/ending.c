@@ -2,6 +2,7 @@
 #include "session/ending.h"
 
 #include "base/memory.h"
+#include "base/plain.h"
 #include "base/told.h"
 #include "checkpoint/writing.h"
 #include "session/pace.h"
@@ -117,7 +118,7 @@ void ending_resumed(ht_session *session, const char *folder)
     int count = 0;
     for (int n = 0; n < session->loaded.note_count; n++)
         if (!strncmp(session->loaded.notes[n].key, prefix, sizeof prefix - 1))
-            noted[count++] = (ht_noted){session->loaded.notes[n].key + sizeof prefix - 1, strtod(session->loaded.notes[n].value, NULL)};
+            noted[count++] = (ht_noted){session->loaded.notes[n].key + sizeof prefix - 1, plain_number(session->loaded.notes[n].value)};
     ending_heed(session);
     ending_saved(session, folder, noted);
     session->ending->every = 0;

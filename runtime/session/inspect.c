@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/plain.h"
 #include "session/pieces.h"
 #include "session/program.h"
 
@@ -42,7 +43,7 @@ void program_check(Program *program)
 static void make_folder(const char *path)
 {
     if (mkdir(path, 0777) && errno != EEXIST)
-        ht_fail("cannot make the folder %s: %s", path, strerror(errno));
+        ht_fail("cannot make the folder %s: %s", path, plain_error(errno));
 }
 
 /* Removes a folder of files, if it is there; of a link to one the link. */
@@ -63,7 +64,7 @@ HT_NORETURN static void give_up(const char *folder, const char *name)
 {
     int error = errno;
     remove_folder(folder);
-    ht_fail("cannot write the dump of %s to %s: %s", name, folder, strerror(error));
+    ht_fail("cannot write the dump of %s to %s: %s", name, folder, plain_error(error));
 }
 
 /* Names give files of their own: a slash is %2F, and a percent sign %25. State s of a parameter has %s behind its name; -1: the parameter.
@@ -132,7 +133,7 @@ void program_dump(const Program *program, const char *folder, const char *when)
     snprintf(part, sizeof part, "%s.part", path);
     remove_folder(part);
     if (mkdir(part, 0777))
-        ht_fail("cannot make the folder %s: %s", part, strerror(errno));
+        ht_fail("cannot make the folder %s: %s", part, plain_error(errno));
     for (int p = 0; p < program->image->param_count; p++) {
         const ht_image_param *image = &program->image->params[p];
         dump_one(part, image->name, -1, image->pieces, program->slots[p]);

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/plain.h"
 #include "transport/fabric/sockets.h"
 #include "transport/meet/invitation.h"
 
@@ -193,7 +194,7 @@ pid_t recipe_start(const Recipe *recipe, const char *tool, const char *const *wo
     int error = posix_spawn(&maker, all[0], &actions, NULL, (char *const *)all, environment);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
-        snprintf(reason, REASON, "%s could not be started in %s: %s", all[0], recipe->words[0], strerror(error));
+        snprintf(reason, REASON, "%s could not be started in %s: %s", all[0], recipe->words[0], plain_error(error));
     free(all);
     free(environment);
     free(path);

@@ -130,7 +130,7 @@ void ht_remember_with(ht_session *open, const char *folder, const ht_noted *note
         return;
     uint64_t key = copies_key(folder, true);
     if (!key && !said)
-        fprintf(stderr, "hetu: no copies are taken in shared memory: %s/copies cannot be written: %s\n", folder, strerror(errno));
+        fprintf(stderr, "hetu: no copies are taken in shared memory: %s/copies cannot be written: %s\n", folder, plain_error(errno));
     said = !key;
     if (!key)
         return;

@@ -209,7 +209,7 @@ void trace_check(const char *path)
     const char *kind = !stat(path, &about) ? file_kind(about.st_mode) : NULL;
     FILE *file = *path && !kind ? file_create_beside(path, &name) : NULL;
     if (!file)
-        ht_fail("HETU_TRACE=%s: cannot write this file: %s", path, !*path ? "it has no name" : kind ? kind : strerror(errno));
+        ht_fail("HETU_TRACE=%s: cannot write this file: %s", path, !*path ? "it has no name" : kind ? kind : plain_error(errno));
     fclose(file);
     unlink(name);
     free(name);
@@ -218,7 +218,7 @@ void trace_check(const char *path)
 /* A run that is good stays so: a trace that cannot be written is said. */
 static void say_unwritten(const char *path, int error)
 {
-    fprintf(stderr, "hetu: HETU_TRACE: %s was not written: %s; the run itself is as it would be without\n", path, strerror(error));
+    fprintf(stderr, "hetu: HETU_TRACE: %s was not written: %s; the run itself is as it would be without\n", path, plain_error(error));
 }
 
 /* Rank 0's file, opened; none on others. */

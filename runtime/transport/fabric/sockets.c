@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "transport/fabric/sockets.h"
+#include "base/plain.h"
 
 #include <hetu/kernel.h>
 
@@ -34,7 +35,7 @@ SocketKey socket_key(void)
 {
     SocketKey key;
     if (getrandom(&key, sizeof key, 0) != sizeof key)
-        ht_fail("no random numbers: %s", strerror(errno));
+        ht_fail("no random numbers: %s", plain_error(errno));
     return key;
 }
 
@@ -101,7 +102,7 @@ static int make_socket(void)
 {
     int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0)
-        ht_fail("cannot open a socket: %s", strerror(errno));
+        ht_fail("cannot open a socket: %s", plain_error(errno));
     return made;
 }
 
@@ -122,7 +123,7 @@ int socket_listen(SocketPlace *place, bool alone)
     socklen_t size = sizeof address;
     if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, BACKLOG) ||
         getsockname(listener, (struct sockaddr *)&address, &size))
-        ht_fail("cannot listen on a socket: %s", strerror(errno));
+        ht_fail("cannot listen on a socket: %s", plain_error(errno));
     *place = (SocketPlace){.port = ntohs(address.sin_port)};
     find_addresses(place, alone);
     return listener;

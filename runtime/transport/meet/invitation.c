@@ -2,6 +2,7 @@
 #include "transport/meet/invitation.h"
 
 #include "base/files.h"
+#include "base/plain.h"
 #include "transport/watch/peers.h"
 
 #include <hetu/kernel.h>
@@ -75,12 +76,12 @@ static void write_file(const char *path, const Invitation *invitation)
     unlink(fresh);
     int file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (file < 0)
-        ht_fail("cannot write %s, through which the ranks meet: %s", fresh, strerror(errno));
+        ht_fail("cannot write %s, through which the ranks meet: %s", fresh, plain_error(errno));
     bool whole = write(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation;
     if (close(file) | !whole || rename(fresh, path)) {
         int error = errno;
         unlink(fresh);
-        ht_fail("cannot write %s, through which the ranks meet: %s", path, strerror(error));
+        ht_fail("cannot write %s, through which the ranks meet: %s", path, plain_error(error));
     }
 }
 
@@ -125,7 +126,7 @@ static void make_private(const char *parent, const char *head)
     int error = private_make(written.folder, sizeof written.folder, parent, marked);
     if (error) {
         *written.folder = 0;
-        ht_fail("cannot make a folder in %s, where the ranks meet: %s", parent, strerror(error));
+        ht_fail("cannot make a folder in %s, where the ranks meet: %s", parent, plain_error(error));
     }
 }
 

@@ -6,6 +6,7 @@
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/plain.h"
 #include "base/told.h"
 
 #include <hetu/kernel.h>
@@ -280,7 +281,7 @@ static void start_thread(void)
     int error = pthread_create(&thread, NULL, keep_watch, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        ht_fail("cannot start a thread: %s", strerror(error));
+        ht_fail("cannot start a thread: %s", plain_error(error));
     pthread_detach(thread);
 }
 
