@@ -18,7 +18,6 @@ def environment(build, locale):
     """What makes programs call setlocale for a locale, once it is made; None: it cannot be."""
     build = pathlib.Path(build).resolve()
     folder = build / "test" / "locales"
-    # The system's own messages stay English, since suites know them so.
     made, (name, charset) = folder / locale, locale.split(".")
     if not made.is_dir():
         if not shutil.which("localedef") or not pathlib.Path("/usr/share/i18n/locales", name).exists():
@@ -30,7 +29,7 @@ def environment(build, locale):
             part.rename(made)
         except OSError:  # another suite was first
             shutil.rmtree(part, ignore_errors=True)
-    return {"LANGUAGE": "en", "LOCPATH": str(folder), "TEST_LOCALE": locale, "LD_PRELOAD": str(build / "lib" / "localed.so")} if (made / "LC_NUMERIC").exists() else None
+    return {"LOCPATH": str(folder), "TEST_LOCALE": locale, "LD_PRELOAD": str(build / "lib" / "localed.so")} if (made / "LC_NUMERIC").exists() else None
 
 
 def main():
