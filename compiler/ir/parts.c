@@ -67,20 +67,28 @@ typedef struct StageEdge {
     int from, to;
 } StageEdge;
 
+/* From which visit an operator that crosses brings forward something to which, or whose gradient backward from which to which. */
+static StageEdge edge_of(const Module *module, const Op *op)
+{
+    int from = op->operands[0]->def->visit, to = op->visit;
+    return op_phase(module, op) == PHASE_FORWARD ? (StageEdge){from, to} : (StageEdge){to, from};
+}
+
 StageGraph body_graph(Arena *arena, const Module *module, int number)
 {
     static const int zero[] = {0};
     const Body *body = &module->bodies.at.at[number];
     Array(StageEdge) edges = {0};
     for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i], *maker = op_crosses(module, op) ? op->operands[0]->def : NULL;
-        if (!maker || op_phase(module, op) != PHASE_FORWARD || module->bodies.stages.at[op->stage].body != number)
+        const Op *op = module->ops.at[i];
+        if (!op_crosses(module, op) || op->turn != TURN_EACH || module->bodies.stages.at[op->stage].body != number)
             continue;
+        StageEdge edge = edge_of(module, op);
         bool known = false;
         for (int e = 0; e < edges.count && !known; e++)
-            known = edges.at[e].from == maker->visit && edges.at[e].to == op->visit;
+            known = edges.at[e].from == edge.from && edges.at[e].to == edge.to;
         if (!known)
-            array_push(arena, &edges, (StageEdge){maker->visit, op->visit});
+            array_push(arena, &edges, edge);
     }
     return (StageGraph){.stage_count = body->stage_count,
                         .visit_count = body->visit_count ? body->visit_count : 1,

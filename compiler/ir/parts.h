@@ -55,7 +55,8 @@ bool op_flies(const Module *module, const Op *op);
  * one order on all devices. */
 int value_ready_at(const Module *module, const Value *value);
 
-/* The stages of a body as the data flows, after pass deduce. */
+/* The stages of a body as the data flows, after pass deduce. What goes backward from a visit to another one is an edge the other way even
+ * where nothing goes forward along it. */
 StageGraph body_graph(Arena *arena, const Module *module, int body);
 
 /* Puts the operators of a module with bodies into the order of their parts, those of a part as they stand, and numbers them. */

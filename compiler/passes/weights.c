@@ -3,7 +3,8 @@
  * Requires: pass regather. Leaves, where the schedule runs it apart from the rest (zero_bubble): Op.weights, and operators in the order of
  * their parts. Such an operator leads to sums over micro-batches alone, without operators of other layers in between; what only hands
  * values on (conversions, views, additions) is of no layer. So of a layer's backward section the gradients of its parameters are among
- * them, and what the layer before it needs is not, in every stage alike.
+ * them, and what the layer before it needs is not, in every stage alike. What goes from one visit to another is of the backward part at
+ * both ends, whatever it leads to: a schedule has messages from forward to forward and from backward to backward parts alone.
  */
 #include "ir/parts.h"
 #include "passes/pipeline.h"
@@ -47,7 +48,8 @@ static void find_lead(Weighing *weighing, const Op *op)
     Lead worst = LEAD_SUMS;
     for (int r = 0; r < op->result_count; r++)
         worst = weighing->reader[op->results[r]->id] > worst ? weighing->reader[op->results[r]->id] : worst;
-    weighing->lead[op->index] = worst == LEAD_SUMS && !hands_on(module, op) ? LEAD_LAYER : worst;
+    worst = worst == LEAD_SUMS && !hands_on(module, op) ? LEAD_LAYER : worst;
+    weighing->lead[op->index] = op_crosses(module, op) ? LEAD_OTHER : worst;
     for (int k = 0; k < op->operand_count; k++) {
         const Op *maker = op->operands[k] ? op->operands[k]->def : NULL;
         Lead seen = maker ? seen_by(weighing, maker, op) : LEAD_SUMS;

@@ -7,6 +7,7 @@
 
     random_models.py --build BUILD --mixes             rows of the batch are mixed in micro-batches: hetucc refuses a model, or it computes the same
     random_models.py --build BUILD --pipelines         strategies of several pipelines, stages, schedules; models with layers and towers
+    random_models.py --build BUILD --visits            stages that are visited several times (random_visits.py): everything is accepted, and the same within 1e-6
     random_models.py --build BUILD --wide              hetucc alone, on 8 to 16 devices: --verify finds what a device would lack
 
 A group is one source of several models and one strategy. It is built three times: by the plain compiler, by hetucc without a strategy, and by hetucc with it. Losses,
@@ -18,9 +19,11 @@ import re
 
 import harness
 import random_text
+import random_visits
 from harness import Failure, launch, run
 
 LOSS, CHANGE = 2e-4, 2e-3  # allowed: of a loss, and of a parameter's change
+EXACT = 1e-6               # allowed of everything, where models are such that sums lose nothing
 BF16, USUAL = 2e-2, 12     # allowed of everything in bf16, in a model of so many tensors as is usual; roundings add up as the steps of a random walk do
 
 
@@ -37,8 +40,8 @@ def length(values):
     return math.sqrt(math.fsum(v * v for v in values))
 
 
-def compare(found, wanted, who, roundings):
-    """`roundings`: by the start of a name the tensors that a model in bf16 computes; empty in f32."""
+def compare(found, wanted, who, roundings, exact=False):
+    """`roundings`: by the start of a name the tensors that a model in bf16 computes; empty in f32. `exact`: all is the same within EXACT of its length, or of 1."""
     if set(found) != set(wanted):
         raise Failure(f"{who}: not the same names: {sorted(set(found) ^ set(wanted))[:6]}")
     wrong = []
@@ -48,6 +51,8 @@ def compare(found, wanted, who, roundings):
             allowed = LOSS * (0.1 + length(want))
             if kind == "before":
                 allowed = 0
+            elif exact:
+                allowed = EXACT * max(1, length(want))
             elif roundings:
                 allowed = BF16 * math.sqrt(max(1, roundings[name.split(".")[0]] / USUAL)) * (0.1 + length(want))
             elif kind == "after":
@@ -123,6 +128,7 @@ def build(bench, group, folder, only, flags):
 
 
 def check(bench, group, folder, only=None):
+    exact = isinstance(group, random_visits.Visited)
     folder.mkdir(parents=True, exist_ok=True)
     if group.wide:
         refused = compile_many(bench, group, folder, only, ["--emit=ir"])
@@ -134,9 +140,9 @@ def check(bench, group, folder, only=None):
     launch(folder / "one", 0, folder / "one.txt", timeout=60)
     wanted = read(folder / "plain.txt")
     roundings = {f"m{model.index}": len(model.tensors) for model in group.models} if group.bf16 else {}
-    compare(read(folder / "one.txt"), wanted, "one device", roundings)
+    compare(read(folder / "one.txt"), wanted, "one device", roundings, exact)
     launch(folder / "many", group.strategy.ranks, folder / "many.txt", timeout=60)
-    compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks", roundings)
+    compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks", roundings, exact)
     return f"{group.strategy.ranks} ranks" + ", bf16" * group.bf16 + (f", {refused} refusals" if refused else "")
 
 
@@ -174,7 +180,7 @@ def shrink(bench, group, folder, model, what):
 
 
 def check_group(bench, seed, a):
-    group = random_text.Group(seed, a.models, random_text.WIDE if a.wide else random_text.MESHES, a.mixes, a.pipelines)
+    group = random_visits.Visited(seed, a.models) if a.visits else random_text.Group(seed, a.models, random_text.WIDE if a.wide else random_text.MESHES, a.mixes, a.pipelines)
     group.bf16, group.wide = a.bf16 or (a.pipelines and random.Random(f"bf16.{seed}").random() < 0.2), a.wide
     folder = bench.path(f"seed{seed}")
     try:
@@ -184,7 +190,7 @@ def check_group(bench, seed, a):
         for model in group.accepted():
             alone = folder / f"m{model.index}"
             what = fails(bench, group, alone, model.index)
-            if what and a.shrink:
+            if what and a.shrink and not a.visits:
                 what = shrink(bench, group, alone, model, what)
             if what:
                 failures.append(f"model {model.index}: {what}")
@@ -203,12 +209,13 @@ def options(a):
     a.add_argument("--bf16", action="store_true", help="the compiled programs compute in bf16")
     a.add_argument("--mixes", action="store_true", help="micro-batches, whose rows the models mix")
     a.add_argument("--pipelines", action="store_true", help="strategies of several pipelines and stages")
+    a.add_argument("--visits", action="store_true", help="stages that are visited several times")
     a.add_argument("--wide", action="store_true", help="on many devices, compiled only")
     a.add_argument("--shrink", action="store_true", help="make the models that fail as small as they go")
 
 
 def suite(a):
-    return "run.random" + "".join(f"-{name}" for name in ("bf16", "mixes", "wide", "pipelines") if getattr(a, name))
+    return "run.random" + "".join(f"-{name}" for name in ("bf16", "mixes", "wide", "pipelines", "visits") if getattr(a, name))
 
 
 harness.MEETS = True

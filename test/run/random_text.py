@@ -688,7 +688,7 @@ class Group:
     """Several models and the strategy they share."""
 
     def __init__(self, seed, count, meshes=MESHES, mixes=False, pipelines=False):
-        rng = random.Random(seed)
+        rng, self.prelude = random.Random(seed), PRELUDE
         self.strategy = Pipelines(rng) if pipelines else Strategy(rng, meshes, mixes)
         self.models = [Model(random.Random(f"{seed}.{k}"), k, self.strategy, mixes) for k in range(count)]
 
@@ -697,7 +697,7 @@ class Group:
 
     def text(self, only=None):
         """The C file with all models that are not refused, or with one."""
-        lines, self.first = PRELUDE.split("\n"), {}
+        lines, self.first = self.prelude.split("\n"), {}
         chosen = [m for m in self.accepted() if only is None or m.index == only]
         for m in chosen:
             self.first[m.index] = len(lines) + 1

@@ -8,6 +8,7 @@ from harness import compare_losses, launch
 
 SOURCE = harness.ROOT / "test" / "run" / "visits.c"
 COUNTED = harness.ROOT / "test" / "run" / "visits_counted.c"
+BETWEEN = harness.ROOT / "test" / "run" / "visits_between.c"
 
 # name: ranks and lines
 STRATEGIES = {
@@ -57,22 +58,39 @@ COUNTED_STRATEGIES = {
         stage devices(1) layers(1)""") for schedule in ("gpipe", "1f1b")
 }
 
+# By case of visits_between.c: schedules, micro-batches and rows, and the layers of each stage
+BETWEEN_STRATEGIES = {
+    1: (["zero_bubble", "1f1b"], 3, 2, ["0, 2", "1"]),
+    2: (["1f1b", "zero_bubble"], 6, 1, ["0, 4", "1, 3", "2"]),
+    3: (["1f1b", "gpipe"], 2, 3, ["0, 4, head", "1-2, 3"]),
+}
+
+
+def between(case):
+    """(name, ranks, lines) of the strategies of a case of visits_between.c."""
+    schedules, microbatches, rows, stages = BETWEEN_STRATEGIES[case]
+    lines = "\n".join([f"pipeline microbatches({microbatches}) rows({rows})"] + [f"stage devices({s}) layers({layers})" for s, layers in enumerate(stages)])
+    return [(f"between{case}_{schedule}", len(stages), f"schedule {schedule}\n{lines}") for schedule in schedules]
+
 
 def losses(program, ranks):
     return [float(line.split()[-1]) for line in launch(program, ranks).stdout.splitlines()]
 
 
-def check(bench, source, name, ranks, lines):
+def check(bench, source, name, ranks, lines, flags=()):
     path = bench.path(f"{name}.strategy")
     path.write_text(f"strategy {name}\n{lines}\nend strategy\n")
-    wanted = bench.once(f"wanted {source.name}", lambda: losses(bench.plain(source, ()), 0))
-    return f"loss {compare_losses(losses(bench.compiled(source, path, ()), ranks), wanted, 1e-6):.2g}"
+    wanted = bench.once(f"wanted {source.name} {flags}", lambda: losses(bench.plain(source, flags), 0))
+    return f"loss {compare_losses(losses(bench.compiled(source, path, flags), ranks), wanted, 1e-6):.2g}"
 
 
 def tests(bench, a):
     for source, strategies in ((SOURCE, STRATEGIES), (COUNTED, COUNTED_STRATEGIES)):
         for name, (ranks, lines) in strategies.items():
             yield name, functools.partial(check, bench, source, name, ranks, lines)
+    for case in BETWEEN_STRATEGIES:
+        for name, ranks, lines in between(case):
+            yield name, functools.partial(check, bench, BETWEEN, name, ranks, lines, (f"-DCASE={case}",))
 
 
 if __name__ == "__main__":

@@ -236,6 +236,20 @@ static void check_visit(Verifier *verifier, const Op *op, const Value *operand)
         verify_problem(verifier, op, "%%%d is of another visit", operand->id);
 }
 
+/* A message goes from a forward part to one of a later visit, or from a backward part to one of an earlier visit: schedules know no
+ * others. */
+static void check_crossing(Verifier *verifier, const Op *op)
+{
+    const Op *maker = op_crosses(verifier->module, op) && op->turn == TURN_EACH ? op->operands[0]->def : NULL;
+    Phase phase = op_phase(verifier->module, op);
+    if (!maker || op_gathers(verifier->module, maker) || maker->turn != TURN_EACH)
+        return;
+    bool forward = phase == PHASE_FORWARD && maker->visit < op->visit, backward = phase == PHASE_BACKWARD && maker->visit > op->visit;
+    if (op_phase(verifier->module, maker) != phase || !(forward || backward))
+        verify_problem(verifier, op, "%%%d is handed against the order of parts: from %s of visit %d to %s of visit %d",
+                       op->operands[0]->id, phase_name(op_phase(verifier->module, maker)), maker->visit, phase_name(phase), op->visit);
+}
+
 static void check_op(Verifier *verifier, const Op *op)
 {
     if (op->result_count != op->def->rule->result_count)
@@ -244,6 +258,8 @@ static void check_op(Verifier *verifier, const Op *op)
         use(verifier, op, op->operands[i], "");
     for (int i = 0; i < op->operand_count && !verifier->problems; i++)
         check_visit(verifier, op, op->operands[i]);
+    if (!verifier->problems)
+        check_crossing(verifier, op);
     check_binding(verifier, op);
     check_states(verifier, op);
     if (!verifier->problems && op->conversion)

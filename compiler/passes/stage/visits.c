@@ -3,6 +3,10 @@
  * An operator of a layer runs where the strategy puts the layer; one outside of layers where the last-placed of its operands is, or its
  * first user if it has none. What belongs to the gradient of an operator runs where that operator does, and what inputs alone give, which
  * is counted before, in the last visit.
+ *
+ * Forward goes through the visits in ascending order and backward in descending order. A value goes to readers forward, so what each of
+ * them gives of its gradient comes back from the same visit or a later one; these are added up where the last of them is made. So the
+ * forward section is placed first, visits are put together and numbered by it, and the backward section is placed by these numbers.
  */
 #include "ir/parts.h"
 #include "passes/stage/stage.h"
@@ -117,30 +121,32 @@ static int operands_visit(const Staging *staging, const Op *op)
     return latest;
 }
 
-/* The visit of an operator of backward, which goes from the last visit to the first: `visit`, or the one before it that makes a gradient
- * which the operator needs. -1 stays. */
+/* The visit of an operator of backward: `visit`, or the one that runs later and makes what the operator needs, if there is one. With -1,
+ * the last to run of those that make it; -1 stays where there is none. */
 static int backward_visit(const Staging *staging, const Op *op, int visit)
 {
     for (int k = 0; k < op->operand_count; k++) {
         const Op *maker = maker_of(staging, op->operands[k]);
-        if (maker && maker->section == SECTION_BACKWARD && staging->visit[maker->index] >= 0 && staging->visit[maker->index] < visit)
-            visit = staging->visit[maker->index];
+        int made = maker && maker->section == SECTION_BACKWARD ? staging->visit[maker->index] : -1;
+        visit = made >= 0 && (visit < 0 || made < visit) ? made : visit;
     }
     return visit;
 }
 
-/* The visit of an operator as far as it is known when those before it are. */
+/* The visit of an operator as far as it is known when those before it are; `unit`: by unit, that of its operator of the model. An addition
+ * of gradients is of no layer: it is for the value, which several may read. */
 static int known_visit(const Staging *staging, const Op *op, const int *unit)
 {
     int layer = layer_number(staging, op->layer);
     if (op->turn == TURN_COUNT)
         return staging->placement->visit_count - 1;
-    if (layer >= 0)
-        return op->section == SECTION_FORWARD ? staging->placement->visit_of[layer]
-                                              : backward_visit(staging, op, staging->placement->visit_of[layer]);
-    if (op->section != SECTION_FORWARD)
-        return backward_visit(staging, op, op->unit >= 0 && unit[op->unit] >= 0 ? unit[op->unit] : operands_visit(staging, op));
-    return operands_visit(staging, op);
+    if (op->section == SECTION_FORWARD)
+        return layer >= 0 ? staging->placement->visit_of[layer] : operands_visit(staging, op);
+    int summed = op_is_addition(op) ? backward_visit(staging, op, -1) : -1;
+    if (summed >= 0)
+        return summed;
+    int own = layer >= 0 ? staging->placement->visit_of[layer] : op->unit >= 0 ? unit[op->unit] : -1;
+    return backward_visit(staging, op, own);
 }
 
 /* What goes from visit to visit forward. */
@@ -204,30 +210,37 @@ static int reader_visit(const Op *op, const int *earliest)
     return visit;
 }
 
-static void assign_visits(Staging *staging)
+/* Finds the visits of a section's operators. Those that read nothing of the loop run where they are read first. */
+static void assign_visits(Staging *staging, Section section, int *unit)
 {
     Module *module = staging->module;
     int last = staging->placement->visit_count - 1, *earliest = arena_array(staging->arena, int, staging->values);
     memset(earliest, -1, sizeof *earliest * (size_t)staging->values);
-    int *unit = arena_array(staging->arena, int, staging->ops + staging->values);
-    memset(unit, -1, sizeof *unit * (size_t)(staging->ops + staging->values));
-    for (int section = SECTION_FORWARD; section <= SECTION_BACKWARD; section++) {
-        for (int i = 0; i < module->ops.count; i++)
-            if (turn_loops(module->ops.at[i]->turn) && (int)module->ops.at[i]->section == section)
-                staging->visit[i] = known_visit(staging, module->ops.at[i], unit);
-        for (int i = module->ops.count - 1; i >= 0; i--) {
-            const Op *op = module->ops.at[i];
-            if (!turn_loops(op->turn) || (int)op->section != section)
-                continue;
-            if (staging->visit[i] < 0)
-                staging->visit[i] = reader_visit(op, earliest);
-            if (staging->visit[i] < 0)
-                staging->visit[i] = last;
-            note_visit(op, staging->visit[i], earliest);
-            if (op->unit >= 0)
-                unit[op->unit] = staging->visit[i];
-        }
+    for (int i = 0; i < module->ops.count; i++)
+        if (turn_loops(module->ops.at[i]->turn) && module->ops.at[i]->section == section)
+            staging->visit[i] = known_visit(staging, module->ops.at[i], unit);
+    for (int i = module->ops.count - 1; i >= 0; i--) {
+        const Op *op = module->ops.at[i];
+        if (!turn_loops(op->turn) || op->section != section)
+            continue;
+        if (staging->visit[i] < 0)
+            staging->visit[i] = reader_visit(op, earliest);
+        if (staging->visit[i] < 0)
+            staging->visit[i] = last;
+        note_visit(op, staging->visit[i], earliest);
     }
+}
+
+/* By unit, the visit of its operator of the model; -1: it is not of the loop. */
+static int *visits_of_units(Staging *staging)
+{
+    const Module *module = staging->module;
+    int count = staging->ops + staging->values, *unit = arena_array(staging->arena, int, count);
+    memset(unit, -1, sizeof *unit * (size_t)count);
+    for (int i = module->ops.count - 1; i >= 0; i--)
+        if (is_forward(module->ops.at[i]) && module->ops.at[i]->unit >= 0)
+            unit[module->ops.at[i]->unit] = staging->visit[i];
+    return unit;
 }
 
 bool find_visits(Staging *staging)
@@ -235,8 +248,11 @@ bool find_visits(Staging *staging)
     if (!place_layers(staging))
         return false;
     memset(staging->visit, -1, sizeof *staging->visit * (size_t)staging->module->ops.count);
-    assign_visits(staging);
-    return settle_visits(staging);
+    assign_visits(staging, SECTION_FORWARD, NULL);
+    if (!settle_visits(staging))
+        return false;
+    assign_visits(staging, SECTION_BACKWARD, visits_of_units(staging));
+    return true;
 }
 
 int stage_of(const Staging *staging, const Op *op)
