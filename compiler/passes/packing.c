@@ -123,7 +123,8 @@ static void move_one(Packer *packer)
 
 /* ---- the whole ---- */
 
-/* The most bytes that are needed at one time. */
+/* The most bytes that are needed at one time, with the alignment of each item: without it nothing would be near enough where items are
+ * short. */
 static int64_t least_length(Arena *scratch, const PackItem *items, int count)
 {
     int last = 0;
@@ -131,8 +132,8 @@ static int64_t least_length(Arena *scratch, const PackItem *items, int count)
         last = items[i].end > last ? items[i].end : last;
     int64_t *change = arena_array(scratch, int64_t, last + 2), now = 0, most = 0;
     for (int i = 0; i < count; i++) {
-        change[items[i].begin] += items[i].bytes;
-        change[items[i].end + 1] -= items[i].bytes;
+        change[items[i].begin] += rounded(items[i].bytes);
+        change[items[i].end + 1] -= rounded(items[i].bytes);
     }
     for (int t = 0; t <= last; t++) {
         now += change[t];

@@ -139,7 +139,7 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, in
         if (!count)
             add_visit(&placer, 0, 0);
     }
-    *placement = (Placement){placer.visits.count, placer.visits.at, count, placer.visit};
+    *placement = (Placement){placer.visits.count, placer.visits.at, count, layers, placer.visit};
     return placement;
 }
 
@@ -264,12 +264,21 @@ static void check_listed(const Order *order, int first, int second)
               a->stage == b->stage ? "ranges" : "stages");
 }
 
-/* Whether nothing of the stage is listed before this visit: no other, and no range of which the model runs nothing in the loop. */
+/* Whether the model runs some layer of an item in the loop. */
+static bool is_run(const Order *order, const LayerRange *item)
+{
+    for (int l = 0; l < order->placement->layer_count; l++)
+        if (range_has(item, order->placement->layers[l]))
+            return true;
+    return false;
+}
+
+/* Whether nothing of the stage is listed before this visit: no other, no range, and no name of which the model runs nothing in the loop. */
 static bool is_first(const Order *order, const Visit *visit)
 {
     const Stage *stage = &order->pipeline->stages.at[visit->stage];
     for (int i = 0; i < visit->item; i++)
-        if (!stage->layers.at[i].name)
+        if (!stage->layers.at[i].name || !is_run(order, &stage->layers.at[i]))
             return false;
     for (int v = 0; v < order->placement->visit_count; v++)
         if (order->placement->visits[v].stage == visit->stage && order->placement->visits[v].item < visit->item)

@@ -196,6 +196,7 @@ typedef struct Placement {
     int visit_count;
     const Visit *visits; // in the order in which the model runs the first layer of each, or along the data
     int layer_count;
+    const Layer *const *layers;
     int *visit_of; // by layer
 } Placement;
 

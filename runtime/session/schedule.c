@@ -147,14 +147,20 @@ static void end_before(Crossing *crossing, int row)
         crossing->ends = row;
 }
 
-/* Has a crossing, which brings the slot's next tenant, wait for those of the present one that may still be under way. */
+/* Has a crossing, which brings the slot's next tenant, wait for those of the present one that may still be under way when it begins; it
+ * begins behind them. In front of a row, what begins comes before what ends. */
 static void follow_guests(Crossing *crossing, const Lodging *slot)
 {
     Flight *flight = &crossing->flight;
     flight->after = memory_array(slot->guest_count, sizeof(Flight *));
-    for (int g = 0; g < slot->guest_count; g++)
-        if (slot->guest[g]->ends < 0)
-            flight->after[flight->after_count++] = &slot->guest[g]->flight;
+    for (int g = 0; g < slot->guest_count; g++) {
+        Crossing *guest = slot->guest[g];
+        if (guest->ends >= 0 && guest->ends < crossing->begins)
+            continue;
+        if (guest->begins > crossing->begins)
+            crossing->begins = guest->begins;
+        flight->after[flight->after_count++] = &guest->flight;
+    }
 }
 
 /* What this device itself has sent comes into the slot of the row that receives it, as soon as that is free. */

@@ -252,7 +252,9 @@ static void forget_functions(Module *module)
 /* Where there are several stages to run them, operators of the model get their numbers, which those of their gradients have, too. */
 static void number_units(Module *module)
 {
-    bool stages = module->strategy && module->strategy->pipelines.at[0].stages.count > 1;
+    bool stages = false;
+    for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)
+        stages |= module->strategy->pipelines.at[p].stages.count > 1;
     for (int i = 0; stages && i < module->ops.count; i++)
         module->ops.at[i]->unit = i;
 }

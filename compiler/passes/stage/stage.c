@@ -402,6 +402,7 @@ static void begin(Staging *staging)
     staging->ops = module->ops.count;
     staging->readers = arena_array(staging->arena, int, staging->values);
     staging->dissolved = arena_array(staging->arena, bool, staging->ops);
+    staging->loose = arena_array(staging->arena, bool, staging->ops);
     staging->visit = arena_array(staging->arena, int, staging->ops);
     staging->copy = arena_array(staging->arena, Value *, staging->values);
     staging->handed = arena_array(staging->arena, Handed *, staging->values);
@@ -432,6 +433,7 @@ static void make_bodies(Staging *staging)
     Module *module = staging->module;
     begin(staging);
     const bool *read = find_read_behind(staging);
+    find_loose(staging, read);
     if (!make_loop(staging, read, TURN_COUNT) || !make_loop(staging, read, TURN_EACH))
         return;
     for (int i = 0; i < module->ops.count; i++)

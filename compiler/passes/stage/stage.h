@@ -22,6 +22,7 @@ typedef struct Staging {
     int values, ops;    // of the module before the pass
     int *readers;       // by value id: operators that read it, outputs and the loss included
     bool *dissolved;    // by op index: an addition that the stages and the union make instead
+    bool *loose;        // by op index: an addition that may be dissolved, so that nothing goes from visit to visit for it
     const BodyRun *run; // the first of the body at hand
     const Module *shorter; // the model with the body's lengths, operator by operator the same; NULL: it has the module's
     Array(const Layer *) layers;
@@ -52,6 +53,9 @@ bool find_visits(Staging *staging);
 
 /* The stage that runs operator i of the module, of module->bodies.stages. */
 int stage_of(const Staging *staging, const Op *op);
+
+/* Finds the additions that only lead to what is read behind the loop; `read`: by value id, whether it is read there as it is. */
+void find_loose(Staging *staging, const bool *read);
 
 /* What a value adds up, each summand in one visit: the value itself, or what additions that nobody else reads put together from several
  * visits. */

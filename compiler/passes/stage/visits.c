@@ -52,6 +52,9 @@ static const Op *maker_of(const Staging *staging, const Value *value)
     return handed && !op_gathers(staging->module, maker) ? maker : NULL;
 }
 
+/* Whether an operator of forward needs what it reads in its visit. */
+static bool orders(const Staging *staging, const Op *op) { return is_forward(op) && !staging->loose[op->index]; }
+
 typedef struct VisitEdge {
     int from, to;
 } VisitEdge;
@@ -79,9 +82,9 @@ static VisitEdges find_layer_edges(Staging *staging)
     VisitEdges edges = {0};
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        int layer = is_forward(op) ? layer_number(staging, op->layer) : -1;
+        int layer = orders(staging, op) ? layer_number(staging, op->layer) : -1;
         bool *own = &sources[(size_t)count * (size_t)i];
-        for (int k = 0; is_forward(op) && k < op->operand_count; k++) {
+        for (int k = 0; orders(staging, op) && k < op->operand_count; k++) {
             const Op *maker = maker_of(staging, op->operands[k]);
             for (int v = 0; maker && v < count; v++)
                 own[v] |= sources[(size_t)count * (size_t)maker->index + (size_t)v];
@@ -156,7 +159,7 @@ static VisitEdges find_edges(Staging *staging)
     VisitEdges edges = {0};
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        for (int k = 0; is_forward(op) && k < op->operand_count; k++) {
+        for (int k = 0; orders(staging, op) && k < op->operand_count; k++) {
             const Op *maker = maker_of(staging, op->operands[k]);
             add_edge(staging, &edges, maker && is_forward(maker) ? staging->visit[maker->index] : -1, staging->visit[i]);
         }
