@@ -17,7 +17,8 @@ enum {
 /* A transfer for a micro-batch. */
 typedef struct Crossing {
     Flight flight;
-    int begins, ends; // in front of these rows; begins -1: when it is ready
+    int begins, ends;        // in front of these rows; begins -1: when it is ready
+    struct Crossing *before; // the one before it of its transfer; NULL: it is the first
 } Crossing;
 
 typedef enum Turn { BEGINS, ENDS, TURNS } Turn;
@@ -122,8 +123,7 @@ static int tag_of(const Scan *scan, const ht_transfer *transfer)
     return scan->tags + (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* A new crossing that begins in front of row `begins`, or with the one before it of its transfer where that is later. NULL: this rank has
- * no part in it. */
+/* A new crossing that begins in front of row `begins`, or later (settle). NULL: this rank has no part in it. */
 static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins)
 {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
@@ -133,7 +133,7 @@ static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int beg
     if (!run.part)
         return NULL;
     find_buffers(scan, transfer, row, &run);
-    *crossing = (Crossing){.begins = before && before->begins > begins ? before->begins : begins, .ends = -1};
+    *crossing = (Crossing){.begins = begins, .ends = -1, .before = before};
     crossing->flight = (Flight){.run = run, .queue = transfer->queue, .tag = tag_of(scan, transfer), .where = transfer->where};
     scan->schedule->crossing_count++;
     scan->latest[number] = *crossing_of(scan, number, row->microbatch) = crossing;
@@ -147,20 +147,14 @@ static void end_before(Crossing *crossing, int row)
         crossing->ends = row;
 }
 
-/* Has a crossing, which brings the slot's next tenant, wait for those of the present one that may still be under way when it begins; it
- * begins behind them. In front of a row, what begins comes before what ends. */
+/* Has a crossing, which brings the slot's next tenant, wait for those of the present one that may still be under way when it begins. */
 static void follow_guests(Crossing *crossing, const Lodging *slot)
 {
     Flight *flight = &crossing->flight;
     flight->after = memory_array(slot->guest_count, sizeof(Flight *));
-    for (int g = 0; g < slot->guest_count; g++) {
-        Crossing *guest = slot->guest[g];
-        if (guest->ends >= 0 && guest->ends < crossing->begins)
-            continue;
-        if (guest->begins > crossing->begins)
-            crossing->begins = guest->begins;
-        flight->after[flight->after_count++] = &guest->flight;
-    }
+    for (int g = 0; g < slot->guest_count; g++)
+        if (slot->guest[g]->ends < 0 || slot->guest[g]->ends >= crossing->begins)
+            flight->after[flight->after_count++] = &slot->guest[g]->flight;
 }
 
 /* What this device itself has sent comes into the slot of the row that receives it, as soon as that is free. */
@@ -236,6 +230,58 @@ static void scan_row(Scan *scan, int number)
 }
 
 static int row_of(const Crossing *crossing, Turn turn) { return turn == BEGINS ? crossing->begins : crossing->ends; }
+
+/* What a crossing waits for: -1, the one before it of its transfer, if there is one; from 0 on, those whose memory it uses. */
+static Crossing *awaited(const Crossing *crossing, int number)
+{
+    return number < 0 ? crossing->before : (Crossing *)crossing->flight.after[number];
+}
+
+/* Has each crossing begin no earlier than those that it waits for: one that is waited for before it begins would seem to have ended, as it
+ * has in the step before. */
+static void settle(Schedule *schedule)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (Crossing *c = schedule->crossings; c < schedule->crossings + schedule->crossing_count; c++)
+            for (int a = -1; a < c->flight.after_count; a++) {
+                const Crossing *first = awaited(c, a);
+                if (!first || first->begins <= c->begins)
+                    continue;
+                c->begins = first->begins;
+                moved = true;
+                if (c->begins > schedule->rows->row_count || (c->ends >= 0 && c->begins > c->ends))
+                    ht_fail("%s: a transfer would end before it begins; the program and the library are of different versions",
+                            c->flight.where);
+            }
+    }
+}
+
+/* Whether a crossing waits for one of those between two places. */
+static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing *const *end)
+{
+    for (int a = -1; a < crossing->flight.after_count; a++)
+        for (Crossing *const *other = from; other < end; other++)
+            if (*other == awaited(crossing, a))
+                return true;
+    return false;
+}
+
+/* Has those that begin in front of one row begin behind those of them that they wait for. */
+static void order_row(Crossing **from, Crossing **end)
+{
+    for (; from < end; from++) {
+        Crossing **free = from;
+        while (free < end && waits_for(*free, from, end))
+            free++;
+        if (free == end)
+            ht_fail("%s: transfers wait for each other; the program and the library are of different versions", (*from)->flight.where);
+        Crossing *taken = *free;
+        for (; free > from; free--)
+            *free = free[-1];
+        *from = taken;
+    }
+}
 
 /* Sorts the crossings by the row in front of which they begin, or end. */
 static void sort_crossings(Schedule *schedule, Turn turn)
@@ -326,8 +372,11 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
                  .of = memory_array(wide, sizeof(Crossing *)),
                  .latest = memory_array(role->transfer_count, sizeof(Crossing *))};
     scan_rows(&scan);
+    settle(schedule);
     sort_crossings(schedule, BEGINS);
     sort_crossings(schedule, ENDS);
+    for (int r = 0; r <= schedule->rows->row_count; r++)
+        order_row(schedule->order[BEGINS] + schedule->first[BEGINS][r], schedule->order[BEGINS] + schedule->first[BEGINS][r + 1]);
     name_rows(schedule);
     free(scan.slot);
     free(scan.of);
