@@ -33,8 +33,10 @@ int main(int argc, char **argv) { ht_infer(ht_open(&argc, &argv), model); return
 refusals = collections.Counter()
 
 
-def program(seed):
-    text = harness.run(["timeout", "20", "csmith", "--seed", str(seed), *DRAWN, *SIZES[seed % len(SIZES)]], check=False)
+def program(bench, seed):
+    folder = bench.path(f"drawn{seed}")  # csmith leaves a file where it runs
+    folder.mkdir(exist_ok=True)
+    text = harness.run(["env", "-C", folder, "timeout", "20", "csmith", "--seed", str(seed), *DRAWN, *SIZES[seed % len(SIZES)]], check=False)
     if text.returncode:
         return None  # csmith's own assertions
     text = text.stdout
@@ -43,7 +45,7 @@ def program(seed):
 
 def check(bench, seed):
     path, binary = bench.path(f"csmith{seed}.c"), bench.path(f"csmith{seed}")
-    text = program(seed)
+    text = program(bench, seed)
     if not text:
         return "csmith makes no program of this seed"
     path.write_text(text)
