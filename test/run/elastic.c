@@ -7,6 +7,8 @@
  * NAP milliseconds more, and behind every second one it goes to the next STRATEGY. Standard output has a line "done STEP RANKS" as soon as
  * a step is.
  */
+#include "log.h"
+
 #include <hetu/hetu.h>
 
 #include <stdio.h>
@@ -34,27 +36,6 @@ static void draw_rows(float *x, int64_t step)
 {
     for (int i = 0; i < batch * I; i++)
         x[i] = (float)((i * 7 + step * 5) % 17 - 8) / 8;
-}
-
-/* Opens the log behind the lines of so many steps. */
-static FILE *open_log(const char *path, int64_t steps)
-{
-    FILE *log = fopen(path, steps ? "r+" : "w");
-    char line[256];
-    if (!log)
-        exit(3);
-    for (int64_t i = 0; i < steps; i++)
-        if (!fgets(line, sizeof line, log))
-            exit(4);
-    if (fseek(log, 0, SEEK_CUR) || ftruncate(fileno(log), ftell(log)))
-        exit(5);
-    return log;
-}
-
-static void say(const char *what, int64_t step)
-{
-    printf("%s %lld\n", what, (long long)step);
-    fflush(stdout);
 }
 
 int main(int argc, char **argv)

@@ -11,6 +11,8 @@
  *     b, l  has a handler of its own before ht_open, or later, and ends by what that says; u: it is for SIGUSR1
  *     2  a second model trains in each turn, behind the first
  */
+#include "log.h"
+
 #include <hetu/hetu.h>
 
 #include <signal.h>
@@ -54,27 +56,6 @@ static void on_signal(int number)
 }
 
 static void handle(const char *mode) { signal(strchr(mode, 'u') ? SIGUSR1 : SIGTERM, on_signal); }
-
-/* Opens the log behind the lines of so many steps. */
-static FILE *open_log(const char *path, int64_t steps)
-{
-    FILE *log = fopen(path, steps ? "r+" : "w");
-    char line[256];
-    if (!log)
-        exit(3);
-    for (int64_t i = 0; i < steps; i++)
-        if (!fgets(line, sizeof line, log))
-            exit(4);
-    if (fseek(log, 0, SEEK_CUR) || ftruncate(fileno(log), ftell(log)))
-        exit(5);
-    return log;
-}
-
-static void say(const char *what, int64_t step)
-{
-    printf("%s %lld\n", what, (long long)step);
-    fflush(stdout);
-}
 
 static void save(ht_session *session, const char *mode, const char *folder, double rows)
 {
