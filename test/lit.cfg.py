@@ -38,7 +38,7 @@ if hasattr(os, "geteuid") and os.geteuid() == 0:
 
 cc = params.get("cc", "cc")
 config.substitutions += [
-    ("%hetucc", os.path.join(build, "bin", "hetucc") + " --verify"),
+    ("%hetucc", os.path.join(build, "bin", "hetucc")),
     ("%hetu-opt", os.path.join(build, "bin", "hetu-opt")),
     ("%hetu-plan", os.path.join(build, "bin", "hetu-plan")),
     ("%hetu-reshard", os.path.join(build, "bin", "hetu-reshard")),

@@ -74,9 +74,9 @@ static void read_rates(Arena *arena, Request *request)
 /* Refuses a word that is nearly one of our options: hetucc would keep it for the C compiler. */
 static void refuse_misspelled(Arena *arena, const char *word)
 {
-    static const char *const names[] = {"--rates",     "--now",        "--base",   "--model", "--name",    "--strategy",
-                                        "--cluster",   "--emit",       "--verify", "--std",   "--no-fuse", "--no-views",
-                                        "--no-chunks", "--no-overlap", "--bucket", "--chunk", "--backend"};
+    static const char *const names[] = {"--rates",      "--now",    "--base",  "--model",   "--name",     "--strategy",
+                                        "--cluster",    "--emit",   "--std",   "--no-fuse", "--no-views", "--no-chunks",
+                                        "--no-overlap", "--bucket", "--chunk", "--backend"};
     enum { OWN = 5 };
     enum { NAMES = sizeof names / sizeof *names };
     const char *name = arena_substring(arena, word, strcspn(word, "=")), *closest = diag_closest(name, names, NAMES);

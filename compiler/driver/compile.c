@@ -148,7 +148,7 @@ static bool run_passes(const Driver *driver, Unit *unit)
     PassOptions passes = {.print_after = printed ? NULL : options->print_after,
                           .stop_after = options->stop_after,
                           .out = stdout,
-                          .verify = options->verify,
+                          .verify = true,
                           .no_fuse = options->no_fuse,
                           .digest = unit->prepares};
     bool good = same(options->stop_after, "frontend") || passes_run(unit, &passes);

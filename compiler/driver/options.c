@@ -26,7 +26,6 @@ enum {
     KEY_PRINT_AFTER,
     KEY_STOP_AFTER,
     KEY_SAVE_TEMPS,
-    KEY_VERIFY,
     KEY_NO_FUSE,
     KEY_NO_VIEWS,
     KEY_NO_CHUNKS,
@@ -85,7 +84,6 @@ static const struct argp_option option_table[] = {
     {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
     {"resume", KEY_RESUME, "FILE", 0, "Go on from FILE, intermediate representation that --emit=ir --stop-after=PASS made of these sources",
      5},
-    {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
     {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
     {"no-views", KEY_NO_VIEWS, 0, 0, "Copy slices, and what is put in a row, also where kernels could take them as they lie", 5},
     {"no-chunks", KEY_NO_CHUNKS, 0, 0, "Compute all rows of what is large, such as logits, at once", 5},
@@ -491,7 +489,6 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
     case KEY_KNOWN: options->known = read_known(value); break;
     case KEY_SAVE_TEMPS: options->save_temps = true; break;
-    case KEY_VERIFY: options->verify = true; break;
     case KEY_IMPLICIT: options->warn_implicit_reshard = true; break;
     case KEY_NO_IMPLICIT: options->warn_implicit_reshard = false; break;
     default: return read_language_option(reader, key, value);

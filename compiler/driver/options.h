@@ -46,7 +46,7 @@ typedef struct Options {
     bool hand_over;     // -E, -S, -M, ...: the C compiler does all
     int from_input;     // the item that is standard input, a source in C (-x c -); -1: none
     bool dry_run;       // -###
-    bool save_temps, verify, no_fuse, no_views, no_chunks, no_overlap;
+    bool save_temps, no_fuse, no_views, no_chunks, no_overlap;
     bool plan;             // find a strategy
     int64_t memory;        // of --memory: bytes; 0: not given
     int64_t bucket, chunk; // bytes; 0: not given

@@ -314,7 +314,6 @@ static const Options *merged_options(Driver *driver, const Portion *part)
         memcpy(&own->strategies, &link->strategies, sizeof own->strategies);
     own->cluster = link->cluster ? link->cluster : own->cluster;
     own->bucket = link->bucket ? link->bucket : own->bucket;
-    own->verify |= link->verify;
     own->chunk = link->chunk ? link->chunk : own->chunk;
     own->no_fuse |= link->no_fuse;
     own->no_views |= link->no_views;

@@ -513,7 +513,7 @@ bool role_has(Module *module, const Role *role, const Value *value) { return val
 
 int64_t role_bytes(Module *module, const Role *role, const Value *value)
 {
-    int count = value->def->def == module->collect_def ? role->device_count : 1;
+    int count = value->def && value->def->def == module->collect_def ? role->device_count : 1;
     int64_t most = 0;
     for (int i = 0; i < count; i++) {
         int64_t bytes = value_local_bytes(module, value, role->devices[i]);

@@ -116,7 +116,7 @@ int64_t value_local_bytes(Module *module, const Value *value, int device);
  * the first of them. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 
-/* The most bytes that a device of the role has of a result: of collected rows, pipelines may have more and fewer. */
+/* The most bytes that a device of the role has of a value: of collected rows, pipelines may have more and fewer. */
 int64_t role_bytes(Module *module, const Role *role, const Value *value);
 
 /* Whether the devices of a role run an operator at all, or have a side of a conversion. */

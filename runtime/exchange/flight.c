@@ -435,10 +435,22 @@ void flight_end_on_thread(Flight *flight)
     watch_end();
 }
 
+/* Counts a run. One that is waited for and has not begun in this step seems to have ended, as it has in the step before. */
+static void count_run(Flight *flight)
+{
+    flight->runs++;
+    for (int i = 0; i < flight->after_count; i++)
+        if (flight->after[i]->runs != flight->runs)
+            ht_fail("%s: a transfer begins before the one of %s, whose memory it uses; this is a fault of hetucc: report it with the "
+                    "source and the strategy",
+                    flight->where, flight->after[i]->where);
+}
+
 void flight_begin(Flight *flight)
 {
     const char *doing = fail_doing_what();
     fail_doing(flight->where);
+    count_run(flight);
     channel_of_device()->begin_flight(flight);
     fail_doing(doing);
 }

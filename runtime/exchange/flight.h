@@ -28,7 +28,8 @@ typedef struct Flight {
     int tag;           // the same on all ranks of the plan, of this plan alone
     const char *where; // "gpt.c:42"
     int after_count;
-    struct Flight **after; // those that must have ended before
+    struct Flight **after; // those that must have ended before; each has begun as often as this one when this one begins
+    int64_t runs;          // how often it has begun
     /* What belongs to the channel. */
     bool ended;
     struct Flight *next; // of its queue's

@@ -221,7 +221,7 @@ static void scan_row(Scan *scan, int number)
     for (int i = 0; i < part->send_count; i++) {
         const ht_transfer *transfer = &scan->schedule->role->transfers[part->send[i]];
         if (*crossing_of(scan, part->send[i], row->microbatch))
-            ht_fail("%s: a transfer begins twice for a micro-batch; the program and the library are of different versions",
+            ht_fail("%s: a transfer begins twice for a micro-batch; this is a fault of hetucc: report it with the source and the strategy",
                     transfer->where);
         add_guest(slot, add_crossing(scan, part->send[i], row, number + 1));
     }
@@ -251,8 +251,9 @@ static void settle(Schedule *schedule)
                 c->begins = first->begins;
                 moved = true;
                 if (c->begins > schedule->rows->row_count || (c->ends >= 0 && c->begins > c->ends))
-                    ht_fail("%s: a transfer would end before it begins; the program and the library are of different versions",
-                            c->flight.where);
+                    ht_fail(
+                        "%s: a transfer would end before it begins; this is a fault of hetucc: report it with the source and the strategy",
+                        c->flight.where);
             }
     }
 }
@@ -275,7 +276,8 @@ static void order_row(Crossing **from, Crossing **end)
         while (free < end && waits_for(*free, from, end))
             free++;
         if (free == end)
-            ht_fail("%s: transfers wait for each other; the program and the library are of different versions", (*from)->flight.where);
+            ht_fail("%s: transfers wait for each other; this is a fault of hetucc: report it with the source and the strategy",
+                    (*from)->flight.where);
         Crossing *taken = *free;
         for (; free > from; free--)
             *free = free[-1];

@@ -77,7 +77,7 @@ def build(bench, source, flags, layers, batch, half, names=tuple(STRATEGIES)):
         out = bench.path(f"{source.stem}.switches{''.join(flags)}")
         chosen = [f"--strategy={file}" for file in strategy_files(bench, layers, batch, half) if file.name.split(".")[-2] in names]
         objects = bench.common() if source is not SWITCHED else []
-        run([bench.hetucc, "--verify", *chosen, "-O1", *harness.WARNINGS, *flags, source, *objects, "-o", out, "-lm"], timeout=300)
+        run([bench.hetucc, *chosen, "-O1", *harness.WARNINGS, *flags, source, *objects, "-o", out, "-lm"], timeout=300)
         return out
     return bench.once(("switches", source, flags, names), make)
 

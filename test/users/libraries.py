@@ -63,7 +63,7 @@ def same(bench, program, strategy, flags=()):
 def one_go(bench, strategy):
     out = bench.path("one." + strategy)
     sources = [LIBRARY / name for name in ["model.c", "data.c", *LAYERS]]
-    run([bench.hetucc, "--verify", *FLAGS, f"--strategy={strategy}", *sources, main_object(bench), "-lstdc++", "-o", out])
+    run([bench.hetucc, *FLAGS, f"--strategy={strategy}", *sources, main_object(bench), "-lstdc++", "-o", out])
     return same(bench, out, strategy)
 
 
@@ -109,7 +109,7 @@ def elsewhere(bench):
             source.unlink()
     (model / "model.c").write_text("#error this is not what was compiled\n")
     objects = ["../model/model.o", "../model/data.o", *["../layers/" + name.replace(".c", ".o") for name in LAYERS]]
-    run([bench.hetucc, "--verify", "--strategy=two", *objects, main_object(bench), "-lstdc++", "-o", "model"], cwd=link)
+    run([bench.hetucc, "--strategy=two", *objects, main_object(bench), "-lstdc++", "-o", "model"], cwd=link)
     return same(bench, link / "model", "two")
 
 
@@ -251,7 +251,7 @@ def training_loop(bench):
     for flags in ([], ['-DMINE="my_rule"']):
         run(["cc", *FLAGS, *flags, f"-I{ROOT}/include", *sources, "-o", "plain", *library_flags(bench)], cwd=place)
         wanted = [float(word) for word in launch(place / "plain", 0).stdout.split()]
-        run([bench.hetucc, "--verify", *FLAGS, *flags, *sources, "-o", "one"], cwd=place)
+        run([bench.hetucc, *FLAGS, *flags, *sources, "-o", "one"], cwd=place)
         run([bench.hetucc, *FLAGS, *flags, "--strategy=four", "-c", *sources], cwd=place)
         run([bench.hetucc, *[name.replace(".c", ".o") for name in sources], "-o", "linked"], cwd=place)
         for name in ("one", "linked"):

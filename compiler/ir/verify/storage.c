@@ -91,16 +91,15 @@ static void check_held(Play *play, const Op *op, const Value *value, const char 
 static void write_value(Play *play, const Op *op, const Value *value)
 {
     const Value *owner = role_storage(play->module, play->role, value);
-    bool given = owner->kind == VALUE_INPUT;
-    for (int i = 0; i < play->role->device_count && !given; i++)
-        if (value_local_bytes(play->module, value, play->role->devices[i]) > value_local_bytes(play->module, owner, play->role->devices[i]))
-            verify_problem(play->verifier, op, "%%%d does not fit into the storage of %%%d", value->id, owner->id);
+    int64_t bytes = owner->kind == VALUE_INPUT ? INT64_MAX : role_bytes(play->module, play->role, owner);
+    if (role_bytes(play->module, play->role, value) > bytes)
+        verify_problem(play->verifier, op, "%%%d does not fit into the storage of %%%d", value->id, owner->id);
     if (value->within && play->begun[owner->id] && play->held[owner->id] == play->begun[owner->id]) {
         play->written[value->id] = play->held[owner->id];
         return;
     }
     if (in_arena(play, owner))
-        occupy(play, op, owner, place_of(play, owner), value_local_bytes(play->module, owner, play->role->devices[0]));
+        occupy(play, op, owner, place_of(play, owner), bytes);
     play->held[owner->id] = play->written[value->id] = ++play->writes;
     play->begun[owner->id] = value->within ? play->writes : 0;
 }
@@ -232,10 +231,23 @@ static bool same_boxes(const Region *a, const Region *b)
     return same;
 }
 
+/* Whether a value of this layout and type was not there before. */
+static bool is_new(Verifier *verifier, Intern *seen, const Value *value)
+{
+    Text key = {.arena = verifier->scratch};
+    intptr_t layout[] = {(intptr_t)value->layout, value->def && value->def->stage != STAGE_ALL};
+    text_append(&key, (const char *)layout, sizeof layout);
+    text_append(&key, (const char *)value->type.extent, sizeof *value->type.extent * (size_t)value->type.rank);
+    intptr_t *slot = intern_slot(seen, text_bytes(&key), key.length);
+    return !(*slot)++;
+}
+
 /* Devices of one role hold pieces of the same shapes. */
-static void check_alike(Verifier *verifier, const Op *op, const Value *value)
+static void check_alike(Verifier *verifier, Intern *seen, const Op *op, const Value *value)
 {
     const Roles *roles = verifier->module->roles;
+    if (!is_new(verifier, seen, value))
+        return;
     for (int r = 0; r < roles->role_count; r++)
         for (int i = 1; i < roles->at[r].device_count; i++)
             if (!same_boxes(value_region(verifier->module, value, roles->at[r].devices[0]),
@@ -246,14 +258,18 @@ static void check_alike(Verifier *verifier, const Op *op, const Value *value)
 static void check_roles(Verifier *verifier)
 {
     const Module *module = verifier->module;
-    for (int i = 0; i < module->params.count; i++)
-        check_alike(verifier, NULL, module->params.at[i]->value);
+    Intern *seen = intern_create(verifier->scratch);
+    for (int i = 0; i < module->params.count; i++) {
+        check_alike(verifier, seen, NULL, module->params.at[i]->value);
+        for (int s = 0; s < module->params.at[i]->state_count; s++)
+            check_alike(verifier, seen, NULL, module->params.at[i]->states[s]);
+    }
     for (int i = 0; i < module->inputs.count; i++)
         if (module->inputs.at[i]->layout)
-            check_alike(verifier, NULL, module->inputs.at[i]);
+            check_alike(verifier, seen, NULL, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
-            check_alike(verifier, module->ops.at[i], module->ops.at[i]->results[r]);
+            check_alike(verifier, seen, module->ops.at[i], module->ops.at[i]->results[r]);
 }
 
 /* Whether every value says which devices hold what of it. */

@@ -32,7 +32,7 @@ def compiled(bench, backend, source, strategy, flags):
 def representation(bench, source, flags, strategy):
     chosen = [f"--strategy={strategy}"] if strategy else []
     out = bench.path("chunks." + re.sub(r"\W+", "", "".join(map(str, [source.stem, strategy, *flags]))) + ".ir")
-    run([bench.hetucc, "--emit=ir", "--stop-after=chunk", "--verify", *chosen, *flags, source, *harness.COMMON, "-o", out])
+    run([bench.hetucc, "--emit=ir", "--stop-after=chunk", *chosen, *flags, source, *harness.COMMON, "-o", out])
     return out.read_text()
 
 
