@@ -374,13 +374,31 @@ static bool listed_before(const Visit *visit, const Visit *other)
     return visit->stage != other->stage ? visit->stage < other->stage : visit->item < other->item;
 }
 
-/* The next visit along the data, of several the one that is listed first; -1: none is left, or they wait for each other. */
+/* Whether a visit of the stage that is listed before this one has no number yet. */
+static bool comes_early(const Joiner *joiner, const Placement *placement, const int *number, int visit)
+{
+    const Visit *own = &placement->visits[visit];
+    for (int v = 0; v < joiner->count; v++)
+        if (joiner->lead[v] == v && number[v] < 0 && placement->visits[v].stage == own->stage && placement->visits[v].item < own->item)
+            return true;
+    return false;
+}
+
+/* The next visit along the data, of several the one that is listed first; -1: none is left, or they wait for each other. Those of one stage
+ * come in the order in which they are listed, as far as the data lets them: so what others read, too, is not made in the later one. */
 static int find_next(const Joiner *joiner, const Placement *placement, const int *number)
 {
     int next = -1;
-    for (int v = 0; v < joiner->count; v++)
-        if (comes_next(joiner, number, v) && (next < 0 || listed_before(&placement->visits[v], &placement->visits[next])))
+    bool next_early = false;
+    for (int v = 0; v < joiner->count; v++) {
+        if (!comes_next(joiner, number, v))
+            continue;
+        bool early = comes_early(joiner, placement, number, v);
+        if (next < 0 || (early != next_early ? next_early : listed_before(&placement->visits[v], &placement->visits[next]))) {
             next = v;
+            next_early = early;
+        }
+    }
     return next;
 }
 

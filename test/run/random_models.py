@@ -13,6 +13,7 @@
 A group is one source of several models and one strategy. It is built three times: by the plain compiler, by hetucc without a strategy, and by hetucc with it. Losses,
 parameters and outputs must agree. Where a group fails, each of its models runs alone, and those that fail are named.
 """
+import functools
 import math
 import random
 import re
@@ -24,6 +25,7 @@ from harness import Failure, launch, run
 
 LOSS, CHANGE = 2e-4, 2e-3  # allowed: of a loss, and of a parameter's change
 EXACT = 1e-6               # allowed of everything, where models are such that sums lose nothing
+NUDGE = 2.0**-23           # by how much of themselves the inputs of a nudged program are larger or smaller
 BF16, USUAL = 2e-2, 12     # allowed of everything in bf16, in a model of so many tensors as is usual; roundings add up as the steps of a random walk do
 
 
@@ -40,8 +42,9 @@ def length(values):
     return math.sqrt(math.fsum(v * v for v in values))
 
 
-def compare(found, wanted, who, roundings, exact=False):
-    """`roundings`: by the start of a name the tensors that a model in bf16 computes; empty in f32. `exact`: all is the same within EXACT of its length, or of 1."""
+def compare(found, wanted, who, roundings, exact=False, nudged=None):
+    """`roundings`: by the start of a name the tensors that a model in bf16 computes; empty in f32. `exact`: all is the same within EXACT of its length, or of 1. `nudged`
+    gives what the program with nudged inputs wrote: what moves more than they do may be off by as much more."""
     if set(found) != set(wanted):
         raise Failure(f"{who}: not the same names: {sorted(set(found) ^ set(wanted))[:6]}")
     wrong = []
@@ -53,6 +56,8 @@ def compare(found, wanted, who, roundings, exact=False):
                 allowed = 0
             elif exact:
                 allowed = EXACT * max(1, length(want))
+                if nudged and not error <= allowed:
+                    allowed *= max(1, harness.distance(nudged()[kind, name][step], want) / (NUDGE * max(1, length(want))))
             elif roundings:
                 allowed = BF16 * math.sqrt(max(1, roundings[name.split(".")[0]] / USUAL)) * (0.1 + length(want))
             elif kind == "after":
@@ -140,9 +145,15 @@ def check(bench, group, folder, only=None):
     launch(folder / "one", 0, folder / "one.txt", timeout=60)
     wanted = read(folder / "plain.txt")
     roundings = {f"m{model.index}": len(model.tensors) for model in group.models} if group.bf16 else {}
-    compare(read(folder / "one.txt"), wanted, "one device", roundings, exact)
+
+    @functools.cache
+    def nudged():
+        launch(folder / "plain", 0, folder / "nudged.txt", timeout=60, env={"NUDGE": "1"})
+        return read(folder / "nudged.txt")
+
+    compare(read(folder / "one.txt"), wanted, "one device", roundings, exact, nudged)
     launch(folder / "many", group.strategy.ranks, folder / "many.txt", timeout=60)
-    compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks", roundings, exact)
+    compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks", roundings, exact, nudged)
     return f"{group.strategy.ranks} ranks" + ", bf16" * group.bf16 + (f", {refused} refusals" if refused else "")
 
 

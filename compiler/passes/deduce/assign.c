@@ -6,9 +6,25 @@
 
 /* ---- prices ---- */
 
+/* Whether an operator hands a value on to another visit (passes/stage). */
+static bool hands(const Assigner *assigner, const Op *op)
+{
+    return op->def == assigner->module->reshard_def && op->stage != STAGE_ALL && op->turn == TURN_EACH && !op->results[0]->layout;
+}
+
+/* Whether an operator of a visit may be handed what another of its stage makes in a visit that runs before. */
+static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader)
+{
+    bool forward = op_phase(assigner->module, reader) == PHASE_FORWARD;
+    return maker->stage == reader->stage && op_phase(assigner->module, maker) == op_phase(assigner->module, reader) &&
+           (forward ? maker->visit < reader->visit : maker->visit > reader->visit);
+}
+
 bool version_reaches(const Assigner *assigner, const Version *version)
 {
     const Op *maker = version->value->def, *reader = assigner->reader;
+    if (maker && hands(assigner, reader))
+        return runs_before(assigner, maker, reader);
     return !maker || maker->stage != reader->stage || op_reaches(assigner->module, maker, reader);
 }
 

@@ -77,7 +77,7 @@ Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *as
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
 /* Whether the operator at hand may read a version: what was converted for a visit of a stage lies among what this visit keeps of a
- * micro-batch, and the stage's other visits may run before. */
+ * micro-batch, and the stage's other visits may run before. What is handed on from one visit to another comes from the stage itself. */
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* The newest version that the operator at hand may read, and the one that is cheapest to convert to `to`; where it may read none, of all:

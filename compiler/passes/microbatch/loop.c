@@ -291,10 +291,10 @@ static void take_counts(Loop *loop, Op *op)
 
 /* ---- one micro-batch in several stages ---- */
 
-/* An operator outside of layers that no input reaches is computed before the loop, wherever it is read. */
+/* An operator outside of layers that no input reaches is computed before the loop, wherever it is read; so is what gradients begin with. */
 static Turn place_whole(const Loop *loop, const Op *op)
 {
-    bool fed = op->layer || op->section != SECTION_FORWARD;
+    bool fed = op->layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)
         fed |= op->operands[k] && (op->operands[k]->kind == VALUE_INPUT || loop->fed[op->operands[k]->id]);
     for (int k = 0; k < op->result_count; k++)
