@@ -67,7 +67,8 @@ static void note_origin(Deduce *deduce, const Op *op)
         deduce->origin[op->results[r]->id] = origin;
 }
 
-/* Whether conversions of a value serve one layer in one section alone. */
+/* Whether conversions of a value on its stage serve one layer in one section alone. What came from another stage is kept: it is not sent again
+ * backward. */
 static bool is_passing(const Deduce *deduce, const Value *original)
 {
     return module_zero(deduce->module) == 3 && deduce->origin[original->id] == ORIGIN_PARAMETERS;
@@ -167,7 +168,7 @@ Value *deduce_converted(Deduce *deduce, Value *original, const Sharding *to, con
     if (deduce_crosses(from->value, user) && layout_partial(from->value->layout) != STATE_DUP)
         from = completed(deduce, original, from, user);
     const Layout *layout = sharding_layout(deduce->mesh, to, deduce->shared);
-    bool passing = is_passing(deduce, original);
+    bool passing = is_passing(deduce, original) && !deduce_crosses(from->value, user);
     Value *value = passing ? insert_at(deduce, from->value, layout, user, user->turn, reason)
                            : deduce_conversion(deduce, from->value, layout, user, reason);
     add_version(deduce, original, value, to);
