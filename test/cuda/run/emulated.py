@@ -129,7 +129,7 @@ def check_pairs(bench, row, devices):
 
 
 def check_switches(bench, names, ranks):
-    """A program of several strategies that goes from one to another, without pipelines and with; losses, and an output of ht_infer."""
+    """A program of several strategies that goes from one to another, without pipelines and with; losses, and an output of ht_infer. Products are tuned under each of them."""
     out, flags, source = bench.path(f"switched.{'.'.join(names)}"), ("-DWIDTH=32",), switches.SWITCHED
     folder = out.with_name(out.name + ".folder")
     chosen = [f"--strategy={file}" for file in switches.strategy_files(bench, 6, 13, 4) if file.suffixes[-2][1:] in names]
@@ -137,7 +137,13 @@ def check_switches(bench, names, ranks):
     bench.build_emulated(folder, out)
     shutil.rmtree(folder)
     way = [*names, *reversed(names)]
-    found = [float(word) for word in harness.launch(out, ranks, "losses", *way).stdout.split()]
+    cache, first = bench.path(f"{out.name}.cache"), bench.path(f"{out.name}.first.cache")
+    tuning = {"HETU_EMULATE_ALGORITHMS": "3:2"}
+    harness.launch(out, ranks, "losses", names[0], names[0], env={**tuning, "HETU_CACHE": str(first)})
+    found = [float(word) for word in harness.launch(out, ranks, "losses", *way, env={**tuning, "HETU_CACHE": str(cache)}).stdout.split()]
+    sizes, others = ({line.split("\t")[1] for line in path.read_text().splitlines()[1:]} for path in (first, cache))
+    if not sizes < others:
+        raise Failure(f"{names[0]} tunes {sorted(sizes)}, all strategies together {sorted(others)}")
     wanted = [float(word) for word in harness.launch(bench.plain(source, flags), 0, "losses", *way).stdout.split()]
     worst = max(abs(f - w) for f, w in zip(found[1::2], wanted[1::2], strict=True))
     if worst > 1e-4:  # of numbers of about 1
