@@ -67,8 +67,8 @@ static void note_origin(Deduce *deduce, const Op *op)
         deduce->origin[op->results[r]->id] = origin;
 }
 
-/* Whether conversions of a value on its stage serve one layer in one section alone. What came from another stage is kept: it is not sent again
- * backward. */
+/* Whether conversions of a value on its stage serve one layer in one section alone. What came from another stage is kept: it is not sent
+ * again backward. */
 static bool is_passing(const Deduce *deduce, const Value *original)
 {
     return module_zero(deduce->module) == 3 && deduce->origin[original->id] == ORIGIN_PARAMETERS;
