@@ -186,6 +186,7 @@ struct CExpr {
     CExprKind kind;
     COperation op;
     bool arrow;
+    uint8_t effects; // an Effects of eval/order.h
     const CType *type;
     Position at;
     union {
