@@ -375,6 +375,24 @@ static const CExpr *statement_expression(Reader *r, CXCursor cursor)
     return expr;
 }
 
+/* sizeof and alignof. The size of a variable of variable length is known where it is declared. */
+static const CExpr *size_of(Reader *r, CXCursor cursor)
+{
+    Cursors list = operands(r, cursor);
+    CXCursor inner = list.count == 1 ? list.at[0] : cursor;
+    while (list.count == 1 && clang_getCursorKind(inner) == CXCursor_ParenExpr) {
+        list = operands(r, inner);
+        inner = list.count == 1 ? list.at[0] : inner;
+    }
+    bool named = list.count == 1 && clang_getCursorKind(inner) == CXCursor_DeclRefExpr;
+    if (!named || clang_getCanonicalType(clang_getCursorType(inner)).kind != CXType_VariableArray)
+        return evaluated(r, cursor, "sizeof of a type or an element of variable length");
+    CExpr *expr = node(r, cursor, C_UNARY);
+    expr->op = OP_SIZEOF;
+    expr->a = clang_expr(r, inner);
+    return expr;
+}
+
 const CExpr *clang_expr(Reader *r, CXCursor cursor)
 {
     switch (clang_getCursorKind(cursor)) {
@@ -382,7 +400,7 @@ const CExpr *clang_expr(Reader *r, CXCursor cursor)
     case CXCursor_FloatingLiteral:
     case CXCursor_CXXBoolLiteralExpr:
     case CXCursor_CharacterLiteral: return evaluated(r, cursor, "this number");
-    case CXCursor_UnaryExpr: return evaluated(r, cursor, "sizeof of an array of variable length");
+    case CXCursor_UnaryExpr: return size_of(r, cursor);
     case CXCursor_StringLiteral: return string_literal(r, cursor);
     case CXCursor_DeclRefExpr: return reference(r, cursor);
     case CXCursor_MemberRefExpr: return member(r, cursor);

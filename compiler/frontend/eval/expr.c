@@ -236,6 +236,7 @@ static Val unary(Eval *ev, const CExpr *expr)
     case OP_POST_INC:
     case OP_POST_DEC: return increment(ev, expr);
     case OP_ADDRESS: return address(ev, expr);
+    case OP_SIZEOF: return ev->frame->lenient ? val_unknown(expr->type) : val_int(expr->type, eval_place(ev, expr->a).object->size);
     case OP_DEREFERENCE:
         if (expr->type->kind == CT_FUNCTION)
             return eval(ev, expr->a);
