@@ -188,6 +188,7 @@ struct CExpr {
     COperation op;
     bool arrow;
     uint8_t effects; // an Effects of eval/order.h
+    bool inner;      // an operand of an operator, with which a compiler may fold it
     const CType *type;
     Position at;
     union {

@@ -128,8 +128,8 @@ class Writer:
         lines = [f"struct B{n} s = {{.{self.random.choice(fields)[0]} = {self.small()}, .last = {self.small()}}}, t = {{0}}, *p = &t;"]
         for _ in range(6):
             name, other = self.random.choice(fields)[0], self.random.choice(fields)[0]
-            form = self.random.choice(["s.{a} = {n};", "p->{a} += {n};", "s.{a} ^= p->{b};", "++s.{a};", "p->{a}--;", "p->{a} = s.{b};", "s.{a} = -s.{b} * {n};", "s.last += (s.{a} = {n});", "t = s;",
-                                       "s.last ^= ~s.{a} + (p->{b} < {n});"])
+            form = self.random.choice(["s.{a} = {n};", "p->{a} += {n};", "s.{a} ^= p->{b};", "++s.{a};", "p->{a}--;", "p->{a} = s.{b};", "s.{a} = 3ll - s.{b} * {n}ll;", "s.last ^= (s.{a} = {n});", "t = s;",
+                                       "s.last ^= ~s.{a} & (p->{b} < {n});"])
             lines.append(form.format(a=name, b=other, n=self.small()))
         shown = " ".join(f's.{name} * 1LL, p->{name} * 1LL,' for name, _, _ in fields)
         return [*lines, f'PUT("{"%lld." * (2 * len(fields))}%d.%zu", {shown} s.last, sizeof s);']

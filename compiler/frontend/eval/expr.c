@@ -313,12 +313,13 @@ static bool is_call(const CExpr *expr, bool with_number)
     return expr->kind == C_CALL;
 }
 
-/* Whether the order of gcc is known, where it matters: operands are variables and calls, at most one of them with a number. */
+/* Whether the order of gcc is known, where it matters: operands are variables and calls, at most one of them with a number, and no operator
+ * outside is folded with this one. */
 static bool has_known_order(const CExpr *expr)
 {
     const CExpr *a = expr->a, *b = expr->b;
     bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));
-    return good && (a->kind != C_BINARY || b->kind != C_BINARY) && ctype_is_arithmetic(a->type) && a->type == b->type &&
+    return good && !expr->inner && (a->kind != C_BINARY || b->kind != C_BINARY) && ctype_is_arithmetic(a->type) && a->type == b->type &&
            order_effects(expr) == EFFECTS_CALLS;
 }
 
