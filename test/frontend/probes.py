@@ -6,8 +6,8 @@
     % -funsigned-char                               a line of options: the probes of the file are checked under each one
     # anything                                      a comment; every other line is C at file scope
 
-A file is a program, in which a probe is a model whose parameter has the value as its name. gcc gives the same value with and without optimisation, or the probe
-is wrong.
+A file is a program, in which a probe is a model whose parameter has the value as its name. gcc gives the same value with and without optimisation,
+or the probe is wrong.
 """
 import pathlib
 import re
@@ -76,8 +76,8 @@ def read(path):
 def source(parts, probes):
     """The program of some of the probes."""
     text = HEAD + "".join(p if isinstance(p, str) else p.function() if p in probes else "" for p in parts)
-    models = "".join(f"static ht_tensor model{p.line}(void) {{ char t[400] = \"\", n[840] = \"v{p.line}_\"; case{p.line}(t); spell(n + strlen(n), t); "
-                     f"return ht_mean(ht_param(ht_shape(2), ht_ones(), n)); }}\n" for p in probes)
+    models = "".join(f"static ht_tensor model{p.line}(void) {{ char t[400] = \"\", n[840] = \"v{p.line}_\"; case{p.line}(t); "
+                     f"spell(n + strlen(n), t); return ht_mean(ht_param(ht_shape(2), ht_ones(), n)); }}\n" for p in probes)
     starts = "".join(f"    ht_infer(s, model{p.line});\n" for p in probes)
     plain = "".join(f'    {{ char t[400] = ""; case{p.line}(t); printf("{p.line}:%s%c", t, 0); }}\n' for p in probes)
     return text + f"#ifdef PLAIN\nint main(void)\n{{\n{plain}    return 0;\n}}\n#else\n{models}int main(int argc, char **argv)\n{{\n" \

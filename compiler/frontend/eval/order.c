@@ -139,10 +139,11 @@ void order_next(Eval *ev, Order *order, Position at, bool known)
 {
     const Object *object = known ? NULL : conflict(ev, order);
     if (object)
-        eval_error(ev, at,
-                   "C leaves open which operand of this is evaluated first, and one of them changes %s, which another one uses; make it two "
-                   "statements",
-                   object->name ? object->name : "an object");
+        eval_error(
+            ev, at,
+            "C leaves open which operand of this is evaluated first, and one of them changes %s, which another one uses; make it two "
+            "statements",
+            object->name ? object->name : "an object");
     order->middle = ev->touches_from = ev->touches.count;
 }
 

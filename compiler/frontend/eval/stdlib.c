@@ -89,7 +89,8 @@ static int64_t count_of(Eval *ev, const Call *call, int index, int64_t *size)
 {
     uint64_t count = call_argument(ev, call, index).i, each = call_argument(ev, call, index + 1).i;
     if (count > INT32_MAX || each > INT32_MAX || !each || count * each > INT32_MAX)
-        eval_error(ev, call->at, "%s of %llu elements of %llu bytes", call->function->name, (unsigned long long)count, (unsigned long long)each);
+        eval_error(ev, call->at, "%s of %llu elements of %llu bytes", call->function->name, (unsigned long long)count,
+                   (unsigned long long)each);
     *size = (int64_t)each;
     return (int64_t)count;
 }
@@ -107,7 +108,8 @@ static Val sort(Eval *ev, const Call *call)
         int64_t low = 0, high = i; // the element goes behind those that are not greater
         while (low < high) {
             int64_t middle = (low + high) / 2;
-            bool greater = compared(ev, call, 3, pointer_moved(ev, base, middle * size, call->at), pointer_moved(ev, base, i * size, call->at)) > 0;
+            bool greater =
+                compared(ev, call, 3, pointer_moved(ev, base, middle * size, call->at), pointer_moved(ev, base, i * size, call->at)) > 0;
             low = greater ? low : middle + 1;
             high = greater ? middle : high;
         }
@@ -150,7 +152,9 @@ static Val overflowing(Eval *ev, const Call *call)
     const char *name = call->function->name + strlen("__builtin_");
     __int128 a = wide(call_argument(ev, call, 0)), b = wide(call_argument(ev, call, 1)), result;
     const CType *type = call->args[2].type->base;
-    bool over = *name == 'a' ? __builtin_add_overflow(a, b, &result) : *name == 's' ? __builtin_sub_overflow(a, b, &result) : __builtin_mul_overflow(a, b, &result);
+    bool over = *name == 'a'   ? __builtin_add_overflow(a, b, &result)
+                : *name == 's' ? __builtin_sub_overflow(a, b, &result)
+                               : __builtin_mul_overflow(a, b, &result);
     Val value = val_int(type, (int64_t)(uint64_t)(unsigned __int128)result);
     ev->at = call->at;
     place_store(ev, pointer_place(ev, call_argument(ev, call, 2).i, type->size, call->at), value);
