@@ -173,7 +173,8 @@ typedef enum COperation {
     OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_REM, OP_SHL, OP_SHR, OP_AND, OP_OR, OP_XOR,
     OP_LT, OP_LE, OP_GT, OP_GE, OP_EQ, OP_NE, OP_LOGICAL_AND, OP_LOGICAL_OR, OP_COMMA,
     OP_PLUS, OP_MINUS, OP_NOT, OP_LOGICAL_NOT, OP_ADDRESS, OP_DEREFERENCE,
-    OP_PRE_INC, OP_PRE_DEC, OP_POST_INC, OP_POST_DEC
+    OP_PRE_INC, OP_PRE_DEC, OP_POST_INC, OP_POST_DEC,
+    OP_SIZEOF // of a variable of variable length
 } COperation;
 
 typedef struct CDesignator {
@@ -186,6 +187,8 @@ struct CExpr {
     CExprKind kind;
     COperation op;
     bool arrow;
+    uint8_t effects; // an Effects of eval/order.h
+    bool inner;      // an operand of an operator, with which a compiler may fold it
     const CType *type;
     Position at;
     union {

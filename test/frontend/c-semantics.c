@@ -201,7 +201,8 @@ static void order(void)
     int a[4] = {0};
     calls = 0;
     a[next()] = next();
-    assert(a[1] == 2 && next() - next() * 10 == 3 - 40);
+    int apart = next() - next() * 10;
+    assert(a[1] == 2 && apart == 3 - 40);
     assert(AFTER(read + set()) == 10 && AFTER(read - set()) == 4 && AFTER(read < set() + 5) == 0 && AFTER(read -= set()) == 8);
 }
 

@@ -34,6 +34,13 @@ static CExpr *refused(Reader *r, CXCursor cursor, const char *what)
     return expr;
 }
 
+/* Marks an expression as an operand of an operator. */
+static const CExpr *as_operand(const CExpr *expr)
+{
+    ((CExpr *)expr)->inner = true;
+    return expr;
+}
+
 /* A node with `count` operands, a, b and c in this order; refused as `what` where there is another number of them. */
 static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int count, const char *what)
 {
@@ -155,7 +162,13 @@ static const CExpr *binary(Reader *r, CXCursor cursor)
     expr->op = binary_operation(kind);
     if (!expr->op && kind != CXBinaryOperator_Assign)
         return refused(r, cursor, "this operator");
-    return expr->op == OP_COMMA ? comma(r, expr) : decayed(r, expr);
+    if (expr->op == OP_COMMA)
+        return comma(r, expr);
+    if (expr->op) {
+        as_operand(expr->a);
+        as_operand(expr->b);
+    }
+    return decayed(r, expr);
 }
 
 static const CExpr *unary(Reader *r, CXCursor cursor)
@@ -174,7 +187,7 @@ static const CExpr *unary(Reader *r, CXCursor cursor)
         return refused(r, cursor, "this operator");
     CExpr *expr = node(r, cursor, C_UNARY);
     expr->op = table[kind];
-    expr->a = clang_expr(r, list.at[0]);
+    expr->a = as_operand(clang_expr(r, list.at[0]));
     return expr->op == OP_DEREFERENCE ? expr : decayed(r, expr);
 }
 
@@ -182,6 +195,8 @@ static const CExpr *unary(Reader *r, CXCursor cursor)
 static const CExpr *conditional(Reader *r, CXCursor cursor)
 {
     CExpr *expr = with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
+    for (int i = 0; expr->kind == C_SELECT && i < 3; i++)
+        as_operand(i == 0 ? expr->a : i == 1 ? expr->b : expr->c);
     if (expr->kind == C_SELECT && expr->type->kind == CT_ARRAY)
         expr->type = expr->b->type->kind == CT_POINTER ? expr->b->type : clang_pointer_to(r, expr->type->base, false);
     return expr;
@@ -259,7 +274,7 @@ static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner)
     bool written = expr->type->kind == CT_ARRAY || expr->type->kind == CT_FUNCTION;
     if (a->type == expr->type || (a->type->kind == CT_POINTER && written))
         return a;
-    expr->a = a;
+    expr->a = expr->type->kind == CT_VOID ? a : as_operand(a);
     expr->at = a->at;
     return expr;
 }
@@ -375,6 +390,24 @@ static const CExpr *statement_expression(Reader *r, CXCursor cursor)
     return expr;
 }
 
+/* sizeof and alignof. The size of a variable of variable length is known where it is declared. */
+static const CExpr *size_of(Reader *r, CXCursor cursor)
+{
+    Cursors list = operands(r, cursor);
+    CXCursor inner = list.count == 1 ? list.at[0] : cursor;
+    while (list.count == 1 && clang_getCursorKind(inner) == CXCursor_ParenExpr) {
+        list = operands(r, inner);
+        inner = list.count == 1 ? list.at[0] : inner;
+    }
+    bool named = list.count == 1 && clang_getCursorKind(inner) == CXCursor_DeclRefExpr;
+    if (!named || clang_getCanonicalType(clang_getCursorType(inner)).kind != CXType_VariableArray)
+        return evaluated(r, cursor, "sizeof of a type or an element of variable length");
+    CExpr *expr = node(r, cursor, C_UNARY);
+    expr->op = OP_SIZEOF;
+    expr->a = clang_expr(r, inner);
+    return expr;
+}
+
 const CExpr *clang_expr(Reader *r, CXCursor cursor)
 {
     switch (clang_getCursorKind(cursor)) {
@@ -382,7 +415,7 @@ const CExpr *clang_expr(Reader *r, CXCursor cursor)
     case CXCursor_FloatingLiteral:
     case CXCursor_CXXBoolLiteralExpr:
     case CXCursor_CharacterLiteral: return evaluated(r, cursor, "this number");
-    case CXCursor_UnaryExpr: return evaluated(r, cursor, "sizeof of an array of variable length");
+    case CXCursor_UnaryExpr: return size_of(r, cursor);
     case CXCursor_StringLiteral: return string_literal(r, cursor);
     case CXCursor_DeclRefExpr: return reference(r, cursor);
     case CXCursor_MemberRefExpr: return member(r, cursor);

@@ -184,10 +184,11 @@ static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor)
 
 /* ---- declarations ---- */
 
+/* The length of an array: libclang shows those of its elements in front of it. */
 static const CExpr *array_length(Reader *r, CXCursor decl)
 {
     Cursors list = clang_children(r, decl);
-    for (int i = 0; i < list.count; i++)
+    for (int i = list.count; i-- > 0;)
         if (clang_isExpression(clang_getCursorKind(list.at[i])))
             return clang_expr(r, list.at[i]);
     return NULL;

@@ -110,7 +110,7 @@ static _Noreturn void refuse_library(Eval *ev, const Call *call)
                                          "putc",   "fflush", "perror",  "scanf", "fgets",  "getenv", "read",   "write", "open"};
     const char *name = call->function->name,
                *note = "a model may call functions that have a body here, operators, snprintf, assert, what math.h has "
-                       "for float and double, and most of string.h and ctype.h";
+                       "for float and double, most of string.h and ctype.h, and of stdlib.h abs, atoi, strtol, strtod and their kin, qsort and bsearch";
     for (size_t i = 0; i < sizeof output / sizeof *output; i++)
         if (strstr(name, output[i]))
             note = "input and output are for main: a model may call functions that have a body here, operators, math.h, string.h, snprintf "
@@ -118,7 +118,7 @@ static _Noreturn void refuse_library(Eval *ev, const Call *call)
     if (!strncmp(name, "__builtin_", 10))
         note = "of what is built into the C compiler a model may call what has a name in math.h or string.h, and __builtin_expect, "
                "popcount, parity, "
-               "clz, ctz, ffs and bswap; write anything else in C";
+               "clz, ctz, ffs, bswap and those of overflow; write anything else in C";
     diag_error(ev->diag, operator_position(ev, call->at), "%s cannot be called in a model, which is evaluated at compile time", name);
     diag_note(ev->diag, call->function->at, "%s", note);
     eval_fail(ev);
@@ -181,16 +181,34 @@ static const CFunction *callee(Eval *ev, const CExpr *expr)
     return function;
 }
 
+/* Whether arguments change something by themselves: C leaves open when, and gcc gives variables to the call when all of them are done. */
+static bool args_conflict(const CExpr *expr)
+{
+    if (order_effects(expr->a) == EFFECTS_DIRECT)
+        return true;
+    for (int i = 0; i < expr->args.count; i++)
+        if (order_effects(expr->args.at[i]) == EFFECTS_DIRECT)
+            return expr->args.count > 1 || expr->a->kind != C_FUNCTION;
+    return false;
+}
+
 /* A call of the source. Arguments are evaluated from the last to the first, as gcc does on x86-64, so that operators get the same numbers
  * of ht_stream there. */
 Val eval_call(Eval *ev, const CExpr *expr)
 {
     enum { MOST_ARGUMENTS = 64 };
     Val args[MOST_ARGUMENTS];
+    bool ordered = args_conflict(expr);
+    Order order = ordered ? order_begin(ev) : (Order){0};
     Call call = {.function = callee(ev, expr), .expr = expr, .at = expr->at, .args = args, .count = expr->args.count, .slot = expr->slot};
     if (call.count > MOST_ARGUMENTS)
         eval_error(ev, expr->at, "a call with more than %d arguments", MOST_ARGUMENTS);
-    for (int i = call.count; i-- > 0;)
+    for (int i = call.count; i-- > 0;) {
+        if (ordered)
+            order_next(ev, &order, expr->at, false);
         args[i] = eval(ev, expr->args.at[i]);
+    }
+    if (ordered)
+        order_end(ev, &order, expr->at, false);
     return call_function(ev, &call);
 }

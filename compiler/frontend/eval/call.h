@@ -31,7 +31,7 @@ typedef struct Builtin {
     BuiltinFunction *function;
 } Builtin;
 const Builtin *builtin_find(const char *name);
-extern const Builtin string_builtins[], tensor_builtins[], number_builtins[]; // name NULL at the end
+extern const Builtin string_builtins[], tensor_builtins[], number_builtins[], stdlib_builtins[]; // name NULL at the end
 bool math_call(Eval *ev, const Call *call, Val *value);    // false where math.h has no such function
 
 /* printf's formatting of the arguments behind the format, for `room` bytes at `to` (0: nowhere), which must be none that are read. The text

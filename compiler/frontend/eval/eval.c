@@ -70,7 +70,8 @@ bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data)
     jmp_buf escape, *outer = ev->escape;
     EvalFrame *frame = ev->frame;
     EvalLoop *loop = ev->loop;
-    int depth = ev->depth;
+    int depth = ev->depth, touches = ev->touches.count, from = ev->touches_from;
+    uint64_t since = ev->since;
     bool good = false;
     ev->escape = &escape;
     if (!setjmp(escape)) {
@@ -81,6 +82,9 @@ bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data)
     ev->frame = frame;
     ev->loop = loop;
     ev->depth = depth;
+    ev->touches.count = touches;
+    ev->touches_from = from;
+    ev->since = since;
     return good;
 }
 

@@ -12,6 +12,7 @@
 
 #include "frontend/eval/call.h"
 #include "frontend/eval/memory.h"
+#include "frontend/eval/order.h"
 #include "frontend/pragma/pragma.h"
 #include "support/text.h"
 
@@ -59,6 +60,10 @@ struct Eval {
     Array(Val) values_of_lists; // of initialisers that are being evaluated
     Text formatted;             // what snprintf makes
     Object *characters[3];      // pointers to the tables of ctype.h; NULL until first used
+    Touches touches;            // of operands that are being evaluated (order.h)
+    Touches compared;
+    int touches_from, touches_most;
+    uint64_t born, since;       // how many objects there were; since which of them touches are noted, 0: they are not
     const CStmt *target;        // the label that a switch jumps to; NULL: none
     jmp_buf *escape;
     bool lenient;

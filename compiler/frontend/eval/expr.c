@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+static bool is_number(const CExpr *expr) { return expr->kind == C_INT || expr->kind == C_FLOAT; }
+
+/* Whether operands may be in conflict: one of them does more than to give its value, and none is a number. */
+static bool may_conflict(const CExpr *a, const CExpr *b)
+{
+    return !is_number(a) && !is_number(b) && (order_effects(a) > EFFECTS_NONE || order_effects(b) > EFFECTS_NONE);
+}
+
 /* ---- places ---- */
 
 Object *frame_object(Eval *ev, int slot, int64_t size, const char *name)
@@ -56,8 +64,14 @@ static int64_t size_of_step(Eval *ev, const CType *type, Position at)
 static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole)
 {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
+    bool ordered = may_conflict(expr->a, expr->b);
+    Order order = ordered ? order_begin(ev) : (Order){0};
     uint64_t pointer = expr->a->type->kind == CT_ARRAY ? eval_address(ev, expr->a) : as_pointer(ev, expr->a);
+    if (ordered)
+        order_next(ev, &order, expr->at, false);
     Val index = eval(ev, expr->b);
+    if (ordered)
+        order_end(ev, &order, expr->at, false);
     if (index.unknown)
         eval_error(ev, expr->b->at, "this index is not known at compile time");
     bool counted = array->kind == CT_ARRAY && array->base == expr->type && array->count;
@@ -222,6 +236,7 @@ static Val unary(Eval *ev, const CExpr *expr)
     case OP_POST_INC:
     case OP_POST_DEC: return increment(ev, expr);
     case OP_ADDRESS: return address(ev, expr);
+    case OP_SIZEOF: return ev->frame->lenient ? val_unknown(expr->type) : val_int(expr->type, eval_place(ev, expr->a).object->size);
     case OP_DEREFERENCE:
         if (expr->type->kind == CT_FUNCTION)
             return eval(ev, expr->a);
@@ -239,10 +254,25 @@ void value_name(Value *value, const CExpr *target)
         value->name = name;
 }
 
+/* Whether a place is a variable, or a member of one. */
+static bool is_fixed(const CExpr *expr)
+{
+    while (expr->kind == C_MEMBER && !expr->arrow)
+        expr = expr->a;
+    return expr->kind == C_VAR;
+}
+
 static Val assign(Eval *ev, const CExpr *expr)
 {
+    bool ordered = !is_fixed(expr->a) && may_conflict(expr->a, expr->b);
+    bool known = !expr->op && expr->b->kind == C_CALL && order_effects(expr->a) <= EFFECTS_CALLS && order_effects(expr->b) == EFFECTS_CALLS;
+    Order order = ordered ? order_begin(ev) : (Order){0};
     Place place = eval_place(ev, expr->a); // in front of the value, as gcc does
+    if (ordered)
+        order_next(ev, &order, expr->at, known);
     Val value = eval(ev, expr->b);
+    if (ordered)
+        order_end(ev, &order, expr->at, known);
     if (expr->op)
         value = combined(ev, expr->op, expr->type, operand(ev, expr->a, load(ev, expr->a, place)), value, expr->at);
     else
@@ -275,6 +305,24 @@ static Val value_of(Eval *ev, const CExpr *expr, const CType *type)
     return eval(ev, expr);
 }
 
+/* A call, or one with a number. */
+static bool is_call(const CExpr *expr, bool with_number)
+{
+    if (with_number && expr->kind == C_BINARY)
+        return (expr->a->kind == C_CALL && is_number(expr->b)) || (is_number(expr->a) && expr->b->kind == C_CALL);
+    return expr->kind == C_CALL;
+}
+
+/* Whether the order of gcc is known, where it matters: operands are variables and calls, at most one of them with a number, and no operator
+ * outside is folded with this one. */
+static bool has_known_order(const CExpr *expr)
+{
+    const CExpr *a = expr->a, *b = expr->b;
+    bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));
+    return good && !expr->inner && (a->kind != C_BINARY || b->kind != C_BINARY) && ctype_is_arithmetic(a->type) && a->type == b->type &&
+           order_effects(expr) == EFFECTS_CALLS;
+}
+
 /* Whether gcc reads the left operand behind the right one: a variable goes last where operands may change places. */
 static bool reads_last(const CExpr *expr)
 {
@@ -292,11 +340,18 @@ static Val binary(Eval *ev, const CExpr *expr)
         eval_effects(ev, expr->a);
         return val_convert(ev, value_of(ev, expr->b, expr->type), expr->type, expr->at);
     }
-    bool swapped = reads_last(expr);
+    bool swapped = reads_last(expr), ordered = may_conflict(expr->a, expr->b), known = ordered && has_known_order(expr);
+    Order order = ordered ? order_begin(ev) : (Order){0};
     Val b = swapped ? eval(ev, expr->b) : (Val){.type = expr->type};
+    if (ordered && swapped)
+        order_next(ev, &order, expr->at, known);
     Val a = eval(ev, expr->a);
+    if (ordered && !swapped)
+        order_next(ev, &order, expr->at, known);
     if (!swapped)
         b = eval(ev, expr->b);
+    if (ordered)
+        order_end(ev, &order, expr->at, known);
     return val_binary(ev, expr->op, expr->type, a, b, expr->at);
 }
 

@@ -475,6 +475,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at)
         eval_fail(ev);
     }
     *object = object_create(ev, var->type->size, var->name);
+    (*object)->born = 0;
     Place place = {*object, 0};
     if (!var->defined)
         place_mark(ev, place, var->type->size, UNKNOWN);

@@ -36,6 +36,7 @@ Object *object_create(Eval *ev, int64_t size, const char *name)
     memset(object->bytes, 0, (size_t)size);
     object->size = size;
     object->name = name;
+    object->born = ++ev->born;
     object->live = true;
     object->has_unknown = object->constant = object->literal = false;
     object->track = NULL;
@@ -77,6 +78,8 @@ bool object_changed(const Object *object)
 void memory_read(Eval *ev, Place place, int64_t size, Position at)
 {
     Track *track = place.object->track;
+    if (ev->since)
+        order_note(ev, place, size, false);
     for (int64_t i = 0; track && i < size; i++) {
         uint8_t *touched = &track->touched[place.offset + i];
         if (*touched & (TOUCHED_READ | TOUCHED_WRITTEN))
@@ -90,6 +93,8 @@ void memory_read(Eval *ev, Place place, int64_t size, Position at)
 void memory_written(Eval *ev, Place place, int64_t size, Position at)
 {
     Track *track = place.object->track;
+    if (ev->since)
+        order_note(ev, place, size, true);
     if (place.object->constant && size > 0)
         eval_error(ev, at, "%s is constant, and nothing can be stored there", shown(place.object));
     if (track && size > 0 && !track->written_at.file)

@@ -27,6 +27,7 @@ typedef struct Object {
     uint8_t *set;     // which bits of bytes that are UNSET have been set, as bit-fields; NULL: none
     int64_t size, capacity;
     uint32_t id, generation;
+    uint64_t born;    // a number in the order of creation
     bool live, has_unknown;
     bool constant;    // nothing may be stored there
     bool literal;     // of a string

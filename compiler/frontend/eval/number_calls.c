@@ -27,6 +27,21 @@ static Val fraction_and_exponent(Eval *ev, const Call *call)
     return val_float(call->function->result, fraction);
 }
 
+static Val exponent_of(Eval *ev, const Call *call)
+{
+    double x = call_argument(ev, call, 0).f;
+    if (!isfinite(x) || x == 0)
+        eval_error(ev, call->at, "%s of %g has no exponent", call->function->name, x);
+    return val_int(call->function->result, ilogb(x));
+}
+
+static Val not_a_number(Eval *ev, const Call *call)
+{
+    if (*pointer_string(ev, call_argument(ev, call, 0).i, call->at))
+        eval_error(ev, call->at, "%s with a text cannot be evaluated at compile time; leave it empty", call->function->name);
+    return val_float(call->function->result, (double)NAN);
+}
+
 static Val fraction_and_whole(Eval *ev, const Call *call)
 {
     double whole, fraction = modf(call_argument(ev, call, 0).f, &whole);
@@ -108,6 +123,10 @@ const Builtin number_builtins[] = {
     {"frexpf", 2, fraction_and_exponent},
     {"modf", 2, fraction_and_whole},
     {"modff", 2, fraction_and_whole},
+    {"ilogb", 1, exponent_of},
+    {"ilogbf", 1, exponent_of},
+    {"nan", 1, not_a_number},
+    {"nanf", 1, not_a_number},
     {"__ctype_b_loc", 0, classes},
     {"__ctype_tolower_loc", 0, lower_case},
     {"__ctype_toupper_loc", 0, upper_case},

@@ -224,6 +224,8 @@ const Builtin *builtin_find(const char *name)
     if (!found)
         found = find_in(number_builtins, name);
     if (!found)
+        found = find_in(stdlib_builtins, name);
+    if (!found)
         found = find_in(string_builtins, !strncmp(name, "__builtin_", 10) ? name + 10 : name);
     return found;
 }
