@@ -1,4 +1,4 @@
-/* A small causal model over batches of sequences of unequal lengths, which ht_dispatch gives their rows. Its activation sleeps NAP nanoseconds an element forward, and twice as many backward (strained.c).
+/* A small causal model over batches of sequences of unequal lengths, which ht_dispatch gives their rows. Its activation sleeps NAP nanoseconds an element forward, and twice as many backward (sleeping.h).
  *
  *     dispatched STEPS KIND [SEED]     KIND mixed; padded: without ht_dispatch, all rows as long as the longest; wrong.WHAT: a mistake
  *
@@ -15,53 +15,15 @@ enum { VOCAB = 40, EMBED = 16, HEADS = 2, LAYERS = 2, HIDDEN = 32, COUNT = 16, L
 int seq = LONGEST, batch = COUNT;
 #pragma hspmd shape(seq, batch)
 
-static void nap(const ht_view *x, int times)
+/* Returns how many nanoseconds an element takes in a call. */
+static double nap_of(const ht_call *call)
 {
-    static long nanoseconds = -1;
+    static double nanoseconds = -1;
     if (nanoseconds < 0)
-        nanoseconds = getenv("NAP") ? atol(getenv("NAP")) : 0;
-    int64_t most = ht_view_count(x, 0, x->rank) * nanoseconds * times;
-    if (most)
-        nanosleep(&(struct timespec){.tv_sec = most / 1000000000, .tv_nsec = most % 1000000000}, NULL);
+        nanoseconds = getenv("NAP") ? atof(getenv("NAP")) : 0;
+    return (void)call, nanoseconds;
 }
-
-void drowsy_kernel(const ht_call *call);
-void drowsy_kernel(const ht_call *call)
-{
-    const float *x = call->operand[0].data;
-    float *y = call->result[0].data;
-    for (int64_t i = 0, n = ht_view_count(&call->operand[0], 0, call->operand[0].rank); i < n; i++)
-        y[i] = x[i] > 0 ? x[i] : 0;
-    nap(&call->operand[0], 1);
-}
-
-void drowsy_back_kernel(const ht_call *call);
-void drowsy_back_kernel(const ht_call *call)
-{
-    const float *dy = call->operand[0].data, *x = call->operand[1].data;
-    float *dx = call->result[0].data;
-    for (int64_t i = 0, n = ht_view_count(&call->operand[0], 0, call->operand[0].rank); i < n; i++)
-        dx[i] = x[i] > 0 ? dy[i] : 0;
-    nap(&call->operand[0], 2);
-}
-
-#pragma hspmd op dx[r.., c] = drowsy_back(dy[r.., c], x[r.., c])  linear(dy)  kernel(drowsy_back_kernel)  grad(none)
-static inline ht_tensor drowsy_back(ht_tensor dy, ht_tensor x)
-{
-    ht_tensor dx;
-    ht_apply(&(ht_application){.kernel = drowsy_back_kernel, .result_count = 1, .operand_count = 2, .result = {{HT_F32, ht_dims_of(dy)}}, .operand = (ht_tensor[]){dy, x}}, &dx);
-    return dx;
-}
-
-static inline void drowsy_gradient(ht_grad *g) { g->dx[0] = drowsy_back(g->dy[0], g->x[0]); }
-
-#pragma hspmd op y[r.., c] = drowsy(x[r.., c])  kernel(drowsy_kernel)  grad(drowsy_gradient)
-static inline ht_tensor drowsy(ht_tensor x)
-{
-    ht_tensor y;
-    ht_apply(&(ht_application){.kernel = drowsy_kernel, .gradient = drowsy_gradient, .result_count = 1, .operand_count = 1, .result = {{HT_F32, ht_dims_of(x)}}, .operand = (ht_tensor[]){x}}, &y);
-    return y;
-}
+#include "../run/sleeping.h"
 
 static ht_tensor heads_of(ht_tensor x, const char *name)
 {
@@ -79,7 +41,7 @@ static ht_tensor block(ht_tensor x)
 #pragma hspmd dims(down: _, hidden)
     ht_tensor seen = ht_attention(heads_of(x, "q"), heads_of(x, "k"), heads_of(x, "v"), HT_NONE, true);
     ht_tensor y = ht_add(x, ht_reshape(seen, ht_shape(ht_extent(x, 0), ht_extent(x, 1), EMBED)));
-    ht_tensor h = drowsy(ht_linear(y, up, HT_NONE));
+    ht_tensor h = slow(ht_linear(y, up, HT_NONE));
 #pragma hspmd dims(h: batch, seq, hidden)
     return ht_add(y, ht_linear(h, down, HT_NONE));
 }

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifndef WIDTH
 #define WIDTH 12
@@ -35,66 +34,15 @@ int batch = ROWS;
 #pragma hspmd end strategy
 
 #ifndef FAST
-static void nap(const ht_call *call, int times)
+/* Returns how many nanoseconds an element takes in a call. */
+static double nap_of(const ht_call *call)
 {
     const char *nap = getenv("NAP"), *slow = getenv("SLOW"), *rank = getenv("OMPI_COMM_WORLD_RANK");
-    const ht_view *x = &call->operand[0];
     rank = rank ? rank : getenv("HETU_RANK");
     bool late = slow && rank && !strcmp(slow, rank) && call->step >= 6;
-    int64_t most = ht_view_count(x, 0, x->rank) * (nap ? atol(nap) : 0) * times * (late ? 4 : 1);
-    if (most)
-        nanosleep(&(struct timespec){.tv_sec = most / 1000000000, .tv_nsec = most % 1000000000}, NULL);
+    return nap ? atof(nap) * (late ? 4 : 1) : 0;
 }
-
-void slow_kernel(const ht_call *call);
-void slow_kernel(const ht_call *call)
-{
-    const float *x = call->operand[0].data;
-    float *y = call->result[0].data;
-    for (int64_t i = 0, n = ht_view_count(&call->operand[0], 0, call->operand[0].rank); i < n; i++)
-        y[i] = x[i] > 0 ? x[i] : 0;
-    nap(call, 1);
-}
-
-void slow_back_kernel(const ht_call *call);
-void slow_back_kernel(const ht_call *call)
-{
-    const float *dy = call->operand[0].data, *x = call->operand[1].data;
-    float *dx = call->result[0].data;
-    for (int64_t i = 0, n = ht_view_count(&call->operand[0], 0, call->operand[0].rank); i < n; i++)
-        dx[i] = x[i] > 0 ? dy[i] : 0;
-    nap(call, 2);
-}
-
-#pragma hspmd op dx[r.., c] = slow_back(dy[r.., c], x[r.., c]) linear(dy) types(f32) operations(20000 * size(r) * size(c))                 \
-                             kernel(slow_back_kernel) grad(none)
-static inline ht_tensor slow_back(ht_tensor dy, ht_tensor x)
-{
-    ht_tensor dx;
-    ht_apply(&(ht_application){.kernel = slow_back_kernel,
-                               .result_count = 1,
-                               .operand_count = 2,
-                               .result = {{HT_F32, ht_dims_of(dy)}},
-                               .operand = (ht_tensor[]){dy, x}},
-             &dx);
-    return dx;
-}
-
-static inline void slow_gradient(ht_grad *g) { g->dx[0] = slow_back(g->dy[0], g->x[0]); }
-
-#pragma hspmd op y[r.., c] = slow(x[r.., c]) types(f32) operations(10000 * size(r) * size(c)) kernel(slow_kernel) grad(slow_gradient)
-static inline ht_tensor slow(ht_tensor x)
-{
-    ht_tensor y;
-    ht_apply(&(ht_application){.kernel = slow_kernel,
-                               .gradient = slow_gradient,
-                               .result_count = 1,
-                               .operand_count = 1,
-                               .result = {{HT_F32, ht_dims_of(x)}},
-                               .operand = (ht_tensor[]){x}},
-             &y);
-    return y;
-}
+#include "sleeping.h"
 #else // no operator of C
 static inline ht_tensor slow(ht_tensor x) { return ht_relu(x); }
 #endif

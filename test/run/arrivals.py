@@ -18,6 +18,7 @@ sys.path.insert(0, str(harness.ROOT / "test" / "cuda" / "run"))
 import emulated
 
 SOURCE = harness.ROOT / "test" / "run" / "arrivals.c"
+SLEEPING = SOURCE.with_name("sleeping.h").read_text()
 RANKS, STEPS, NO_STRATEGY = 4, 4, 121 # the last one is the status of a program that cannot begin under a strategy
 LATE = """strategy late
   split batch:dp
@@ -93,7 +94,7 @@ def folder_of(bench, option):
     def make():
         top = bench.path(f"arrivals.{option}")
         (top / "headers").mkdir(parents=True)
-        for name, text in {"arrivals.c": SOURCE.read_text(), "loss.c": LOSS, "headers/sizes.h": "#define HIDDEN 24\n", "cluster.json": json.dumps(CLUSTER), "late.strategy": LATE,
+        for name, text in {"arrivals.c": SOURCE.read_text(), "sleeping.h": SLEEPING, "loss.c": LOSS, "headers/sizes.h": "#define HIDDEN 24\n", "cluster.json": json.dumps(CLUSTER), "late.strategy": LATE,
                            "own.strategy": OWN, "pair.strategy": PAIR, "words": "--strategy=own.strategy --cluster=cluster.json -DWIDTH=14"}.items():
             (top / name).write_text(text)
         for words in OPTIONS[option]:
@@ -220,7 +221,7 @@ def counted(bench, name):
     top.mkdir()
     (top / "cc.sh").write_text(f"#!/bin/sh\necho call >> {top}/calls\nexec cc \"$@\"\n")
     (top / "cc.sh").chmod(0o755)
-    for file, text in {"arrivals.c": SOURCE.read_text(), "own.strategy": OWN, "late.strategy": LATE, "later.strategy": LATE.replace("late", "later"), "bad.strategy": LATE.replace("dp:2", "tp:2").replace("late", "bad")}.items():
+    for file, text in {"arrivals.c": SOURCE.read_text(), "sleeping.h": SLEEPING, "own.strategy": OWN, "late.strategy": LATE, "later.strategy": LATE.replace("late", "later"), "bad.strategy": LATE.replace("dp:2", "tp:2").replace("late", "bad")}.items():
         (top / file).write_text(text)
     harness.run([bench.hetucc, "-O0", FILE, "arrivals.c", "-o", "program"], cwd=top, env={"CC": str(top / "cc.sh")})
     (top / "calls").write_text("")
