@@ -315,7 +315,7 @@ static double piece_place(Scheduler *s, const Choices *choices, int piece, const
 int64_t schedule_work(const Scheduler *s)
 {
     const Spindle *q = s->q;
-    return (int64_t)q->operator_count * (8 + q->gpus / 8 + (s->tight ? q->gpus * (1 + q->layers_most / 32) : 0));
+    return (int64_t)q->operator_count * (8 + q->gpus / 2 + (s->tight ? q->gpus * (2 + q->layers_most / 16) : 0)) + 200;
 }
 
 /* The mean time of the devices that all pieces take together. */
@@ -342,7 +342,7 @@ static void checkpoint_make(Scheduler *s, int place)
 
 double schedule_make(Scheduler *s, const Choices *choices, int from, double most, double *objective, bool *fits)
 {
-    static const double MEAN_WEIGHT = 0.02;
+    static const double MEAN_WEIGHT = 0.25;
     double last = 0, sum = 0, busy = mean_busy(s->q, choices), gpus = s->q->gpus;
     *objective = INFINITY;
     *fits = false;
@@ -385,8 +385,8 @@ SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices)
         Around around = find_around(s, choices, piece);
         double start = piece_place(s, choices, piece, &around);
         devices = s->q->operator[o].allotment[choices->piece[piece].allotment].devices;
-        slices[plan->slice_count++] = (Slice){o, choices->piece[piece].layers, devices, start,
-                                              arena_copy(arena, s->devices, sizeof(int) * (size_t)devices)};
+        slices[plan->slice_count++] =
+            (Slice){o, choices->piece[piece].layers, devices, start, arena_copy(arena, s->devices, sizeof(int) * (size_t)devices)};
         plan->milliseconds = fmax(plan->milliseconds, s->end[piece]);
     }
     return plan;

@@ -35,7 +35,7 @@ typedef struct Scheduler Scheduler;
 /* `penalty`: how often the objective counts the share of a device's memory that states have too much. */
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty);
 
-/* How much work a schedule of a search is, about 5 ns each. */
+/* How much work a schedule of a search is, about 3 ns each. */
 int64_t schedule_work(const Scheduler *scheduler);
 
 /* The end of the last slice; *objective is that and a little of when devices are done on average, and of states that fit nowhere. Sets
