@@ -267,7 +267,7 @@ static void best_first(Search **player, int count)
 static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
 {
     enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
-    static const double HOT = 0.01, COLD = 0.0005;
+    static const double HOT = 0.006, COLD = 0.0005;
     Search *player[PLAYERS];
     double bound = spindle_bound(arena, q).value;
     for (int i = 0; i < PLAYERS; i++)
