@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* The work (schedule_work) of a plan that is not limited, and what a slow core does a second. */
-static const long USUAL_WORK = 240000000;
-static const double WORK_RATE = 3.6e7;
+static const long USUAL_WORK = 1150000000;
+static const double WORK_RATE = 1e8;
 
 enum { MOST_GPUS = 1 << 12, MOST_LAYERS = 1 << 16, MOST_OPERATORS = 1 << 12 };
 

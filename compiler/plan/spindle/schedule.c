@@ -1,7 +1,6 @@
 #include "plan/spindle/schedule.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 /* A device and the time from which it is free. */
@@ -10,27 +9,29 @@ typedef struct Free {
     int device;
 } Free;
 
+/* The devices' times before some place of an order. */
+typedef struct Checkpoint {
+    Free *free;  // (gpus)
+    double lost; // ms of devices that have waited
+} Checkpoint;
+
 struct Scheduler {
     const Spindle *q;
     int islands;
-    bool tight;      // not every device can hold all states
-    Free *free;      // (gpus), by island, in it by time
-    Free *candidate; // (gpus), scratch: those of free that have room for a piece
-    int *candidates; // (islands), how many
-    double *end;     // (operators), of their last piece placed
-    int *layer;      // (operators), layers placed
-    uint64_t *ready; // (pieces) as bits by their place in the order
-    int *place;      // (pieces), in the order
-    int *waits;      // (operators), operators that are still to be placed before
-    int *first_next; // (operators + 1), in `next`
-    int *next;       // operators that are after one
-    double *held_mb; // (gpus)
-    bool *held;      // (gpus, weights, layers)
-    double *start;   // (pieces)
-    int *devices;    // (pieces, gpus)
-    double *tail;    // (operators), ms at least from their end to that of all
-    double lost;     // ms of devices that have waited
-    double overflow; // MB that fit nowhere
+    bool tight;             // not every device can hold all states
+    int stride;             // places between checkpoints
+    Checkpoint *kept;       // (pieces / stride + 1), of the schedule kept
+    Checkpoint *made;       // (pieces / stride + 1), of the last one made
+    int first;              // checkpoint from which the last one was made
+    Checkpoint now;         // while a schedule is made; its devices by island, in it by time
+    Free *candidate;        // (gpus), scratch: those of free that have room for a piece
+    int *candidates, *all;  // (islands), how many; how many devices
+    int *devices;           // (gpus), of the piece placed
+    double *kept_end, *end; // (pieces)
+    double *held_mb;        // (gpus)
+    bool *held;             // (gpus, weights, layers)
+    double *tail;           // (operators), ms at least from their end to that of all
+    double overflow;        // MB that fit nowhere
     double penalty;
 };
 
@@ -64,22 +65,23 @@ static void find_tails(const Spindle *q, double *tail)
     }
 }
 
-/* Lists by operator those that are after it. */
-static void find_next(Arena *arena, Scheduler *s)
+/* Checkpoints of all places, `stride` apart. */
+static Checkpoint *checkpoints_create(Arena *arena, const Spindle *q, int stride)
 {
-    const Spindle *q = s->q;
-    int *first = s->first_next = arena_array(arena, int, q->operator_count + 1), count = 0;
-    for (int o = 0; o < q->operator_count; o++)
-        count += q->operator[o].after_count;
-    s->next = arena_array(arena, int, count + 1);
-    count = 0;
-    for (int before = 0; before < q->operator_count; before++) {
-        for (int o = before + 1; o < q->operator_count; o++)
-            for (int k = 0; k < q->operator[o].after_count; k++)
-                if (q->operator[o].after[k] == before)
-                    s->next[count++] = o;
-        first[before + 1] = count;
-    }
+    int count = q->operator_count * PIECES / stride + 1;
+    Checkpoint *at = arena_array(arena, Checkpoint, count);
+    for (int i = 0; i < count; i++)
+        at[i].free = arena_array(arena, Free, q->gpus);
+    return at;
+}
+
+/* Places between checkpoints: as many checkpoints as a memory of moderate size holds. The states that devices hold are in none, so that
+ * schedules are made from the first place on where they matter. */
+static int find_stride(const Spindle *q, bool tight)
+{
+    const double most = 0x1p21; // devices of all checkpoints
+    double all = (double)q->operator_count * PIECES * q->gpus;
+    return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty)
@@ -88,34 +90,40 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty)
     int pieces = q->operator_count * PIECES;
     *s = (Scheduler){
         .q = q, .islands = (q->gpus + q->island - 1) / q->island, .tight = states_mb(arena, q) > q->memory_mb, .penalty = penalty};
-    s->free = arena_array(arena, Free, q->gpus);
+    s->stride = find_stride(q, s->tight);
+    s->kept = checkpoints_create(arena, q, s->stride);
+    s->made = checkpoints_create(arena, q, s->stride);
+    s->now.free = arena_array(arena, Free, q->gpus);
+    for (int d = 0; d < q->gpus; d++)
+        s->kept->free[d] = (Free){0, d};
     s->candidate = arena_array(arena, Free, q->gpus);
     s->candidates = arena_array(arena, int, s->islands);
-    s->end = arena_array(arena, double, q->operator_count);
-    s->layer = arena_array(arena, int, q->operator_count);
-    s->ready = arena_array(arena, uint64_t, pieces / 64 + 1);
-    s->place = arena_array(arena, int, pieces);
-    s->waits = arena_array(arena, int, q->operator_count);
-    find_next(arena, s);
+    s->all = arena_array(arena, int, s->islands);
+    for (int i = 0; i < s->islands; i++)
+        s->all[i] = island_size(s, i);
+    s->devices = arena_array(arena, int, q->gpus);
+    s->kept_end = arena_array(arena, double, pieces);
+    s->end = arena_array(arena, double, pieces);
     s->held_mb = arena_array(arena, double, q->gpus);
     s->held = arena_array(arena, bool, s->tight ? q->gpus * q->weights_count * q->layers_most : 0);
-    s->start = arena_array(arena, double, pieces);
-    s->devices = arena_array(arena, int, pieces * q->gpus);
     s->tail = arena_array(arena, double, q->operator_count);
     find_tails(q, s->tail);
     return s;
 }
 
-static void scheduler_reset(Scheduler *s)
+/* Takes up the schedule kept at a checkpoint. */
+static void schedule_begin(Scheduler *s, int checkpoint)
 {
     const Spindle *q = s->q;
-    for (int d = 0; d < q->gpus; d++)
-        s->free[d] = (Free){0, d}, s->held_mb[d] = 0;
-    for (int o = 0; o < q->operator_count; o++)
-        s->layer[o] = 0, s->end[o] = 0;
-    if (s->tight)
+    s->first = checkpoint;
+    s->now.lost = s->kept[checkpoint].lost;
+    memcpy(s->now.free, s->kept[checkpoint].free, sizeof *s->now.free * (size_t)q->gpus);
+    memcpy(s->end, s->kept_end, sizeof *s->end * (size_t)(q->operator_count * PIECES));
+    s->overflow = 0;
+    if (s->tight) {
+        memset(s->held_mb, 0, sizeof *s->held_mb * (size_t)q->gpus);
         memset(s->held, 0, sizeof *s->held * (size_t)(q->gpus * q->weights_count * q->layers_most));
-    s->overflow = s->lost = 0;
+    }
 }
 
 static bool *held_at(Scheduler *s, int device, int weights)
@@ -123,25 +131,25 @@ static bool *held_at(Scheduler *s, int device, int weights)
     return &s->held[(device * s->q->weights_count + weights) * s->q->layers_most];
 }
 
-/* MB that a device needs more to run the next `layers` layers of an operator. */
-static double more_mb(Scheduler *s, int device, int o, int layers)
+/* MB that a device needs more to run `layers` layers of an operator from `first` on. */
+static double more_mb(Scheduler *s, int device, int o, int first, int layers)
 {
-    const bool *held = held_at(s, device, s->q->operator[o].weights) + s->layer[o];
+    const bool *held = held_at(s, device, s->q->operator[o].weights) + first;
     int missing = 0;
     for (int l = 0; l < layers; l++)
         missing += !held[l];
     return missing * s->q->operator[o].state_mb;
 }
 
-/* Gathers the devices that have room for a piece, or all. */
-static void candidates_gather(Scheduler *s, int o, int layers, bool all)
+/* Gathers the devices that have room for layers. */
+static void candidates_gather(Scheduler *s, int o, int first, int layers)
 {
     for (int i = 0; i < s->islands; i++) {
         int from = i * s->q->island;
         s->candidates[i] = 0;
         for (int d = from; d < from + island_size(s, i); d++)
-            if (all || s->held_mb[s->free[d].device] + more_mb(s, s->free[d].device, o, layers) <= s->q->memory_mb * (1 + 1e-9))
-                s->candidate[from + s->candidates[i]++] = s->free[d];
+            if (s->held_mb[s->now.free[d].device] + more_mb(s, s->now.free[d].device, o, first, layers) <= s->q->memory_mb * (1 + 1e-9))
+                s->candidate[from + s->candidates[i]++] = s->now.free[d];
     }
 }
 
@@ -215,166 +223,171 @@ static double devices_choose(const Scheduler *s, const Free *candidate, const in
 /* A device is busy from `start` to `end`; its island stays in order of time. */
 static void device_busy(Scheduler *s, int device, double start, double end)
 {
+    Free *free = s->now.free;
     int island = device / s->q->island, first = island * s->q->island, last = first + island_size(s, island) - 1, at = first;
-    while (s->free[at].device != device)
+    while (free[at].device != device)
         at++;
-    s->lost += start - s->free[at].from;
-    for (; at < last && s->free[at + 1].from < end; at++)
-        s->free[at] = s->free[at + 1];
-    for (; at > first && s->free[at - 1].from > end; at--)
-        s->free[at] = s->free[at - 1];
-    s->free[at] = (Free){end, device};
+    s->now.lost += start - free[at].from;
+    for (; at < last && free[at + 1].from < end; at++)
+        free[at] = free[at + 1];
+    free[at] = (Free){end, device};
 }
 
 /* Devices are busy from `start` to `end`: whole islands at once. */
-static void devices_busy(Scheduler *s, const int *devices, int count, double start, double end)
+static void devices_busy(Scheduler *s, int count, double start, double end)
 {
+    const int *devices = s->devices;
     for (int d = 0; d < count && count < s->q->island; d++)
         device_busy(s, devices[d], start, end);
     for (int d = 0; d < count && count >= s->q->island; d++)
-        s->lost += start - s->free[devices[d]].from;
+        s->now.lost += start - s->now.free[devices[d]].from;
     for (int d = 0; d < count && count >= s->q->island; d++)
-        s->free[devices[d]] = (Free){end, devices[d]};
+        s->now.free[devices[d]] = (Free){end, devices[d]};
 }
 
-/* A device holds the next `layers` layers of an operator. */
-static void device_hold(Scheduler *s, int device, int o, int layers)
+/* A device holds `layers` layers of an operator from `first` on. */
+static void device_hold(Scheduler *s, int device, int o, int first, int layers)
 {
-    double more = more_mb(s, device, o, layers);
+    double more = more_mb(s, device, o, first, layers);
     s->held_mb[device] += more;
     s->overflow += fmax(0, fmin(more, s->held_mb[device] - s->q->memory_mb * (1 + 1e-9)));
-    memset(held_at(s, device, s->q->operator[o].weights) + s->layer[o], 1, sizeof(bool) * (size_t)layers);
+    memset(held_at(s, device, s->q->operator[o].weights) + first, 1, sizeof(bool) * (size_t)layers);
 }
 
-/* Places the next piece of an operator. */
-static void piece_place(Scheduler *s, const Choices *choices, int piece)
+/* When the pieces of an operator that are placed have ended. */
+static double pieces_end(const Scheduler *s, const Choices *choices, int o)
 {
-    int o = piece / PIECES, *devices = &s->devices[piece * s->q->gpus];
-    const Operator *operator= & s->q->operator[o];
-    const Piece *choice = &choices->piece[piece];
-    const Allotment *allotment = &operator->allotment[choice->allotment];
-    double ready = s->end[o];
-    for (int k = 0; s->layer[o] == 0 && k < operator->after_count; k++)
-        ready = fmax(ready, s->end[operator->after[k]]);
-    double start = INFINITY;
-    if (s->tight) {
-        candidates_gather(s, o, choice->layers, false);
-        start = devices_choose(s, s->candidate, s->candidates, allotment->devices, ready, devices);
-    }
-    if (isinf(start)) {
-        for (int i = 0; i < s->islands; i++)
-            s->candidates[i] = island_size(s, i);
-        start = devices_choose(s, s->free, s->candidates, allotment->devices, ready, devices);
-    }
-    s->start[piece] = start;
-    s->end[o] = start + choice->layers * allotment->ms;
-    devices_busy(s, devices, allotment->devices, start, s->end[o]);
-    for (int d = 0; s->tight && d < allotment->devices; d++)
-        device_hold(s, devices[d], o, choice->layers);
-    s->layer[o] += choice->layers;
+    double end = 0;
+    for (int piece = o * PIECES; piece < (o + 1) * PIECES; piece++)
+        if (choices->piece[piece].layers)
+            end = fmax(end, s->end[piece]);
+    return end;
 }
 
-/* ---- which piece is next ---- */
+/* What stands before a piece, and behind it, in its operator. */
+typedef struct Around {
+    double ready; // what is before has ended
+    int layers;   // before
+    double rest;  // ms of the pieces behind
+} Around;
 
-enum { WORD = 64 };
-
-static void mark_ready(Scheduler *s, int piece) { s->ready[s->place[piece] / WORD] |= (uint64_t)1 << s->place[piece] % WORD; }
-
-/* The first pieces of operators that are after none are ready. */
-static void ready_begin(Scheduler *s, const Choices *choices)
-{
-    int pieces = s->q->operator_count * PIECES;
-    memset(s->ready, 0, sizeof *s->ready * (size_t)(pieces / WORD + 1));
-    for (int x = 0; x < pieces; x++)
-        s->place[choices->order[x]] = x;
-    for (int o = 0; o < s->q->operator_count; o++) {
-        s->waits[o] = s->q->operator[o].after_count;
-        if (!s->waits[o])
-            mark_ready(s, o * PIECES);
-    }
-}
-
-/* Takes the first piece in the order that is ready. */
-static int ready_take(Scheduler *s, const Choices *choices)
-{
-    int word = 0;
-    while (!s->ready[word])
-        word++;
-    int bit = __builtin_ctzll(s->ready[word]);
-    s->ready[word] &= s->ready[word] - 1;
-    return choices->order[word * WORD + bit];
-}
-
-/* A piece has been placed: its operator's next is ready, or those after the operator that wait for none more. */
-static void ready_follow(Scheduler *s, int piece)
+static Around find_around(const Scheduler *s, const Choices *choices, int piece)
 {
     int o = piece / PIECES;
-    if (piece % PIECES < PIECES - 1) {
-        mark_ready(s, piece + 1);
-        return;
+    const Operator *operator= & s->q->operator[o];
+    Around around = {0};
+    for (int other = o * PIECES; other < (o + 1) * PIECES; other++) {
+        const Piece *p = &choices->piece[other];
+        if (other == piece || !p->layers)
+            continue;
+        if (choices->place[other] < choices->place[piece]) {
+            around.layers += p->layers;
+            around.ready = fmax(around.ready, s->end[other]);
+        } else {
+            around.rest += p->layers * operator->allotment[p->allotment].ms;
+        }
     }
-    for (int k = s->first_next[o]; k < s->first_next[o + 1]; k++)
-        if (--s->waits[s->next[k]] == 0)
-            mark_ready(s, s->next[k] * PIECES);
+    for (int k = 0; !around.layers && k < operator->after_count; k++)
+        around.ready = fmax(around.ready, pieces_end(s, choices, operator->after[k]));
+    return around;
+}
+
+/* Places a piece on devices, into s->devices; returns its start. */
+static double piece_place(Scheduler *s, const Choices *choices, int piece, const Around *around)
+{
+    int o = piece / PIECES;
+    const Piece *choice = &choices->piece[piece];
+    const Allotment *allotment = &s->q->operator[o].allotment[choice->allotment];
+    double start = INFINITY;
+    if (s->tight) {
+        candidates_gather(s, o, around->layers, choice->layers);
+        start = devices_choose(s, s->candidate, s->candidates, allotment->devices, around->ready, s->devices);
+    }
+    if (isinf(start))
+        start = devices_choose(s, s->now.free, s->all, allotment->devices, around->ready, s->devices);
+    s->end[piece] = start + choice->layers * allotment->ms;
+    devices_busy(s, allotment->devices, start, s->end[piece]);
+    for (int d = 0; s->tight && d < allotment->devices; d++)
+        device_hold(s, s->devices[d], o, around->layers, choice->layers);
+    return start;
 }
 
 int64_t schedule_work(const Scheduler *s)
 {
     const Spindle *q = s->q;
-    return (int64_t)q->operator_count * (8 + q->gpus / 8 + (s->tight ? q->gpus * (1 + q->layers_most / 32) : 0));
+    return (int64_t)q->operator_count * (8 + q->gpus / 2 + (s->tight ? q->gpus * (2 + q->layers_most / 16) : 0)) + 200;
 }
 
 /* The mean time of the devices that all pieces take together. */
 static double mean_busy(const Spindle *q, const Choices *choices)
 {
     double sum = 0;
-    for (int i = 0; i < q->operator_count * PIECES; i++) {
-        const Allotment *allotment = &q->operator[i / PIECES].allotment[choices->piece[i].allotment];
-        sum += choices->piece[i].layers * allotment->ms * allotment->devices;
+    for (int place = 0; place < choices->count; place++) {
+        int piece = choices->order[place];
+        const Allotment *allotment = &q->operator[piece / PIECES].allotment[choices->piece[piece].allotment];
+        sum += choices->piece[piece].layers * allotment->ms * allotment->devices;
     }
     return sum / q->gpus;
 }
 
-double schedule_make(Scheduler *s, const Choices *choices, double most, double *objective, bool *fits)
+/* The devices' times before a place, if it has a checkpoint. */
+static void checkpoint_make(Scheduler *s, int place)
 {
-    static const double MEAN_WEIGHT = 0.02;
-    int pieces = s->q->operator_count * PIECES;
-    double last = 0, sum = 0, busy = mean_busy(s->q, choices);
+    if (place % s->stride || place == s->first * s->stride)
+        return;
+    Checkpoint *at = &s->made[place / s->stride];
+    at->lost = s->now.lost;
+    memcpy(at->free, s->now.free, sizeof *at->free * (size_t)s->q->gpus);
+}
+
+double schedule_make(Scheduler *s, const Choices *choices, int from, double most, double *objective, bool *fits)
+{
+    static const double MEAN_WEIGHT = 0.25;
+    double last = 0, sum = 0, busy = mean_busy(s->q, choices), gpus = s->q->gpus;
     *objective = INFINITY;
     *fits = false;
-    scheduler_reset(s);
-    ready_begin(s, choices);
-    for (int placed = 0; placed < pieces; placed++) {
-        int piece = ready_take(s, choices);
-        ready_follow(s, piece);
-        if (!choices->piece[piece].layers)
-            continue;
-        piece_place(s, choices, piece);
-        double mean = busy + s->lost / s->q->gpus;
-        if (fmax(mean, s->end[piece / PIECES] + s->tail[piece / PIECES]) + MEAN_WEIGHT * mean > most * (1 + 1e-9))
+    schedule_begin(s, from / s->stride);
+    for (int place = s->first * s->stride; place < choices->count; place++) {
+        int piece = choices->order[place];
+        Around around = find_around(s, choices, piece);
+        checkpoint_make(s, place);
+        piece_place(s, choices, piece, &around);
+        double mean = busy + s->now.lost / gpus, end = s->end[piece] + around.rest + s->tail[piece / PIECES];
+        if (fmax(mean, end) + MEAN_WEIGHT * mean > most * (1 + 1e-9))
             return INFINITY;
     }
+    checkpoint_make(s, choices->count);
     for (int d = 0; d < s->q->gpus; d++)
-        last = fmax(last, s->free[d].from), sum += s->free[d].from;
-    *objective = last + MEAN_WEIGHT * sum / s->q->gpus + s->penalty * last * s->overflow / s->q->memory_mb;
+        last = fmax(last, s->now.free[d].from), sum += s->now.free[d].from;
+    *objective = last + MEAN_WEIGHT * sum / gpus + s->penalty * last * s->overflow / s->q->memory_mb;
     *fits = s->overflow == 0;
     return last;
 }
 
-SpindlePlan *schedule_plan(Arena *arena, const Scheduler *s, const Choices *choices)
+void schedule_keep(Scheduler *s, const Choices *choices)
 {
-    int pieces = s->q->operator_count * PIECES;
-    Slice *slices = arena_array(arena, Slice, pieces);
+    double *end = s->kept_end;
+    s->kept_end = s->end, s->end = end;
+    for (int i = s->first + 1; i * s->stride <= choices->count; i++) {
+        Checkpoint old = s->kept[i];
+        s->kept[i] = s->made[i], s->made[i] = old;
+    }
+}
+
+SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices)
+{
+    Slice *slices = arena_array(arena, Slice, choices->count);
     SpindlePlan *plan = arena_new(arena, SpindlePlan);
     plan->slices = slices;
-    for (int i = 0; i < pieces; i++) {
-        const Piece *piece = &choices->piece[i];
-        const Allotment *allotment = &s->q->operator[i / PIECES].allotment[piece->allotment];
-        if (!piece->layers)
-            continue;
-        slices[plan->slice_count++] = (Slice){i / PIECES, piece->layers, allotment->devices, s->start[i],
-                                              arena_copy(arena, &s->devices[i * s->q->gpus], sizeof(int) * (size_t)allotment->devices)};
-        plan->milliseconds = fmax(plan->milliseconds, s->start[i] + piece->layers * allotment->ms);
+    schedule_begin(s, 0);
+    for (int place = 0; place < choices->count; place++) {
+        int piece = choices->order[place], o = piece / PIECES, devices;
+        Around around = find_around(s, choices, piece);
+        double start = piece_place(s, choices, piece, &around);
+        devices = s->q->operator[o].allotment[choices->piece[piece].allotment].devices;
+        slices[plan->slice_count++] =
+            (Slice){o, choices->piece[piece].layers, devices, start, arena_copy(arena, s->devices, sizeof(int) * (size_t)devices)};
+        plan->milliseconds = fmax(plan->milliseconds, s->end[piece]);
     }
     return plan;
 }

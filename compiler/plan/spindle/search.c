@@ -11,47 +11,124 @@ typedef struct Search {
     Scheduler *scheduler;
     Random random;
     int pieces;
+    const bool *after; // (operators, operators): the first is after the second, at once or by way of others
+    int *others;       // (pieces), scratch
     Choices now, next, best;
+    int changed; // the first place at which the order or its pieces are not those of `now`
     double now_objective, best_ms;
 } Search;
 
 static Choices choices_create(Arena *arena, int pieces)
 {
-    return (Choices){arena_array(arena, Piece, pieces), arena_array(arena, int, pieces)};
+    return (Choices){arena_array(arena, Piece, pieces), 0, arena_array(arena, int, pieces), arena_array(arena, int, pieces)};
 }
 
 static void choices_copy(Choices *to, const Choices *from, int pieces)
 {
     memcpy(to->piece, from->piece, sizeof *to->piece * (size_t)pieces);
-    memcpy(to->order, from->order, sizeof *to->order * (size_t)pieces);
+    memcpy(to->order, from->order, sizeof *to->order * (size_t)from->count);
+    memcpy(to->place, from->place, sizeof *to->place * (size_t)pieces);
+    to->count = from->count;
 }
 
-/* A piece to another place in the order. */
-static void order_move(Search *s)
+/* Which operators are after which, at once or by way of others. */
+static const bool *find_after(Arena *arena, const Spindle *q)
 {
-    int *order = s->next.order, from = random_below(&s->random, s->pieces), to = random_below(&s->random, s->pieces), piece = order[from];
-    for (; from < to; from++)
-        order[from] = order[from + 1];
-    for (; from > to; from--)
-        order[from] = order[from - 1];
-    order[to] = piece;
+    int count = q->operator_count;
+    bool *after = arena_array(arena, bool, count *count);
+    for (int o = 0; o < count; o++)
+        for (int k = 0; k < q->operator[o].after_count; k++) {
+            int before = q->operator[o].after[k];
+            after[o * count + before] = true;
+            for (int other = 0; other < before; other++)
+                after[o * count + other] |= after[before * count + other];
+        }
+    return after;
 }
 
-static void order_swap(Search *s)
+/* The order, or the piece there, has changed from a place on. */
+static void changed_from(Search *s, int place) { s->changed = place < s->changed ? place : s->changed; }
+
+static void order_set(Search *s, int place, int piece)
 {
-    int *order = s->next.order, a = random_below(&s->random, s->pieces), b = random_below(&s->random, s->pieces), piece = order[a];
-    order[a] = order[b];
-    order[b] = piece;
+    s->next.order[place] = piece;
+    s->next.place[piece] = place;
+}
+
+/* Moves a piece to another place in the order. On its way back, pieces that must precede it go along; on its way on, those that it must
+ * precede. */
+static void order_move(Search *s, int from, int to)
+{
+    int piece = s->next.order[from], way = to < from ? -1 : 1, at = from, moved = 0, count = s->q->operator_count;
+    for (int place = from + way; place != to + way; place += way) {
+        int other = s->next.order[place], a = (way < 0 ? piece : other) / PIECES, b = (way < 0 ? other : piece) / PIECES;
+        if (s->after[a * count + b]) {
+            s->others[moved++] = other;
+        } else {
+            order_set(s, at, other);
+            at += way;
+        }
+    }
+    order_set(s, at, piece);
+    for (int k = 0; k < moved; k++)
+        order_set(s, at += way, s->others[k]);
+    changed_from(s, from < to ? from : to);
 }
 
 /* A piece that has layers. */
-static int piece_pick(Search *s)
+static int piece_pick(Search *s) { return s->next.order[random_below(&s->random, s->next.count)]; }
+
+/* Another place: one of all, or as often one of those near by. */
+static int place_pick(Search *s, int place)
 {
-    for (;;) {
-        int piece = random_below(&s->random, s->pieces);
-        if (s->next.piece[piece].layers)
-            return piece;
-    }
+    enum { NEAR = 4 };
+    if (random_bits(&s->random) & 1)
+        return random_below(&s->random, s->next.count);
+    int to = place + random_below(&s->random, 2 * NEAR + 1) - NEAR;
+    return to < 0 ? 0 : to < s->next.count ? to : s->next.count - 1;
+}
+
+/* A piece to another place in the order. */
+static void place_move(Search *s)
+{
+    int from = random_below(&s->random, s->next.count), to = place_pick(s, from);
+    if (from != to)
+        order_move(s, from, to);
+}
+
+/* Two pieces change places, as far as others let them. */
+static void place_swap(Search *s)
+{
+    int a = random_below(&s->random, s->next.count), b = place_pick(s, a), other = s->next.order[b];
+    if (a == b)
+        return;
+    order_move(s, a, b);
+    if (s->next.place[other] != a)
+        order_move(s, s->next.place[other], a);
+}
+
+/* A piece gets its first layers, and a place next to another one of its operator, or anywhere. */
+static void piece_add(Search *s, int piece, int beside)
+{
+    int place = s->next.place[beside] + (random_bits(&s->random) & 1);
+    for (int at = s->next.count++; at > place; at--)
+        order_set(s, at, s->next.order[at - 1]);
+    order_set(s, place, piece);
+    changed_from(s, place);
+    int to = random_below(&s->random, s->next.count);
+    if (random_bits(&s->random) & 1 && to != place)
+        order_move(s, place, to);
+}
+
+/* A piece has no layers any more. */
+static void piece_remove(Search *s, int piece)
+{
+    int place = s->next.place[piece];
+    changed_from(s, place);
+    s->next.count--;
+    for (; place < s->next.count; place++)
+        order_set(s, place, s->next.order[place + 1]);
+    s->next.place[piece] = -1;
 }
 
 /* Another allotment for a piece, a neighbouring one as often as not. */
@@ -59,23 +136,45 @@ static void allotment_move(Search *s)
 {
     int piece = piece_pick(s), count = s->q->operator[piece / PIECES].allotment_count;
     Piece *p = &s->next.piece[piece];
-    int near = p->allotment + (random_bits(&s->random) & 1 ? 1 : -1);
+    int near = p->allotment + (random_bits(&s->random) & 1 ? 1 : -1), old = p->allotment;
     p->allotment = random_bits(&s->random) & 1 && near >= 0 && near < count ? near : random_below(&s->random, count);
+    if (p->allotment != old)
+        changed_from(s, s->next.place[piece]);
 }
 
 /* Some layers, one or two, or all, from a piece to another one of its operator, which gets a random allotment when it had no layers. */
 static void layers_move(Search *s)
 {
-    int from = piece_pick(s), to = from / PIECES * PIECES + random_below(&s->random, PIECES);
+    int from = piece_pick(s), to = from / PIECES * PIECES + (from % PIECES + 1 + random_below(&s->random, PIECES - 1)) % PIECES;
     Piece *a = &s->next.piece[from], *b = &s->next.piece[to];
-    if (from == to)
-        return;
-    if (!b->layers)
-        b->allotment = random_below(&s->random, s->q->operator[from / PIECES].allotment_count);
     int dice = random_below(&s->random, 16), most = dice < 8 && a->layers > 2 ? 2 : a->layers;
     int some = dice < 14 ? 1 + random_below(&s->random, most) : a->layers;
+    if (!b->layers) {
+        b->allotment = random_below(&s->random, s->q->operator[from / PIECES].allotment_count);
+        piece_add(s, to, from);
+    }
     a->layers -= some;
     b->layers += some;
+    changed_from(s, s->next.place[from]);
+    changed_from(s, s->next.place[to]);
+    if (!a->layers)
+        piece_remove(s, from);
+}
+
+/* Changes the next choices. */
+static void change(Search *s)
+{
+    for (bool more = true; more; more = random_below(&s->random, 4) == 0) {
+        int dice = random_below(&s->random, 16);
+        if (dice < 3)
+            place_move(s);
+        else if (dice < 6)
+            place_swap(s);
+        else if (dice < 12)
+            allotment_move(s);
+        else
+            layers_move(s);
+    }
 }
 
 /* Tries a change of the choices. */
@@ -83,22 +182,16 @@ static void step(Search *s, double temperature)
 {
     double objective;
     bool fits;
+    s->changed = s->pieces;
     choices_copy(&s->next, &s->now, s->pieces);
-    for (bool more = true; more; more = random_below(&s->random, 4) == 0) {
-        int dice = random_below(&s->random, 16);
-        if (dice < 3)
-            order_move(s);
-        else if (dice < 6)
-            order_swap(s);
-        else if (dice < 11)
-            allotment_move(s);
-        else
-            layers_move(s);
-    }
+    change(s);
+    if (s->changed == s->pieces)
+        return;
     double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
-    double ms = schedule_make(s->scheduler, &s->next, most, &objective, &fits);
+    double ms = schedule_make(s->scheduler, &s->next, s->changed, most, &objective, &fits);
     if (objective > most)
         return;
+    schedule_keep(s->scheduler, &s->next);
     Choices old = s->now;
     s->now = s->next, s->next = old;
     s->now_objective = objective;
@@ -114,7 +207,8 @@ static void anneal(Search *s, double hot, double cold, int64_t work)
     bool fits;
     if (isfinite(s->best_ms))
         choices_copy(&s->now, &s->best, s->pieces);
-    double ms = schedule_make(s->scheduler, &s->now, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
+    double ms = schedule_make(s->scheduler, &s->now, 0, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
+    schedule_keep(s->scheduler, &s->now);
     if (fits && ms < s->best_ms) {
         s->best_ms = ms;
         choices_copy(&s->best, &s->now, s->pieces);
@@ -145,10 +239,14 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, double p
     s->next = choices_create(arena, s->pieces);
     s->best = choices_create(arena, s->pieces);
     s->best_ms = INFINITY;
+    s->after = find_after(arena, q);
+    s->others = arena_array(arena, int, s->pieces);
     for (int i = 0; i < s->pieces; i++) {
         const Operator *operator= & q->operator[i / PIECES];
         s->now.piece[i] = (Piece){i % PIECES ? 0 : operator->layers, allotment_within(operator, ms)};
-        s->now.order[i] = i;
+        s->now.place[i] = i % PIECES ? -1 : s->now.count;
+        if (i % PIECES == 0)
+            s->now.order[s->now.count++] = i;
     }
     return s;
 }
@@ -169,10 +267,9 @@ static void best_first(Search **player, int count)
 static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
 {
     enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
-    static const double HOT = 0.01, COLD = 0.0005;
+    static const double HOT = 0.006, COLD = 0.0005;
     Search *player[PLAYERS];
-    double objective, bound = spindle_bound(arena, q).value;
-    bool fits;
+    double bound = spindle_bound(arena, q).value;
     for (int i = 0; i < PLAYERS; i++)
         player[i] = search_create(arena, q, bound * (i + 1) / PLAYERS, penalty * (i % 2 ? MORE : 1), (seed << 8) + (uint64_t)i);
     for (int round = 0, count = PLAYERS; round < ROUNDS; round++, count = (count + SHRINK - 1) / SHRINK) {
@@ -182,7 +279,6 @@ static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, i
     }
     if (isinf(player[0]->best_ms))
         return NULL;
-    schedule_make(player[0]->scheduler, &player[0]->best, INFINITY, &objective, &fits);
     return schedule_plan(arena, player[0]->scheduler, &player[0]->best);
 }
 
