@@ -19,7 +19,7 @@ import emulated
 
 SOURCE = harness.ROOT / "test" / "run" / "arrivals.c"
 SLEEPING = SOURCE.with_name("sleeping.h").read_text()
-RANKS, STEPS, BALANCED, NO_STRATEGY = 4, 4, 60, 121  # the last one is the status of a program that cannot begin under a strategy
+RANKS, STEPS, BALANCED, NO_STRATEGY = 4, 4, 40, 121  # the last one is the status of a program that cannot begin under a strategy
 LATE = """strategy late
   split batch:dp
   pipeline microbatches(4) rows(8)
@@ -129,7 +129,7 @@ def wanted(bench, option, steps):
     def make():
         out, library, headers = bench.path("plain" + "".join(flags)), bench.build / "lib", folder_of(bench, option) / "headers"
         harness.run(["cc", "-std=gnu17", "-O1", *harness.WARNINGS, *flags, f"-I{headers}", f"-I{harness.ROOT}/include", SOURCE, "-o", out, f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
-        return losses(harness.run([out, "steps=40"]).stdout)
+        return losses(harness.run([out, f"steps={BALANCED}"]).stdout)
     return bench.once(("one device", flags), make)[:steps]
 
 
@@ -242,7 +242,7 @@ def changed(bench):
     twice = said_by(top, ["steps=1", "prepare=late.strategy", "to=late.strategy", "prepare=late.strategy", "to=late.strategy", "prepare=later.strategy", "to=later.strategy", "steps=1"])
     if not once[2] or twice[2] != once[2] or twice[0].count("switch 0") != 3 or twice[1].count("have changed since it was compiled: compile it again") != 3:
         raise Failure(f"the C compiler ran {once[2]} and {twice[2]} times\n{twice[0]}{twice[1][-2000:]}")
-    _, said, _ = said_by(top, ["balance", "steps=40"], NAP="40000", SLOW="2")
+    _, said, _ = said_by(top, ["balance", f"steps={BALANCED}"], NAP="40000", SLOW="2")
     if said.count("is being made") != 1 or said.count("nothing more is planned") != 1 or said.count("compile it again") != 1:
         raise Failure(f"ht_balance tried again\n{said[-3000:]}")
 
