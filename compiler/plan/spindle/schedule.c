@@ -35,6 +35,9 @@ struct Scheduler {
     double penalty;
 };
 
+/* The larger of two numbers, where fmax would be a call. */
+static inline double larger(double a, double b) { return a > b ? a : b; }
+
 static int island_size(const Scheduler *s, int island)
 {
     int from = island * s->q->island, rest = s->q->gpus - from;
@@ -46,7 +49,7 @@ static double states_mb(Arena *arena, const Spindle *q)
 {
     double sum = 0, *of_weights = arena_array(arena, double, q->weights_count);
     for (const Operator *o = q->operator; o < q->operator+ q->operator_count; o++)
-        of_weights[o->weights] = fmax(of_weights[o->weights], o->layers * o->state_mb);
+        of_weights[o->weights] = larger(of_weights[o->weights], o->layers * o->state_mb);
     for (int w = 0; w < q->weights_count; w++)
         sum += of_weights[w];
     return sum;
@@ -61,7 +64,7 @@ static void find_tails(const Spindle *q, double *tail)
         for (int k = 0; k < operator->allotment_count; k++)
             least = fmin(least, operator->allotment[k].ms * operator->layers);
         for (int k = 0; k < operator->after_count; k++)
-            tail[operator->after[k]] = fmax(tail[operator->after[k]], tail[o] + least);
+            tail[operator->after[k]] = larger(tail[operator->after[k]], tail[o] + least);
     }
 }
 
@@ -163,7 +166,7 @@ static int one_island(const Scheduler *s, const Free *candidate, const int *cand
         const Free *at = candidate + i * s->q->island;
         if (candidates[i] < count)
             continue;
-        double time = fmax(ready, at[count - 1].from);
+        double time = larger(ready, at[count - 1].from);
         if (time > *start)
             continue;
         int last = count - 1;
@@ -194,7 +197,7 @@ static bool whole_islands(const Scheduler *s, const Free *candidate, const int *
     }
     if (found < count)
         return false;
-    *start = fmax(ready, candidate[sorted[count - 1] * s->q->island + s->q->island - 1].from);
+    *start = larger(ready, candidate[sorted[count - 1] * s->q->island + s->q->island - 1].from);
     int last = count - 1;
     while (last + 1 < found && candidate[sorted[last + 1] * s->q->island + s->q->island - 1].from <= *start)
         last++;
@@ -250,7 +253,7 @@ static void device_hold(Scheduler *s, int device, int o, int first, int layers)
 {
     double more = more_mb(s, device, o, first, layers);
     s->held_mb[device] += more;
-    s->overflow += fmax(0, fmin(more, s->held_mb[device] - s->q->memory_mb * (1 + 1e-9)));
+    s->overflow += larger(0, fmin(more, s->held_mb[device] - s->q->memory_mb * (1 + 1e-9)));
     memset(held_at(s, device, s->q->operator[o].weights) + first, 1, sizeof(bool) * (size_t)layers);
 }
 
@@ -260,7 +263,7 @@ static double pieces_end(const Scheduler *s, const Choices *choices, int o)
     double end = 0;
     for (int piece = o * PIECES; piece < (o + 1) * PIECES; piece++)
         if (choices->piece[piece].layers)
-            end = fmax(end, s->end[piece]);
+            end = larger(end, s->end[piece]);
     return end;
 }
 
@@ -282,13 +285,13 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
             continue;
         if (choices->place[other] < choices->place[piece]) {
             around.layers += p->layers;
-            around.ready = fmax(around.ready, s->end[other]);
+            around.ready = larger(around.ready, s->end[other]);
         } else {
             around.rest += p->layers * operator->allotment[p->allotment].ms;
         }
     }
     for (int k = 0; !around.layers && k < operator->after_count; k++)
-        around.ready = fmax(around.ready, pieces_end(s, choices, operator->after[k]));
+        around.ready = larger(around.ready, pieces_end(s, choices, operator->after[k]));
     return around;
 }
 
@@ -353,12 +356,12 @@ double schedule_make(Scheduler *s, const Choices *choices, int from, double most
         checkpoint_make(s, place);
         piece_place(s, choices, piece, &around);
         double mean = busy + s->now.lost / gpus, end = s->end[piece] + around.rest + s->tail[piece / PIECES];
-        if (fmax(mean, end) + MEAN_WEIGHT * mean > most * (1 + 1e-9))
+        if (larger(mean, end) + MEAN_WEIGHT * mean > most * (1 + 1e-9))
             return INFINITY;
     }
     checkpoint_make(s, choices->count);
     for (int d = 0; d < s->q->gpus; d++)
-        last = fmax(last, s->now.free[d].from), sum += s->now.free[d].from;
+        last = larger(last, s->now.free[d].from), sum += s->now.free[d].from;
     *objective = last + MEAN_WEIGHT * sum / gpus + s->penalty * last * s->overflow / s->q->memory_mb;
     *fits = s->overflow == 0;
     return last;
@@ -387,7 +390,7 @@ SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices)
         devices = s->q->operator[o].allotment[choices->piece[piece].allotment].devices;
         slices[plan->slice_count++] =
             (Slice){o, choices->piece[piece].layers, devices, start, arena_copy(arena, s->devices, sizeof(int) * (size_t)devices)};
-        plan->milliseconds = fmax(plan->milliseconds, s->end[piece]);
+        plan->milliseconds = larger(plan->milliseconds, s->end[piece]);
     }
     return plan;
 }

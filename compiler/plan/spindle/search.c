@@ -4,6 +4,7 @@
 #include "plan/random.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 typedef struct Search {
@@ -213,8 +214,9 @@ static void anneal(Search *s, double hot, double cold, int64_t work)
         s->best_ms = ms;
         choices_copy(&s->best, &s->now, s->pieces);
     }
-    for (int64_t done = 0; done < work; done++)
-        step(s, scale * hot * pow(cold / hot, (double)done / (double)work));
+    double temperature = scale * hot, cooling = pow(cold / hot, 1 / (double)work);
+    for (int64_t done = 0; done < work; done++, temperature *= cooling)
+        step(s, temperature);
 }
 
 /* The most efficient allotment that makes a tower take at most `ms`, or the fastest. */
@@ -262,24 +264,68 @@ static void best_first(Search **player, int count)
         }
 }
 
-/* A tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best third goes on from where it is,
- * with more work each and cooler. Every other one minds states without room more. NULL: none has found a schedule in which all fit. */
-static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
+typedef struct Tournament {
+    Arena *arena; // its own
+    const Spindle *q;
+    double penalty;
+    int64_t work;
+    uint64_t seed;
+    SpindlePlan *plan; // NULL: none of its players has found a schedule in which all fit
+} Tournament;
+
+/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best third goes on from where
+ * it is, with more work each and cooler. Every other one minds states without room more. */
+static void *hold(void *argument)
 {
+    Tournament *own = argument;
+    const Spindle *q = own->q;
     enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
     static const double HOT = 0.006, COLD = 0.0005;
     Search *player[PLAYERS];
-    double bound = spindle_bound(arena, q).value;
+    double bound = spindle_bound(own->arena, q).value;
     for (int i = 0; i < PLAYERS; i++)
-        player[i] = search_create(arena, q, bound * (i + 1) / PLAYERS, penalty * (i % 2 ? MORE : 1), (seed << 8) + (uint64_t)i);
+        player[i] = search_create(own->arena, q, bound * (i + 1) / PLAYERS, own->penalty * (i % 2 ? MORE : 1), own->seed + (uint64_t)i);
     for (int round = 0, count = PLAYERS; round < ROUNDS; round++, count = (count + SHRINK - 1) / SHRINK) {
         for (int i = 0; i < count; i++)
-            anneal(player[i], ldexp(HOT, -round), COLD, work / ROUNDS / count / schedule_work(player[i]->scheduler));
+            anneal(player[i], ldexp(HOT, -round), COLD, own->work / ROUNDS / count / schedule_work(player[i]->scheduler));
         best_first(player, count);
     }
-    if (isinf(player[0]->best_ms))
-        return NULL;
-    return schedule_plan(arena, player[0]->scheduler, &player[0]->best);
+    if (!isinf(player[0]->best_ms))
+        own->plan = schedule_plan(own->arena, player[0]->scheduler, &player[0]->best);
+    return NULL;
+}
+
+static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan)
+{
+    SpindlePlan *copy = arena_copy(arena, plan, sizeof *plan);
+    Slice *slices = arena_copy(arena, plan->slices, sizeof *slices * (size_t)plan->slice_count);
+    for (int i = 0; i < plan->slice_count; i++)
+        slices[i].devices = arena_copy(arena, slices[i].devices, sizeof(int) * (size_t)slices[i].device_count);
+    copy->slices = slices;
+    return copy;
+}
+
+/* Holds two tournaments of equal work from other starts, side by side where there is a second core. Returns the best plan of both, the
+ * first of equal ones; NULL: there is none. */
+static SpindlePlan *two_tournaments(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
+{
+    enum { STARTS = 128 };
+    Tournament first = {arena_create(), q, penalty, work, seed << 8, NULL}, second = first;
+    second.arena = arena_create();
+    second.seed += STARTS;
+    pthread_t beside;
+    bool threaded = !pthread_create(&beside, NULL, hold, &second);
+    hold(&first);
+    if (threaded)
+        pthread_join(beside, NULL);
+    else
+        hold(&second);
+    const SpindlePlan *best =
+        first.plan && (!second.plan || first.plan->milliseconds <= second.plan->milliseconds) ? first.plan : second.plan;
+    SpindlePlan *plan = best ? plan_copy(arena, best) : NULL;
+    arena_destroy(first.arena);
+    arena_destroy(second.arena);
+    return plan;
 }
 
 SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed)
@@ -287,6 +333,6 @@ SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t
     static const double penalties[] = {1, 30, 1000};
     SpindlePlan *plan = NULL;
     for (int i = 0; i < 3 && !plan; i++)
-        plan = tournament(arena, q, penalties[i], work, seed);
+        plan = two_tournaments(arena, q, penalties[i], work, seed);
     return plan;
 }
