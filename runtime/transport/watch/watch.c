@@ -244,13 +244,26 @@ static void tick(void)
     }
 }
 
-/* Sleeps for a tick. While the ranks come together, signals that end the process are taken here, so that nothing is left behind. */
+static bool ranks_come_together(void)
+{
+    pthread_mutex_lock(&watch.lock);
+    bool coming = watch.stage == STAGE_START;
+    pthread_mutex_unlock(&watch.lock);
+    return coming;
+}
+
+/* Sleeps for a tick. While the ranks come together, signals that end the process are taken here, so that nothing is left behind. One that
+ * came when they were together, in this thread's sleep, is for the main thread. */
 static void rest(Stage stage)
 {
     const struct timespec one = {.tv_nsec = TICK};
     int ended = stage == STAGE_START ? sigtimedwait(&watch.ending, NULL, &one) : nanosleep(&one, NULL);
     if (ended <= 0)
         return;
+    if (!ranks_come_together()) {
+        kill(getpid(), ended);
+        return;
+    }
     world_leave(true);
     signal(ended, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &watch.ending, NULL);
