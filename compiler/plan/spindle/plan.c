@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The work (schedule_work) of a plan that is not limited, and what a slow core does a second. */
+/* The work (schedule_work) of each tournament of a plan that is not limited, and what a slow core does of both a second. */
 static const long USUAL_WORK = 1150000000;
 static const double WORK_RATE = 1e8;
 
