@@ -11,7 +11,7 @@ floors()
 {
     cat <<'END'
 compiler support
-compiler plan     support
+compiler planner/kinds     support
 compiler syntax   support
 compiler layout   syntax support
 compiler cluster  layout syntax support
@@ -25,11 +25,11 @@ compiler frontend ir rule schedule strategy reshard cluster layout syntax suppor
 compiler passes   cost ir rule schedule strategy reshard cluster layout syntax support
 compiler migration ir rule schedule strategy reshard cluster layout syntax support
 compiler emit     migration cost ir rule schedule strategy reshard cluster layout syntax support
-compiler report   cost ir rule schedule strategy reshard cluster layout syntax support
-compiler simulate report plan cost ir rule schedule strategy reshard cluster layout syntax support
-compiler balance  plan cost ir rule schedule strategy reshard cluster layout syntax support
-compiler search   simulate frontend passes report plan cost ir rule schedule strategy reshard cluster layout syntax support
-compiler driver   search frontend passes emit report migration cost ir rule schedule strategy reshard cluster layout syntax support
+compiler planner/report   cost ir rule schedule strategy reshard cluster layout syntax support
+compiler planner/simulate planner/report planner/kinds cost ir rule schedule strategy reshard cluster layout syntax support
+compiler planner/rebalance  planner/kinds cost ir rule schedule strategy reshard cluster layout syntax support
+compiler planner/search   planner/simulate frontend passes planner/report planner/kinds cost ir rule schedule strategy reshard cluster layout syntax support
+compiler driver   planner/search frontend passes emit planner/report migration cost ir rule schedule strategy reshard cluster layout syntax support
 runtime  base
 runtime  transport base
 runtime  exchange transport base
@@ -73,16 +73,16 @@ check_tree()
     done <<END
 $(floors)
 END
-    for folder in "$root"/compiler/*/ "$root"/runtime/*/; do
-        floor=$(basename "$folder") part=$(basename "$(dirname "$folder")")
-        floors | grep -qE "^$part +$floor( |\$)" || complain "no floor of $part" "$floor"
+    for folder in "$root"/compiler/*/ "$root"/compiler/planner/*/ "$root"/runtime/*/; do
+        floor=${folder#"$root"/} part=${floor%%/*} floor=${floor#*/} floor=${floor%/}
+        [ "$floor" = planner ] || floors | grep -qE "^$part +$floor( |\$)" || complain "no floor of $part" "$floor"
     done
     complain "what programs include must not include these" "$(includes "$root/include" | grep -E "include[^\"<]*[\"<](\.|$(floors | awk '{printf "%s/|", $2}')compiler/|runtime/|.*\.\./)")"
     complain "sources that stand in no floor" "$(find "$root/compiler" "$root/runtime" -maxdepth 1 -name '*.[ch]')"
     complain "links that lead out of the tree" "$(find "$root/compiler" "$root/runtime" "$root/include" "$root/tools" -type l)"
     complain "characters are made tokens by syntax/lex.c alone" \
         "$(grep -rnE --include='*.[ch]' '\b(isalnum|isalpha|isspace|strtok)\b' $(for floor in layout cluster reshard rule strategy ir passes frontend/pragma frontend/eval; do echo "$root/compiler/$floor"; done))"
-    complain "what a program reads and says is in no language of main's: base/plain.h has these" \
+    complain "what a program reads and says is in no language of main's: base/c_locale.h has these" \
         "$(grep -rnE --include='*.c' --include='*.cu' '\b(strtod|strtof|atof|strerror|strsignal)\(' "$root/runtime" | grep -v 'base/plain\.c:')"
     complain "libclang outside frontend/clang" \
         "$(grep -rlE --include='*.[ch]' '# *include *<clang-c/' "$root/compiler" "$root/tools" "$root/runtime" | grep -v 'frontend/clang/')"

@@ -14,8 +14,8 @@
  *
  * An error is a line, or a diagnostic with its place, and exit status 1.
  */
-#include "balance/balance.h"
-#include "driver/parts.h"
+#include "planner/rebalance/rebalance.h"
+#include "driver/object_sections.h"
 
 #include <errno.h>
 #include <math.h>
@@ -148,7 +148,7 @@ static bool accepts(void *state, const Strategy *strategy)
     memset(&options.strategies, 0, sizeof options.strategies);
     array_push(driver->arena, &options.strategies, arena_format(driver->arena, "%s:%s", path, strategy->name));
     own.diag = diag_create(driver->arena, nowhere ? nowhere : stderr);
-    good = good && parts_read(&own) && !diag_errors(own.diag);
+    good = good && sections_read(&own) && !diag_errors(own.diag);
     if (nowhere)
         fclose(nowhere);
     return good;
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
     options.stop_after = "specialize"; // what devices compute is known then
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
-    bool good = parts_read(&driver) && plan(&driver, &request);
+    bool good = sections_read(&driver) && plan(&driver, &request);
     diag_finish(driver.diag);
     outputs_close();
     arena_destroy(arena);

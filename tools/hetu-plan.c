@@ -5,7 +5,7 @@
  * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective and its proof. An error in the input is one
  * line with file, key and reason, and exit status 1.
  */
-#include "plan/plan.h"
+#include "planner/kinds/kinds.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
  * Reads the model as hetucc does, whose options for that it takes, too (-D, -I, --no-fuse, ...), and prints for each model the seconds of a
  * step and what its devices do with them. An error is a line, or a diagnostic with its place, and exit status 1.
  */
-#include "driver/parts.h"
-#include "simulate/simulate.h"
+#include "driver/object_sections.h"
+#include "planner/simulate/simulate.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -154,7 +154,7 @@ static bool flags_known(const Driver *driver)
 /* Reads the sources; false after errors. */
 static bool read_sources(Driver *driver)
 {
-    if (!parts_read(driver))
+    if (!sections_read(driver))
         return false;
     if (!driver->modules.count)
         fprintf(stderr, "hetu-simulate: none of the sources trains or runs a model\n");

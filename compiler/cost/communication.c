@@ -78,14 +78,14 @@ static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_re
     return sum;
 }
 
-typedef struct Mover {
+typedef struct TensorMove {
     const ht_reshard_device *part;
     const DeviceClass *class;
     double touched; // bytes, by which rates are read
     int processor, sharing;
     int step; // that comes next; -1: none
     double seconds;
-} Mover;
+} VerbMover;
 
 /* The most bytes that a device moves between two steps of those in which it communicates: whole cache lines, of which it may need little.
  */
@@ -116,10 +116,10 @@ static double mean_touched(const Cluster *cluster, const Plan *plan, int host)
 }
 
 /* Devices that share processors share caches, too: these hold the more of what one touches the less the others do. */
-static Mover mover_of(const Cluster *cluster, const Plan *plan, int device)
+static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device)
 {
     const ClusterDevice *own = &cluster->devices[device];
-    Mover mover = {plan_device(plan, device), own->class, 0, own->processor, cluster_sharing(cluster, device), 0, 0};
+    VerbMover mover = {plan_device(plan, device), own->class, 0, own->processor, cluster_sharing(cluster, device), 0, 0};
     mover.touched = mover.sharing > 1 ? mean_touched(cluster, plan, own->host) : touched_bytes(plan, device);
     return mover;
 }
@@ -140,7 +140,7 @@ static double rows_seconds(const Moved *moved, const DeviceClass *class, double 
     return (moved->rows - moved->moves) * near + moved->pages * fmax(far - near, 0);
 }
 
-static double moved_seconds(const Moved *moved, const Mover *mover)
+static double moved_seconds(const Moved *moved, const VerbMover *mover)
 {
     const DeviceClass *class = mover->class;
     double moving = rows_seconds(moved, class, mover->touched) + moved->bytes / curve_at(&class->memory_bandwidth, mover->touched);
@@ -148,7 +148,7 @@ static double moved_seconds(const Moved *moved, const Mover *mover)
 }
 
 /* Seconds of what the movers do until they next communicate: of the slowest processor, which does in turn what its devices move. */
-static double turn_seconds(const Plan *plan, Mover *movers, int count)
+static double turn_seconds(const Plan *plan, VerbMover *movers, int count)
 {
     double longest = 0;
     for (int i = 0; i < count; i++) {
@@ -164,7 +164,7 @@ static double turn_seconds(const Plan *plan, Mover *movers, int count)
     return longest;
 }
 
-static bool any_going(const Mover *movers, int count)
+static bool any_going(const VerbMover *movers, int count)
 {
     for (int i = 0; i < count; i++)
         if (movers[i].step >= 0)
@@ -174,7 +174,7 @@ static bool any_going(const Mover *movers, int count)
 
 double moving_seconds(const Cluster *cluster, const Plan *plan)
 {
-    Mover movers[MOST_DEVICES];
+    VerbMover movers[MOST_DEVICES];
     double seconds = 0;
     int count = 0;
     for (int i = 0; i < plan->device_count && i < MOST_DEVICES; i++) {

@@ -1,6 +1,6 @@
 /* What calls compute. */
 #include "cost/cost.h"
-#include "ir/within.h"
+#include "ir/analysis/subviews.h"
 #include "rule/equations.h"
 #include "rule/expr.h"
 

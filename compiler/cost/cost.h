@@ -18,7 +18,7 @@
  * with the class's rate of products of that type and size, or its `arithmetic` for what is no product. What the class does not say is left
  * out of the maximum; NAN where it says neither, and for products where it has no rate of them, since that is what most depends on.
  *
- *     seconds of a conversion = steps (reshard/price.c, reshard/resources.c) + local moves / memory bandwidth
+ *     seconds of a conversion = steps (reshard/cost/price.c, reshard/cost/resources.c) + local moves / memory bandwidth
  *
  * The floor stands on the IR, since it reads rules' bindings, roles and plans; clusters themselves are below the planner
  * (cluster/cluster.h), which weighs links.
@@ -27,7 +27,7 @@
 #define COST_COST_H
 
 #include "cluster/cluster.h"
-#include "ir/roles.h"
+#include "ir/programs/device_programs.h"
 #include "ir/unit.h"
 
 /* ---- computing ---- */
@@ -119,7 +119,7 @@ int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
 int session_programs(const Unit *unit, const Strategy *strategy);
 
 /* By device of the unit: the bytes that it keeps when one session has all these programs. Each keeps its peak for as long as it is there,
- * but parameters that lie alike are one (runtime/session/params.h). Requires pass memory. */
+ * but parameters that lie alike are one (runtime/session/core/params.h). Requires pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
 /* Reports as errors the roles whose peak is more than the memory of one of their devices. */

@@ -1,7 +1,7 @@
 /* The bytes that a role keeps, by kind. */
 #include "cost/cost.h"
-#include "ir/liveness.h"
-#include "ir/parts.h"
+#include "ir/analysis/liveness.h"
+#include "ir/analysis/phases.h"
 
 #include <string.h>
 
@@ -50,7 +50,7 @@ static void add_given(Count *count, Module *module, int device)
 static bool keeps_values(const Module *module, const Op *op)
 {
     const Rule *rule = op->def->rule;
-    return op->def == module->reshard_def || op->def == module->accumulate_def || op->def == module->part_def ||
+    return op->def == module->reshard_def || op->def == module->accumulate_def || op->def == module->local_part_def ||
            op->def == module->union_def || rule->kind == RULE_VIEW || rule_is_copy(rule);
 }
 
@@ -107,7 +107,7 @@ static bool in_room(const Room *room, const Value *value)
 /* A conversion's scratch space in a room; that of messages is in the slot all the time. */
 static int64_t room_scratch(const Room *room, const Op *op)
 {
-    return op->conversion && op_crosses(room->module, op) == room->kept ? role_scratch_bytes(room->module, room->role, op) : 0;
+    return op->conversion && op_crosses_stages(room->module, op) == room->kept ? role_scratch_bytes(room->module, room->role, op) : 0;
 }
 
 /* Adds bytes that are in use from operator `begin` to operator `end`. */
@@ -195,7 +195,7 @@ static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role)
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; module->ops.at[i]->section == SECTION_BACKWARD && k < module->ops.at[i]->operand_count; k++) {
             const Value *value = module->ops.at[i]->operands[k], *owner = value ? value_storage(value) : NULL;
-            if (!owner || !owner->def || owner->def->section != SECTION_FORWARD || owner->def->turn != module->ops.at[i]->turn ||
+            if (!owner || !owner->def || owner->def->section != SECTION_FORWARD || owner->def->loop != module->ops.at[i]->loop ||
                 counted[owner->id])
                 continue;
             counted[owner->id] = true;
@@ -287,7 +287,7 @@ static MemoryKind largest_kind(const RoleMemory *memory, const bool *told)
 static const Stage *stage_of(Module *module, int device)
 {
     int number = 0;
-    const BodyRun *run = device_run(module, device, &number);
+    const PipelineRun *run = device_run(module, device, &number);
     if (!module->strategy)
         return NULL;
     return &module->strategy->pipelines.at[run ? run->pipeline : 0].stages.at[number];

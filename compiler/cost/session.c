@@ -1,6 +1,6 @@
 /* The bytes that a device keeps when one session has several programs. */
 #include "cost/cost.h"
-#include "ir/parts.h"
+#include "ir/analysis/phases.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "driver/compile.h"
 
 #include "driver/language.h"
-#include "driver/parts.h"
+#include "driver/object_sections.h"
 #include "driver/resume.h"
 
 #include "frontend/frontend.h"
@@ -9,7 +9,7 @@
 #include "ir/text/text.h"
 #include "migration/migration.h"
 #include "passes/pipeline.h"
-#include "report/tables.h"
+#include "planner/report/tables.h"
 
 #include <hetu/version.h>
 
@@ -181,7 +181,7 @@ static bool set_known(const Options *options, Unit *unit)
     unit->known = options->known;
     for (int i = 0; i < unit->modules.count; i++)
         for (int s = 0; s < options->known && s < unit->strategies.count; s++)
-            unit->modules.at[i]->known |= unit->modules.at[i]->strategy == unit->strategies.at[s];
+            unit->modules.at[i]->layouts_only |= unit->modules.at[i]->strategy == unit->strategies.at[s];
     if (options->known && options->known >= unit->strategies.count)
         diag_error(unit->diag, (Position){0}, "--known=%d leaves none of the %d strategies to make", options->known,
                    unit->strategies.count);
@@ -203,11 +203,11 @@ static void print_tables(const Options *options, const Unit *unit)
         [REMARK_MEMORY] = table_memory, [REMARK_SHARDING] = table_sharding, [REMARK_COMM] = table_comm};
     Text text = {.arena = unit->arena};
     for (int m = 0; m < unit->modules.count; m++)
-        for (int r = 0; r < REMARKS && !unit->modules.at[m]->known; r++)
+        for (int r = 0; r < REMARKS && !unit->modules.at[m]->layouts_only; r++)
             if (options->remarks[r] && tables[r])
                 tables[r](&text, unit->modules.at[m]);
     for (int m = 0; options->remarks[REMARK_MEMORY] && m < unit->modules.count; m++)
-        if (!unit->modules.at[m]->known && (!m || unit->modules.at[m]->strategy != unit->modules.at[m - 1]->strategy))
+        if (!unit->modules.at[m]->layouts_only && (!m || unit->modules.at[m]->strategy != unit->modules.at[m - 1]->strategy))
             table_session(&text, unit, unit->modules.at[m]->strategy);
     if (*text_bytes(&text))
         diag_text(unit->diag, text_bytes(&text));
@@ -252,7 +252,7 @@ static Unit *read_linked(Driver *driver, const char *source, const Cluster *clus
     if (!unit || !unit->absent.count || may_wait(driver))
         return unit;
     options.waits = false;
-    return parts_give(driver, &options) ? frontend_read(driver->arena, driver->diag, &options) : NULL;
+    return sections_give(driver, &options) ? frontend_read(driver->arena, driver->diag, &options) : NULL;
 }
 
 Unit *unit_read(Driver *driver, const char *source)
@@ -270,7 +270,7 @@ Unit *unit_read(Driver *driver, const char *source)
     if (good && !options->stop_after)
         print_tables(options, unit);
     for (int i = 0; good && i < unit->modules.count; i++)
-        if (!unit->modules.at[i]->known)
+        if (!unit->modules.at[i]->layouts_only)
             array_push(driver->arena, &driver->modules, unit->modules.at[i]);
     if (good)
         driver->prepares |= unit->prepares;
@@ -403,7 +403,7 @@ static const char *reason_against_recipe(const Options *options, const Unit *uni
 }
 
 /* The command by which a program has further strategies made of its source, or why it cannot (<hetu/rt.h>, ht_register_source). */
-static const Command *recipe_of(Driver *driver, const Unit *unit)
+static const Command *recompile_command_of(Driver *driver, const Unit *unit)
 {
     Arena *arena = driver->arena;
     const Options *options = driver->options;
@@ -449,7 +449,7 @@ static void emit_with(Driver *driver, EmittedFiles *files, const Unit *unit, con
                            .section = section,
                            .source = unit_text(unit)};
     if (unit->prepares && !unit->known) {
-        const Command *recipe = recipe_of(driver, unit);
+        const Command *recipe = recompile_command_of(driver, unit);
         options.recipe_count = recipe->words.count;
         options.recipe = recipe->words.at;
     }
@@ -576,7 +576,7 @@ static int judge(const Toolchain *tools, const EmittedFiles *files, const int *s
 /* The emitted files of a unit, whose object keeps what other files of the program need unless it is linked at once. False after errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit)
 {
-    const char *section = driver->options->compile_only ? part_keep(driver, unit, unit->file) : NULL;
+    const char *section = driver->options->compile_only ? section_keep(driver, unit, unit->file) : NULL;
     if (driver->options->compile_only && !section)
         return false;
     emit_with(driver, files, unit, unit->file, section);

@@ -1,12 +1,12 @@
 /* hetucc: the command. */
 #include "driver/folder.h"
-#include "driver/parts.h"
-#include "driver/plan.h"
+#include "driver/object_sections.h"
+#include "driver/plan_option.h"
 #include "ir/text/text.h"
 
 #include "cost/cost.h"
 #include "passes/pipeline.h"
-#include "report/report.h"
+#include "planner/report/report.h"
 #include "support/reading.h"
 
 #include <errno.h>
@@ -372,7 +372,7 @@ static int make_waiting(Driver *driver, const PortionList *waiting, const char *
     int worst = 0;
     for (int i = 0; i < waiting->count; i++) {
         made[i] = temporary(&driver->tools, arena_format(driver->arena, "waited%d.o", i));
-        int status = part_make(driver, waiting->at[i], made[i]);
+        int status = section_make(driver, waiting->at[i], made[i]);
         worst = status > worst ? status : worst;
     }
     return worst;
@@ -428,7 +428,7 @@ static int make_first(Driver *driver, const char *source, const char *object)
         return unit ? unit_compile(driver, unit, object) : 1;
     if (!waiting->count)
         complain("--known: there is no model whose strategies could be made");
-    return waiting->count ? part_make(driver, waiting->at[0], object) : 1;
+    return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
 /* Makes what a program that runs loads: a shared object with the strategies that it has not. */
@@ -467,7 +467,7 @@ static int build(Driver *driver)
     if (!waiting || !check_waiting(driver, waiting))
         return 1;
     ours |= waiting->count > 0;
-    driver->prepares = !driver->options->compile_only && parts_prepare(driver);
+    driver->prepares = !driver->options->compile_only && sections_prepare(driver);
     if (!ours && !check_no_report(driver->options))
         return 1;
     if (!ours && driver->options->from_input < 0)

@@ -1,4 +1,4 @@
-/* What object files and archives keep for hetucc: the bytes of their sections `.hetu` (driver/parts.h says what these are). */
+/* What object files and archives keep for hetucc: the bytes of their sections `.hetu` (driver/object_sections.h says what these are). */
 #ifndef DRIVER_OBJECTS_H
 #define DRIVER_OBJECTS_H
 

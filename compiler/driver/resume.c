@@ -73,7 +73,7 @@ static void resume_module(Driver *driver, Unit *unit, const ReadModule *read)
         diag_error(driver->diag, read->at, "the model \"%s\" of %s has another %s than this module", module->name, unit->file, difference);
     else if (passes_check(module, read->at)) {
         module->options = (*own)->options;
-        module->reads = (*own)->reads;
+        module->captured_globals = (*own)->captured_globals;
         module->groups.at = (*own)->groups.at;
         module->groups.count = module->groups.capacity = (*own)->groups.count;
         module->averaged = (*own)->averaged;

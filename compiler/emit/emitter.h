@@ -4,7 +4,7 @@
 
 #include "emit/emit.h"
 #include "emit/kernel/shared.h"
-#include "reshard/crews.h"
+#include "reshard/replica_groups.h"
 #include "support/intern.h"
 
 typedef struct Emitter {
@@ -19,7 +19,7 @@ typedef struct Emitter {
     Text kernel_externs;           // declarations of the C kernels that they run
     Text key;                      // reused for keys
     Intern *pieces, *pieces_known; // tables of pieces so far, by content, and by layout and type
-    int pieces_count;
+    int boxes_count;
     Intern *adding; // which devices add a term, by what that follows from
     Intern *lists;  // the numbers of lists of devices so far, by content
     int list_count;
@@ -33,7 +33,7 @@ typedef struct Emitter {
 
 /* The name of the table of a conversion's crews, which is written when it is new; `positions` are the numbers that it has for devices,
  * NULL: their own. */
-const char *crews_write(Emitter *emitter, Text *out, const Crews *crews, const int *positions);
+const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *crews, const int *positions);
 
 /* The name of the unit's fingerprint in emitted C. */
 const char *fingerprint_name(const Emitter *emitter);

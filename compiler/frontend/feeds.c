@@ -260,7 +260,7 @@ static void look_at(const Search *search, Fetch *fetch, const char *name, const 
     fetch->lacks = fits ? fetch->lacks : value;
 }
 
-/* Looks through all that a program has a name for (runtime/session/named.h). */
+/* Looks through all that a program has a name for (runtime/session/data/named_values.h). */
 static void look_through(const Search *search, Fetch *fetch, const Module *module)
 {
     for (int i = 0; i < module->outputs.count; i++)

@@ -353,7 +353,7 @@ static void give_movers(const CUnit *cunit, Module *module)
     for (int i = 0; i < cunit->operators.count; i++) {
         const OpDef *def = cunit->operators.at[i]->def;
         if (def->rule->kind == RULE_CALL && (def->rule->shift || def->rule->row >= 0))
-            array_push(module->arena, &module->movers, def);
+            array_push(module->arena, &module->slice_concat_ops, def);
     }
 }
 

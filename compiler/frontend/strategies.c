@@ -61,7 +61,7 @@ static bool axis_used(void *state, const char *axis)
         return true;
     for (int i = 0; i < chooser->unit->pragmas.count; i++) {
         const Pragma *pragma = chooser->unit->pragmas.at[i];
-        if (pragma->layout && written_names(pragma->layout, axis))
+        if (pragma->layout && user_layout_names(pragma->layout, axis))
             return true;
     }
     return false;
@@ -328,7 +328,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
         int64_t whole = shape_now(unit, var);
         if (length->value == whole)
             continue;
-        if (length->value < 2 || length->value > whole) { // passes/refine drops dimensions of extent 1, which would make another model
+        if (length->value < 2 || length->value > whole) { // passes/factor_dims drops dimensions of extent 1, which would make another model
             diag_error(unit->diag, length->at, "a pipeline's \"%s\" is between 2 and the strategy's, which is %lld", length->name,
                        (long long)whole);
             if (length->value > whole)
@@ -436,7 +436,7 @@ static bool has_axis(const Strategy *strategy, const char *axis)
 
 /* An axis that no strategy has, of the program or of the source, may be a slip; one that others have counts as 1 under those that lack it.
  */
-static void check_written_axis(const Chooser *chooser, const WrittenAxis *axis)
+static void check_written_axis(const Chooser *chooser, const UserLayoutAxis *axis)
 {
     bool found = false;
     for (int i = 0; i < chooser->list.count; i++)
@@ -450,7 +450,7 @@ static void check_written_axis(const Chooser *chooser, const WrittenAxis *axis)
 static void check_written_axes(const Chooser *chooser)
 {
     for (int i = 0; chooser->choice->count && i < chooser->unit->pragmas.count; i++) {
-        const WrittenLayout *layout = chooser->unit->pragmas.at[i]->layout;
+        const UserLayout *layout = chooser->unit->pragmas.at[i]->layout;
         for (int s = 0; layout && s < layout->state_count; s++)
             for (int a = 0; a < layout->states[s].axis_count; a++)
                 check_written_axis(chooser, &layout->states[s].axes[a]);

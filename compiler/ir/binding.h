@@ -7,7 +7,7 @@
 enum { IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // of a call
 
 /* How the factors of a rule fell onto the dimensions of one call. An ellipsis gives one bound factor a dimension; refinement
- * (passes/refine/refine.c) splits bound factors, after which every dimension of every tensor is exactly one of them. */
+ * (passes/factor_dims/factor_dims.c) splits bound factors, after which every dimension of every tensor is exactly one of them. */
 typedef struct BoundFactor {
     int factor;     // index into the rule's factors
     int64_t extent; // global

@@ -13,9 +13,9 @@
 #include "ir/binding.h"
 #include "ir/dim.h"
 #include "ir/mesh.h"
-#include "ir/body.h"
-#include "ir/reads.h"
-#include "layout/written.h"
+#include "ir/pipeline_template.h"
+#include "ir/captured_globals.h"
+#include "layout/user_layout.h"
 #include "strategy/strategy.h"
 #include "support/array.h"
 #include "support/intern.h"
@@ -28,11 +28,11 @@ typedef struct Module Module;
 typedef enum ValueKind { VALUE_RESULT, VALUE_PARAM, VALUE_INPUT, VALUE_STATE, VALUE_ARGUMENT } ValueKind;
 
 /* The place of a value in one that has it and more. */
-typedef struct Within {
+typedef struct Subview {
     const Value *whole;
     int dim;       // along which the value is a part; -1: it has the same elements in another shape
     int64_t start; // the first of them
-} Within;
+} Subview;
 
 /* The rows that a value has of a larger tensor: from `start` on of `extent` along dimension `dim`. */
 typedef struct Chunk {
@@ -47,14 +47,14 @@ struct Value {
     Type type;
     const Dim *dims;              // one a dimension; NULL: nothing is named
     Position dims_at;             // of the `dims` pragma that named them; without a file when none did
-    const WrittenLayout *written; // what the source writes, until pass place makes a layout of it; NULL: nothing
-    Position placed_at;           // where the source gives it its layout; file NULL: it does not
+    const UserLayout *user_layout; // what the source writes, until pass place makes a layout of it; NULL: nothing
+    Position layout_at;           // where the source gives it its layout; file NULL: it does not
     const Layout *layout;         // after pass place of what is given, and wherever one is asked for; after pass deduce of all values
     int micro; // in a step of micro-batches: 0 it does not depend on which; d + 1 its dimension d has the rows of one of them, an interval
                // of the batch (of an input: the batch); MICRO_SUM a contribution to a sum over them
     const Chunk *chunk;   // after pass chunk: the rows that it has, by which kernels are told where it lies; NULL: all
     const Value *storage; // after pass memory: the value whose storage this one takes; NULL: its own
-    const Within *within; // after pass memory: where it lies in what its storage is for; NULL: it lies in a row (ir/within.h)
+    const Subview *subview; // after pass memory: where it lies in what its storage is for; NULL: it lies in a row (ir/analysis/subviews.h)
     Op *def;              // VALUE_RESULT
     int index;            // which result of def, or which parameter, input, state
     Position at;
@@ -65,9 +65,9 @@ enum { MICRO_SUM = -1 };
 
 /* When an operator runs in a step of micro-batches: once before them, with each, once after them; or, before all that, with each for what
  * inputs alone add up to. */
-typedef enum Turn { TURN_BEFORE, TURN_EACH, TURN_AFTER, TURN_COUNT } Turn;
+typedef enum LoopPosition { LOOP_BEFORE, LOOP_EACH, LOOP_AFTER, LOOP_COUNT } LoopPosition;
 
-static inline bool turn_loops(Turn turn) { return turn == TURN_EACH || turn == TURN_COUNT; }
+static inline bool loop_repeats(LoopPosition turn) { return turn == LOOP_EACH || turn == LOOP_COUNT; }
 
 typedef enum Section { SECTION_FORWARD, SECTION_BACKWARD, SECTION_UPDATE } Section;
 
@@ -87,27 +87,27 @@ struct Op {
     Value **operands; // NULL entries are absent
     Value **results;
     Section section;
-    Turn turn;    // TURN_BEFORE everywhere when the step has no micro-batches
+    LoopPosition loop;    // LOOP_BEFORE everywhere when the step has no micro-batches
     int stage;    // where it runs: of module->stages; STAGE_ALL on all devices
-    int visit;    // of its body: layers that a stage has without another in between, counted along the data; 0 in TURN_COUNT
-    bool weights; // of the backward section: no other layer and no stage waits for it (pass weights)
-    bool joins;   // results of turns (passes/deduce/turns.c), as they come: it is not put off, so that they are not kept
+    int visit;    // of its body: layers that a stage has without another in between, counted along the data; 0 in LOOP_COUNT
+    bool is_wgrad; // of the backward section: no other layer and no stage waits for it (pass weights)
+    bool run_in_place;   // results of turns (passes/propagate_layouts/ring.c), as they come: it is not put off, so that they are not kept
     int chunk;    // after pass chunk: the number of the chunk of rows that it computes, from 1 on; 0 none
-    int unit;     // the number of the operator of the model that it stands for or is the gradient of; -1 none
+    int source_op;     // the number of the operator of the model that it stands for or is the gradient of; -1 none
     Position at;
-    const Position *also; // of the operators that pass fuse put into this one, the first left out
-    int also_count;
+    const Position *fused_at; // of the operators that pass fuse put into this one, the first left out
+    int fused_count;
     const Frame *frames;
     const char *scope;        // "h3": ht_scope's path, or NULL
     const Layer *layer;       // of the pragma `layer`; NULL none
     int recompute;            // of `recompute`: which run of a marked statement it belongs to, from 1 on; 0 none
-    const Op *again;          // between passes recompute and fuse: the operator of the forward section that it runs again; NULL elsewhere
+    const Op *recomputes;          // between passes recompute and fuse: the operator of the forward section that it runs again; NULL elsewhere
     const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
     const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere
-    const struct PlannedConversion *conversion; // conversions, after pass specialize (ir/roles.h); NULL elsewhere
+    const struct PlannedConversion *conversion; // conversions, after pass specialize (ir/programs/device_programs.h); NULL elsewhere
     int tensor;                                 // of its conversion: which of the tensors
     int index;                                  // position in module->ops, set by ir_number
-    int turn_first;                             // of those of its turn without another between, that of the first; set by ir_number
+    int loop_first;                             // of those of its turn without another between, that of the first; set by ir_number
 };
 
 typedef Array(Op *) Ops;
@@ -158,25 +158,25 @@ typedef struct CompileOptions {
     const char *cluster_file;                // NULL: none
     const struct Cluster *cluster;           // that conversions are planned for (cluster/cluster.h); NULL: one host with equal links
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
-    int64_t bucket;                          // --bucket: bytes (passes/buckets.h); 0: not given
+    int64_t bucket;                          // --bucket: bytes (passes/gradient_buckets.h); 0: not given
     bool no_views;                           // --no-views: slices and rows are moved
     bool no_chunks;                          // --no-chunks: nothing is computed by chunks of rows
     int64_t chunk;                           // --chunk: bytes (passes/chunk/chunk.h); 0: not given
-    bool overlap;                            // what zero moves runs beside computing, although that needs more memory: op_flies, op_begins
-    bool rough;                              // arenas may be longer than they need be: what is compiled is weighed, and does not run
+    bool overlap;                            // what zero moves runs beside computing, although that needs more memory: op_is_async, op_prefetch_point
+    bool estimate_only;                              // arenas may be longer than they need be: what is compiled is weighed, and does not run
 } CompileOptions;
 
 /* What functions remember of their earlier answers. */
 typedef struct Caches {
     struct CallTable *calls;     // ir_op and module_def (ir/module.c)
-    struct RegionTable *regions; // value_region (ir/roles.c)
-    struct Posts *posts;         // module_stand_in, device_run (ir/roles.c)
-    struct Intern *scratch;      // role_scratch_bytes (ir/roles.c)
-    struct Intern *shared;       // module_shared
+    struct RegionTable *regions; // value_region (ir/programs/device_programs.c)
+    struct Posts *representatives;         // representative_device, device_run (ir/programs/device_programs.c)
+    struct Intern *scratch;      // role_scratch_bytes (ir/programs/device_programs.c)
+    struct Intern *interned;       // module_interned
     struct Intern *equal;        // module_layouts_equal
-    struct Intern *spread;       // module_layout_spread
-    struct Intern *plans;        // conversion_plan (ir/roles.c)
-    struct Intern *alike;        // module_alike
+    struct Intern *sharded_replicas;       // module_layout_shard_replicas
+    struct Intern *plans;        // conversion_plan (ir/programs/device_programs.c)
+    struct Intern *equivalent_devices;        // module_equivalent_devices
 } Caches;
 
 /* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result the source, or after
@@ -190,7 +190,7 @@ struct Module {
     const char *source;        // the file
     Position at;               // of the model function
     Array(const OpDef *) defs; // each operator used, once
-    Array(const OpDef *) movers; // operators that the source declares to take pieces of tensors and to put tensors in a row; not part of the text form
+    Array(const OpDef *) slice_concat_ops; // operators that the source declares to take pieces of tensors and to put tensors in a row; not part of the text form
     Array(Parameter *) params;
     Array(Value *) inputs;
     Array(Output) outputs; // named ones; of MODULE_INFER the model's value is output "" at first
@@ -205,24 +205,24 @@ struct Module {
     bool norm;                // the square of that norm is an output (ht_grad_norm); pass differentiate makes it
     DType precision;          // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
     const OpDef *reshard_def;
-    Array(const StaticRead *) reads; // not part of the text form
+    Array(const CapturedGlobal *) captured_globals; // not part of the text form
     const OpDef *accumulate_def; // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL
                                  // where the batch runs as a whole; ops stand in the order of their turns otherwise)
-    const OpDef *part_def;    // its result is its operand, which is somewhere else too: the rows of a micro-batch at work, or what a stage
+    const OpDef *local_part_def;    // its result is its operand, which is somewhere else too: the rows of a micro-batch at work, or what a stage
                               // holds (made by passes microbatch and stage)
     const OpDef *union_def;   // its result is its operands, each on the devices of its stage, as one tensor (made by pass stage)
     const OpDef *collect_def; // its result has the rows of all micro-batches, its operand those of one (made by pass microbatch)
-    Bodies bodies;            // after pass stage
-    Module **shorter; // by pipeline of the strategy, up to pass stage: the same model with the pipeline's lengths; NULL, as a whole or of a
+    PipelineTemplates templates;            // after pass stage
+    Module **length_variants; // by pipeline of the strategy, up to pass stage: the same model with the pipeline's lengths; NULL, as a whole or of a
                       // pipeline: it has the strategy's. Not part of the text form
-    const Type *given[2]; // of such a module: the inputs' types in the source, with the strategy's values and with its own
+    const Type *input_types[2]; // of such a module: the inputs' types in the source, with the strategy's values and with its own
     const Strategy *strategy;
-    Module *home;                                  // of `optimizer NAME`: the program under NAME; NULL: none, or not looked for yet
-    bool known;                                    // a program that runs has it: it is placed, and nothing is made of it
+    Module *optimizer_program;                                  // of `optimizer NAME`: the program under NAME; NULL: none, or not looked for yet
+    bool layouts_only;                                    // a program that runs has it: it is placed, and nothing is made of it
     uint64_t digest;                               // of its text after pass place; 0: not asked for
     const char *after;                             // the pass that it has come through last; NULL: none
     const Mesh *mesh;                              // after pass place: of all devices
-    struct Roles *roles;                           // after pass specialize (ir/roles.h)
+    struct Roles *roles;                           // after pass specialize (ir/programs/device_programs.h)
     Array(struct PlannedConversion *) conversions; // after pass specialize: the distinct ones, each of some operator
     int next_id;
     CompileOptions options;
@@ -244,7 +244,7 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
 void op_take_place(Op *op, const Op *like);
 
 /* Such a place where no operator is. */
-static inline Op op_place_at(Position at) { return (Op){.at = at, .stage = STAGE_ALL, .unit = -1}; }
+static inline Op op_place_at(Position at) { return (Op){.at = at, .stage = STAGE_ALL, .source_op = -1}; }
 
 /* An operator that a pass makes for `like`: ir_op in its place. A failure to bind is a bug. */
 Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, const Op *like);
@@ -267,7 +267,7 @@ bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype);
 /* The devices on which an operator runs. */
 static inline const Mesh *op_mesh(const Module *module, const Op *op)
 {
-    return op->stage == STAGE_ALL ? module->mesh : module->bodies.stages.at[op->stage].mesh;
+    return op->stage == STAGE_ALL ? module->mesh : module->templates.stages.at[op->stage].mesh;
 }
 
 /* The extent over which an operator runs along a bound factor: its own, or the rows of a micro-batch or the length of a pipeline where that
@@ -296,15 +296,15 @@ static inline bool param_changes(const Module *module, const Value *param)
 static inline int module_zero(const Module *module) { return module->strategy ? module->strategy->zero : 0; }
 
 /* The table in which what is equal (layouts, extents, names of dimensions) is one pointer. */
-Intern *module_shared(Module *module);
+Intern *module_interned(Module *module);
 
-/* The table of devices of the module's cluster that are alike (cluster/alike.h). */
-Intern *module_alike(Module *module);
+/* The table of devices of the module's cluster that are alike (cluster/device_equivalence.h). */
+Intern *module_equivalent_devices(Module *module);
 
 /* layout_equal, which is asked once for each pair of layouts and extents. The layouts live as long as the module. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
-/* layout_spread, shared, which is asked once for all layouts that differ in their devices' numbers alone. */
-const Layout *module_layout_spread(Module *module, const Layout *layout, Type type);
+/* layout_shard_replicas, shared, which is asked once for all layouts that differ in their devices' numbers alone. */
+const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct Axis {
 typedef struct MeshRule { // the axis cuts dimensions of this name; the earlier rule wins
     DimName dim;
     int axis;
-    bool fold; // position k of n has pieces k and 2n-1-k
+    bool zigzag; // position k of n has pieces k and 2n-1-k
     Position at;
 } MeshRule;
 

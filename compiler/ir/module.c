@@ -225,7 +225,7 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
                .results = arena_array(module->arena, Value *, result_count),
                .at = at,
                .stage = STAGE_ALL,
-               .unit = -1};
+               .source_op = -1};
     for (int i = 0; i < operand_count; i++)
         op->operands[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
@@ -244,12 +244,12 @@ void op_take_place(Op *op, const Op *like)
     op->layer = like->layer;
     op->recompute = like->recompute;
     op->section = like->section;
-    op->turn = like->turn;
+    op->loop = like->loop;
     op->stage = like->stage;
     op->visit = like->visit;
-    op->weights = like->weights;
+    op->is_wgrad = like->is_wgrad;
     op->chunk = like->chunk;
-    op->unit = like->unit;
+    op->source_op = like->source_op;
     for (int i = 0; i < op->result_count; i++)
         op->results[i]->at = like->at;
 }
@@ -326,9 +326,9 @@ int64_t op_extent(const Op *op, int factor)
 static int64_t most_microbatches(const Module *module, int body)
 {
     int64_t most = 1;
-    for (int i = 0; i < module->bodies.runs.count; i++) {
-        const BodyRun *run = &module->bodies.runs.at[i];
-        if ((body < 0 || run->body == body) && run->microbatches > most)
+    for (int i = 0; i < module->templates.runs.count; i++) {
+        const PipelineRun *run = &module->templates.runs.at[i];
+        if ((body < 0 || run->template_index == body) && run->microbatches > most)
             most = run->microbatches;
     }
     return most;
@@ -338,23 +338,23 @@ int64_t module_microbatches(const Module *module) { return most_microbatches(mod
 
 int64_t op_runs(const Module *module, const Op *op)
 {
-    if (!turn_loops(op->turn))
+    if (!loop_repeats(op->loop))
         return 1;
-    return most_microbatches(module, op->stage == STAGE_ALL ? -1 : module->bodies.stages.at[op->stage].body);
+    return most_microbatches(module, op->stage == STAGE_ALL ? -1 : module->templates.stages.at[op->stage].template_index);
 }
 
-Intern *module_shared(Module *module)
+Intern *module_interned(Module *module)
 {
-    if (!module->caches.shared)
-        module->caches.shared = intern_create(module->arena);
-    return module->caches.shared;
+    if (!module->caches.interned)
+        module->caches.interned = intern_create(module->arena);
+    return module->caches.interned;
 }
 
-Intern *module_alike(Module *module)
+Intern *module_equivalent_devices(Module *module)
 {
-    if (!module->caches.alike)
-        module->caches.alike = intern_create(module->arena);
-    return module->caches.alike;
+    if (!module->caches.equivalent_devices)
+        module->caches.equivalent_devices = intern_create(module->arena);
+    return module->caches.equivalent_devices;
 }
 
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type)
@@ -376,28 +376,28 @@ bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type
 /* Where what is known of the layout is kept. It moves when more becomes known. */
 static const Layout **spread_slot(Module *module, const Layout *layout, Type type)
 {
-    if (!module->caches.spread)
-        module->caches.spread = intern_create(module->arena);
+    if (!module->caches.sharded_replicas)
+        module->caches.sharded_replicas = intern_create(module->arena);
     int64_t key[1 + IR_MAX_RANK] = {(intptr_t)layout};
     for (int d = 0; d < type.rank; d++)
         key[1 + d] = type.extent[d];
-    return intern_slot(module->caches.spread, key, sizeof *key * (size_t)(1 + type.rank));
+    return intern_slot(module->caches.sharded_replicas, key, sizeof *key * (size_t)(1 + type.rank));
 }
 
-const Layout *module_layout_spread(Module *module, const Layout *layout, Type type)
+const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type)
 {
     const Layout *known = *spread_slot(module, layout, type);
     if (known)
         return known;
     Arena *scratch = arena_create();
-    Intern *shared = module_shared(module);
-    const Layout *numbered = layout_shared(shared, layout_numbered(scratch, layout)), *spread;
+    Intern *shared = module_interned(module);
+    const Layout *numbered = layout_intern(shared, layout_renumbered(scratch, layout)), *spread;
     int count;
     if (numbered == layout)
-        spread = layout_spread(scratch, layout, type_shape(type));
+        spread = layout_shard_replicas(scratch, layout, type_shape(type));
     else
-        spread = layout_of_devices(scratch, module_layout_spread(module, numbered, type), layout_devices(scratch, layout, &count));
-    spread = layout_shared(shared, spread);
+        spread = layout_of_devices(scratch, module_layout_shard_replicas(module, numbered, type), layout_devices(scratch, layout, &count));
+    spread = layout_intern(shared, spread);
     *spread_slot(module, layout, type) = spread;
     arena_destroy(scratch);
     return spread;
@@ -409,6 +409,6 @@ void ir_number(Module *module)
         const Op *before = i ? module->ops.at[i - 1] : NULL;
         Op *op = module->ops.at[i];
         op->index = i;
-        op->turn_first = before && before->turn == op->turn ? before->turn_first : i;
+        op->loop_first = before && before->loop == op->loop ? before->loop_first : i;
     }
 }

@@ -8,7 +8,7 @@
 /* Elements of a tensor, so that bytes and sums of a few tensors still fit 64 bits; runtime/eager/tape.c has the same. */
 #define IR_MAX_ELEMENTS (INT64_C(1) << 56)
 
-enum { IR_MAX_RANK = 12, IR_MAX_INPUTS = 256 }; // of inputs: those that libhetu feeds a program (runtime/session/program.h)
+enum { IR_MAX_RANK = 12, IR_MAX_INPUTS = 256 }; // of inputs: those that libhetu feeds a program (runtime/session/core/program.h)
 
 typedef struct Type {
     DType dtype;

@@ -44,10 +44,10 @@ static Module *find_home(const Unit *unit, const Module *module)
 /* The model with a pipeline's own lengths lies as the module does. */
 static void set_home(Module *module, Module *home)
 {
-    module->home = home;
-    for (int p = 0; module->shorter && p < module->strategy->pipelines.count; p++)
-        if (module->shorter[p])
-            module->shorter[p]->home = home;
+    module->optimizer_program = home;
+    for (int p = 0; module->length_variants && p < module->strategy->pipelines.count; p++)
+        if (module->length_variants[p])
+            module->length_variants[p]->optimizer_program = home;
 }
 
 void unit_find_homes(const Unit *unit)

@@ -41,7 +41,7 @@ typedef struct State {
     int dim;                // STATE_SPLIT: the dimension of the view that is cut
     int count;              // pieces, copies or contributions
     const int64_t *weights; // count of them; NULL when all are equal
-    bool fold;              // STATE_SPLIT: position k has pieces k and 2 * count - 1 - k
+    bool zigzag;              // STATE_SPLIT: position k has pieces k and 2 * count - 1 - k
     int column;             // where it stands in the layout's text, from 0; for carets
 } State;
 
@@ -121,7 +121,7 @@ bool layout_fits(const Layout *layout, Shape shape);
  *
  * Where no cut has weights, a device's elements are less than the product over the dimensions of its part of the dimension, to which a row
  * is added for each finest slice of which it has a part. The layout has no contributions. */
-const Layout *layout_spread(Arena *arena, const Layout *layout, Shape shape);
+const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout; it parses back to an equal one. */
 void layout_print(Text *out, const Layout *layout);
@@ -131,10 +131,10 @@ void layout_print_devices(Text *out, const int *devices, int count);
 void layout_print_weights(Text *out, const int64_t *weights, int count);
 
 /* The one copy in `shared` of a layout, without what it knows of the text that it was read from. */
-const Layout *layout_shared(Intern *shared, const Layout *layout);
+const Layout *layout_intern(Intern *shared, const Layout *layout);
 
 /* The layout as one of the devices 0, 1, ... in its own order. */
-const Layout *layout_numbered(Arena *arena, const Layout *layout);
+const Layout *layout_renumbered(Arena *arena, const Layout *layout);
 
 /* The layout of devices 0, 1, ... as one of devices[0], devices[1], ... */
 const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int *devices);
@@ -159,7 +159,7 @@ bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 StateKind layout_partial(const Layout *layout);
 
 /* Whether the pieces of a dimension of the view may be several parts of it that lie as one. */
-bool layout_folds(const Layout *layout, int dim);
+bool layout_has_zigzag(const Layout *layout, int dim);
 
 /* The devices of a layout in its own order; the count goes to *count. */
 const int *layout_devices(Arena *arena, const Layout *layout, int *count);

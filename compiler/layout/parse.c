@@ -122,8 +122,8 @@ static State parse_state(Parser *parser)
     read_weights(parser, &weights);
     state.weights = check_count(parser, &weights, state.count, first);
     const Token *fold = here(parser);
-    state.fold = accept(parser, "fold");
-    if (state.fold && state.kind != STATE_SPLIT)
+    state.zigzag = accept(parser, "fold");
+    if (state.zigzag && state.kind != STATE_SPLIT)
         FAIL(parser, fold, "only a cut of a dimension is folded");
     if (state.kind != STATE_SPLIT)
         state.weights = NULL;
@@ -382,7 +382,7 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
         const State *state = &group->states[s];
         if (state->kind != STATE_SPLIT || state->dim != dim)
             continue;
-        int64_t pieces = layout_denominator(state->weights, state->count), own = state->fold ? 2 * pieces : pieces;
+        int64_t pieces = layout_denominator(state->weights, state->count), own = state->zigzag ? 2 * pieces : pieces;
         if (own > LAYOUT_MOST_DENOMINATOR / found->group) {
             if (diag)
                 diag_error(diag, shifted(at, state->column),

@@ -49,11 +49,11 @@ StateKind layout_partial(const Layout *layout)
     return STATE_DUP;
 }
 
-bool layout_folds(const Layout *layout, int dim)
+bool layout_has_zigzag(const Layout *layout, int dim)
 {
     for (int g = 0; g < layout->group_count; g++)
         for (int s = 0; s < layout->groups[g].state_count; s++)
-            if (layout->groups[g].states[s].fold && layout->groups[g].states[s].dim == dim)
+            if (layout->groups[g].states[s].zigzag && layout->groups[g].states[s].dim == dim)
                 return true;
     return false;
 }
@@ -90,11 +90,11 @@ static Fraction cut_at(const int64_t *before, int count, int k)
 static bool is_partial(const State *state) { return state->kind == STATE_SUM || state->kind == STATE_MAX; }
 
 /* The pieces into which a state cuts: a folded one has two for each position, and the weights of the second half in reverse. */
-static int piece_count(const State *state) { return state->fold ? 2 * state->count : state->count; }
+static int piece_count(const State *state) { return state->zigzag ? 2 * state->count : state->count; }
 
 static const int64_t *piece_weights(Arena *arena, const State *state)
 {
-    if (!state->weights || !state->fold)
+    if (!state->weights || !state->zigzag)
         return state->weights;
     int count = piece_count(state);
     int64_t *weights = arena_array(arena, int64_t, count);
@@ -146,7 +146,7 @@ static Intervals cut_several(Arena *arena, const Intervals *parts, const State *
     Intervals cut = {0};
     int count = piece_count(state), mirrored = count - 1 - k;
     cut_parts(arena, parts, cut_at(before, count, k), cut_at(before, count, k + 1), &cut);
-    if (state->fold)
+    if (state->zigzag)
         cut_parts(arena, parts, cut_at(before, count, mirrored), cut_at(before, count, mirrored + 1), &cut);
     return cut;
 }
@@ -188,7 +188,7 @@ static Intervals make_piece(const Maker *maker, int g, int position, int dim)
         int k = position / after % state->count;
         if (parts.count > 1)
             parts = cut_several(maker->scratch, &parts, state, maker->before[g][s], k);
-        else if (state->fold)
+        else if (state->zigzag)
             parts = fold_interval(maker->scratch, parts.at[0], state, maker->before[g][s], k);
         else
             parts.at[0] = interval_piece(parts.at[0], state, maker->before[g][s], k);
@@ -272,7 +272,7 @@ static bool same_states(const Group *a, const Group *b)
     bool same = a->state_count == b->state_count;
     for (int s = 0; same && a->states != b->states && s < a->state_count; s++) {
         const State *x = &a->states[s], *y = &b->states[s];
-        same = x->kind == y->kind && x->count == y->count && x->fold == y->fold && (x->kind != STATE_SPLIT || x->dim == y->dim) &&
+        same = x->kind == y->kind && x->count == y->count && x->zigzag == y->zigzag && (x->kind != STATE_SPLIT || x->dim == y->dim) &&
                same_weights(x->weights, y->weights, x->count);
     }
     return same;

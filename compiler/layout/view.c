@@ -173,16 +173,16 @@ typedef struct Product {
     int count;
     BoxList list[VIEW_MAX_RANK];
     int width[VIEW_MAX_RANK]; // how many factors a list has
-} Product;
+} DimProduct;
 
-static void add_list(Product *product, BoxList list, int width)
+static void add_list(DimProduct *product, BoxList list, int width)
 {
     product->list[product->count] = list;
     product->width[product->count++] = width;
 }
 
 /* Adds the part of a box that lies in one dimension where the views nest: by factor of the layout's view. */
-static void add_nested(Arena *arena, const CommonView *view, Shape own, const Range *range, int dim, Product *product)
+static void add_nested(Arena *arena, const CommonView *view, Shape own, const Range *range, int dim, DimProduct *product)
 {
     static const Range one = {0, 1};
     int first, last = common_factors(view, dim, &first), at = first;
@@ -201,7 +201,7 @@ static void add_nested(Arena *arena, const CommonView *view, Shape own, const Ra
 static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout, const Box *box, Ranges *out)
 {
     Shape own = layout_view(layout, view->shape);
-    Product product = {0};
+    DimProduct product = {0};
     for (int d = 0; d < view->shape.rank; d++) {
         int first, last = view_factors(layout, d, &first);
         Shape part = {last - first, own.extent + first};

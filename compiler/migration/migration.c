@@ -15,25 +15,25 @@ typedef struct Moving {
 } Moving;
 
 /* Tensors that are converted alike: of one shape, between the same layouts. */
-typedef struct Kind {
+typedef struct MoveKind {
     Conversion conversion;
     const char *key; // the same for kinds that are alike, in every migration
     Array(MigratedTensor) tensors;
     int taken;               // the first of them, which are in windows already
     int64_t *before, *after; // bytes of one, by device
-} Kind;
+} MoveKind;
 
-typedef struct Mover {
+typedef struct TensorMove {
     Arena *arena, *scratch;
     Migrations *all;
     Intern *known; // plans by their conversions
     Migration *migration;
     int device_count;
     Intern *by_key;
-    Array(Kind) kinds;
+    Array(MoveKind) kinds;
     int64_t *level; // by device: storage that is new, without what has gone
     int64_t *fresh; // by device: new storage of the window at hand
-} Mover;
+} TensorMove;
 
 static int find_parameter(const Module *module, const char *name)
 {
@@ -67,7 +67,7 @@ static const char *conversion_key(Arena *arena, const Conversion *conversion)
 }
 
 /* Bytes of a tensor on each device. */
-static int64_t *bytes_by_device(const Mover *mover, Module *module, const Value *value)
+static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const Value *value)
 {
     int64_t *bytes = arena_array(mover->scratch, int64_t, mover->device_count);
     for (int device = 0; device < mover->device_count; device++)
@@ -76,7 +76,7 @@ static int64_t *bytes_by_device(const Mover *mover, Module *module, const Value 
 }
 
 /* Adds a tensor to those of its kind, unless it lies alike. */
-static void add_tensor(Mover *mover, Moving moving)
+static void add_tensor(TensorMove *mover, Moving moving)
 {
     Arena *arena = mover->scratch;
     if (!type_elements(moving.from->type))
@@ -86,11 +86,11 @@ static void add_tensor(Mover *mover, Moving moving)
     intptr_t *kind = intern_slot(mover->by_key, key, strlen(key));
     if (!*kind) {
         bool alike = layout_equal(conversion.from, conversion.to, conversion.shape);
-        array_push(arena, &mover->kinds, (Kind){.conversion = conversion, .key = key});
+        array_push(arena, &mover->kinds, (MoveKind){.conversion = conversion, .key = key});
         *kind = alike ? -1 : mover->kinds.count;
         mover->kinds.count -= alike;
         if (!alike) {
-            Kind *own = &mover->kinds.at[mover->kinds.count - 1];
+            MoveKind *own = &mover->kinds.at[mover->kinds.count - 1];
             own->before = bytes_by_device(mover, mover->migration->from, moving.from);
             own->after = bytes_by_device(mover, mover->migration->to, moving.to);
         }
@@ -99,7 +99,7 @@ static void add_tensor(Mover *mover, Moving moving)
         array_push(arena, &mover->kinds.at[*kind - 1].tensors, moving.slots);
 }
 
-static void add_parameter(Mover *mover, int to)
+static void add_parameter(TensorMove *mover, int to)
 {
     Module *before = mover->migration->from, *after = mover->migration->to;
     int from = find_parameter(before, after->params.at[to]->name);
@@ -112,7 +112,7 @@ static void add_parameter(Mover *mover, int to)
 /* ---- plans ---- */
 
 /* The plan of a window's tensors; the same for windows of the same kinds. */
-static const MigrationPlan *plan_for(Mover *mover, const Conversion *conversions, const char *key, int count)
+static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conversions, const char *key, int count)
 {
     intptr_t *number = intern_slot(mover->known, key, strlen(key));
     if (*number)
@@ -120,7 +120,7 @@ static const MigrationPlan *plan_for(Mover *mover, const Conversion *conversions
     const Cluster *cluster = mover->migration->to->options.cluster;
     MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
     made->number = mover->all->plans.count;
-    made->crews = crews_of(mover->arena, cluster, NULL, conversions, count);
+    made->crews = replica_groups_of(mover->arena, cluster, NULL, conversions, count);
     made->plan = reshard_plan_messages(mover->arena, cluster, made->crews.first, count);
     array_push(mover->arena, &mover->all->plans, made);
     *number = mover->all->plans.count;
@@ -130,7 +130,7 @@ static const MigrationPlan *plan_for(Mover *mover, const Conversion *conversions
 /* ---- windows ---- */
 
 /* What a device would have beyond its storage of before, the window and one tensor more of a kind included: the most of any device. */
-static int64_t level_with(const Mover *mover, const Kind *kind)
+static int64_t level_with(const TensorMove *mover, const MoveKind *kind)
 {
     int64_t most = INT64_MIN;
     for (int d = 0; d < mover->device_count; d++) {
@@ -140,7 +140,7 @@ static int64_t level_with(const Mover *mover, const Kind *kind)
     return most;
 }
 
-static bool fits(const Mover *mover, const Kind *kind)
+static bool fits(const TensorMove *mover, const MoveKind *kind)
 {
     for (int d = 0; d < mover->device_count; d++)
         if (kind->after[d] && mover->fresh[d] + kind->after[d] > MIGRATION_WINDOW)
@@ -149,12 +149,12 @@ static bool fits(const Mover *mover, const Kind *kind)
 }
 
 /* The kind whose next tensor leaves the devices with the least storage; NULL: all are taken, or none fits into the window. */
-static Kind *next_kind(Mover *mover, bool first)
+static MoveKind *next_kind(TensorMove *mover, bool first)
 {
-    Kind *best = NULL;
+    MoveKind *best = NULL;
     int64_t least = INT64_MAX;
     for (int k = 0; k < mover->kinds.count; k++) {
-        Kind *kind = &mover->kinds.at[k];
+        MoveKind *kind = &mover->kinds.at[k];
         if (kind->taken == kind->tensors.count || (!first && !fits(mover, kind)))
             continue;
         int64_t level = level_with(mover, kind);
@@ -167,13 +167,13 @@ static Kind *next_kind(Mover *mover, bool first)
 }
 
 /* The tensors of a window, so many of each kind, in the order of the kinds. */
-static void close_window(Mover *mover, const int *counts)
+static void close_window(TensorMove *mover, const int *counts)
 {
-    Window window = {0};
+    MigrationBatch window = {0};
     Array(Conversion) conversions = {0};
     Text key = {.arena = mover->scratch};
     for (int k = 0; k < mover->kinds.count; k++) {
-        Kind *kind = &mover->kinds.at[k];
+        MoveKind *kind = &mover->kinds.at[k];
         for (int i = 0; i < counts[k]; i++) {
             array_push(mover->arena, &window.tensors, kind->tensors.at[kind->taken - counts[k] + i]);
             array_push(mover->arena, &conversions, kind->conversion);
@@ -190,12 +190,12 @@ static void close_window(Mover *mover, const int *counts)
 }
 
 /* Fills a window. False when nothing is left. */
-static bool add_window(Mover *mover)
+static bool add_window(TensorMove *mover)
 {
     int *counts = arena_array(mover->scratch, int, mover->kinds.count + 1);
     bool filled = false;
     memset(mover->fresh, 0, sizeof *mover->fresh * (size_t)mover->device_count);
-    for (Kind *kind; (kind = next_kind(mover, !filled)); filled = true) {
+    for (MoveKind *kind; (kind = next_kind(mover, !filled)); filled = true) {
         kind->taken++;
         counts[kind - mover->kinds.at]++;
         for (int d = 0; d < mover->device_count; d++)
@@ -206,7 +206,7 @@ static bool add_window(Mover *mover)
     return filled;
 }
 
-static void plan_migration(Mover *mover, Module *from, Module *to)
+static void plan_migration(TensorMove *mover, Module *from, Module *to)
 {
     mover->scratch = arena_create();
     mover->migration = arena_new(mover->arena, Migration);
@@ -225,12 +225,12 @@ static void plan_migration(Mover *mover, Module *from, Module *to)
 
 const Migrations *migrations_plan(Arena *arena, const Unit *unit)
 {
-    Mover mover = {
+    TensorMove mover = {
         .arena = arena, .all = arena_new(arena, Migrations), .known = intern_create(arena), .device_count = unit_device_count(unit)};
     for (int i = 0; i < unit->modules.count; i++)
         for (int j = 0; j < unit->modules.count; j++)
             if (module_same_program(unit->modules.at[i], unit->modules.at[j]) &&
-                !(unit->modules.at[i]->known && unit->modules.at[j]->known))
+                !(unit->modules.at[i]->layouts_only && unit->modules.at[j]->layouts_only))
                 plan_migration(&mover, unit->modules.at[i], unit->modules.at[j]);
     return mover.all;
 }
@@ -247,7 +247,7 @@ typedef struct Sum {
 static void add_window_to(Sum *sum, const MigrationPlan *migration, int64_t *sent)
 {
     const Plan *plan = migration->plan;
-    const Crews *crews = &migration->crews;
+    const ReplicaGroups *crews = &migration->crews;
     int rounds = 0;
     for (int s = 0; s < plan->steps.count; s++) {
         rounds++;
@@ -255,7 +255,7 @@ static void add_window_to(Sum *sum, const MigrationPlan *migration, int64_t *sen
     }
     for (int i = 0; i < crews->count * crews->size; i++)
         sent[crews->devices[i]] += plan_bytes_sent(plan, crews->name[i % crews->size]);
-    sum->bytes += crews_bytes(crews, plan);
+    sum->bytes += replica_groups_bytes(crews, plan);
     sum->rounds = rounds > sum->rounds ? rounds : sum->rounds;
     sum->seconds += plan_seconds(plan);
 }

@@ -10,7 +10,7 @@
 #ifndef MIGRATION_MIGRATION_H
 #define MIGRATION_MIGRATION_H
 
-#include "ir/roles.h"
+#include "ir/programs/device_programs.h"
 #include "ir/unit.h"
 
 /* The most new storage of a window on one device, unless a single tensor has more; bytes. */
@@ -24,7 +24,7 @@ typedef struct MigratedTensor {
 /* A plan of several tensors; those of equal layouts serve all migrations that need one. */
 typedef struct MigrationPlan {
     int number;
-    Crews crews;
+    ReplicaGroups crews;
     const Plan *plan; // of the first crew
 } MigrationPlan;
 
@@ -32,11 +32,11 @@ typedef struct Window {
     Array(MigratedTensor) tensors; // in the order of the plan's
     const MigrationPlan *plan;
     int64_t fresh; // bytes of new storage, on the device that has most
-} Window;
+} MigrationBatch;
 
 typedef struct Migration {
     Module *from, *to; // one program, under two strategies
-    Array(Window) windows;
+    Array(MigrationBatch) windows;
 } Migration;
 
 typedef struct Migrations {

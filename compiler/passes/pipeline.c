@@ -2,16 +2,16 @@
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
 
-#include "ir/roles.h"
+#include "ir/programs/device_programs.h"
 
 #include <string.h>
 
 /* How far a module has come. */
 typedef enum Form {
     FORM_MODEL,       // what the frontend makes, and what changes operators only
-    FORM_REFINED,     // dimensions are factors
-    FORM_PLACED,      // there is a mesh, and what is given has layouts
-    FORM_DEDUCED,     // everything has
+    FORM_FACTORED,     // dimensions are factors
+    FORM_SEEDED,      // there is a mesh, and what is given has layouts
+    FORM_LAID_OUT,     // everything has
     FORM_SPECIALIZED, // roles and plans are there
     FORM_SCHEDULED,   // and tables of what runs when
     FORM_STORED       // and storage
@@ -25,21 +25,21 @@ typedef struct Pass {
 
 /* The passes in order. */
 static const Pass passes[] = {
-    {"precision", pass_precision, FORM_MODEL, FORM_REFINED, FORM_MODEL},             // element types
-    {"differentiate", pass_differentiate, FORM_MODEL, FORM_REFINED, FORM_MODEL},     // the backward and update sections
-    {"tile", pass_tile, FORM_MODEL, FORM_REFINED, FORM_MODEL},                       // sums of pieces
-    {"refine", pass_refine, FORM_MODEL, FORM_REFINED, FORM_REFINED},                 // dimensions become factors
-    {"chunk", pass_chunk, FORM_REFINED, FORM_REFINED, FORM_REFINED},                 // what is large, some rows after others
-    {"microbatch", pass_microbatch, FORM_REFINED, FORM_REFINED, FORM_REFINED},       // the loop over micro-batches
-    {"stage", pass_stage, FORM_REFINED, FORM_REFINED, FORM_REFINED},                 // bodies, stages
-    {"recompute", pass_recompute, FORM_REFINED, FORM_REFINED, FORM_REFINED},         // what backward makes anew
-    {"place", pass_place, FORM_REFINED, FORM_REFINED, FORM_PLACED},                  // the mesh, and layouts of what is given
-    {"deduce", pass_deduce, FORM_PLACED, FORM_PLACED, FORM_DEDUCED},                 // layouts of the rest, and conversions
-    {"regather", pass_regather, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},           // conversions that backward makes anew
-    {"sums", pass_sums, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},                   // of what lies alike before conversions
-    {"weights", pass_weights, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},             // what no other layer waits for
-    {"fuse", pass_fuse, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},                   // elementwise operators together
-    {"specialize", pass_specialize, FORM_DEDUCED, FORM_DEDUCED, FORM_SPECIALIZED},   // roles and plans
+    {"precision", pass_precision, FORM_MODEL, FORM_FACTORED, FORM_MODEL},             // element types
+    {"differentiate", pass_differentiate, FORM_MODEL, FORM_FACTORED, FORM_MODEL},     // the backward and update sections
+    {"tile", pass_split_reductions, FORM_MODEL, FORM_FACTORED, FORM_MODEL},                       // sums of pieces
+    {"refine", pass_factor_dims, FORM_MODEL, FORM_FACTORED, FORM_FACTORED},                 // dimensions become factors
+    {"chunk", pass_chunk, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},                 // what is large, some rows after others
+    {"microbatch", pass_microbatch, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},       // the loop over micro-batches
+    {"stage", pass_stage, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},                 // bodies, stages
+    {"recompute", pass_recompute, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},         // what backward makes anew
+    {"place", pass_seed_layouts, FORM_FACTORED, FORM_FACTORED, FORM_SEEDED},                  // the mesh, and layouts of what is given
+    {"deduce", pass_propagate_layouts, FORM_SEEDED, FORM_SEEDED, FORM_LAID_OUT},                 // layouts of the rest, and conversions
+    {"regather", pass_rematerialize, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},           // conversions that backward makes anew
+    {"sums", pass_defer_reductions, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},                   // of what lies alike before conversions
+    {"weights", pass_split_wgrad, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},             // what no other layer waits for
+    {"fuse", pass_fuse, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},                   // elementwise operators together
+    {"specialize", pass_specialize, FORM_LAID_OUT, FORM_LAID_OUT, FORM_SPECIALIZED},   // roles and plans
     {"schedule", pass_schedule, FORM_SPECIALIZED, FORM_SPECIALIZED, FORM_SCHEDULED}, // what runs when
     {"memory", pass_memory, FORM_SCHEDULED, FORM_SCHEDULED, FORM_STORED},            // storage
 };
@@ -98,8 +98,8 @@ static bool run_shorter(const Module *module, const Pass *pass, const PassOption
     bool good = true;
     PassOptions own = *options;
     own.print_after = NULL;
-    for (int i = 0; module->shorter && pass->run != pass_stage && i < module->strategy->pipelines.count; i++)
-        good = good && (!module->shorter[i] || run(module->shorter[i], pass, &own));
+    for (int i = 0; module->length_variants && pass->run != pass_stage && i < module->strategy->pipelines.count; i++)
+        good = good && (!module->length_variants[i] || run(module->length_variants[i], pass, &own));
     return good;
 }
 
@@ -108,17 +108,17 @@ static bool run(Module *module, const Pass *pass, const PassOptions *options)
 {
     int last;
     last_pass(module, &last);
-    if (pass - passes <= last || (module->known && pass->from > FORM_REFINED))
+    if (pass - passes <= last || (module->layouts_only && pass->from > FORM_FACTORED))
         return true;
-    if (module->home && !run(module->home, pass, options))
+    if (module->optimizer_program && !run(module->optimizer_program, pass, options))
         return false;
     run_pass(module, pass);
-    if (diag_errors(module->diag) || (pass->to <= FORM_REFINED && !run_shorter(module, pass, options)))
+    if (diag_errors(module->diag) || (pass->to <= FORM_FACTORED && !run_shorter(module, pass, options)))
         return false;
     if (options->verify && !ir_verify(module))
         BUG("pass %s left %s malformed", pass->name, module->name);
     dump(module, options, pass->name);
-    if (options->digest && pass->run == pass_place)
+    if (options->digest && pass->run == pass_seed_layouts)
         module->digest = digest_of(module);
     return true;
 }
@@ -195,8 +195,8 @@ static bool roles_found(const Module *module)
 
 static bool runs_scheduled(const Module *module)
 {
-    for (int r = 0; r < module->bodies.runs.count; r++)
-        if (!module->bodies.runs.at[r].schedule)
+    for (int r = 0; r < module->templates.runs.count; r++)
+        if (!module->templates.runs.at[r].schedule)
             return false;
     return true;
 }
@@ -213,9 +213,9 @@ static bool roles_stored(const Module *module)
 static const struct FormPart {
     const char *what, *pass; // made by this pass
     bool (*there)(const Module *);
-} parts[] = {[FORM_REFINED] = {"dimensions that are single factors", "refine", ops_refined},
-             [FORM_PLACED] = {"layouts of what is given", "place", given_placed},
-             [FORM_DEDUCED] = {"a layout of every value", "deduce", results_placed},
+} parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "refine", ops_refined},
+             [FORM_SEEDED] = {"layouts of what is given", "place", given_placed},
+             [FORM_LAID_OUT] = {"a layout of every value", "deduce", results_placed},
              [FORM_SPECIALIZED] = {"roles and plans", "specialize", roles_found},
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_stored}};
@@ -229,7 +229,7 @@ static bool find_form(const Module *module, Position at, Form *form)
         return false;
     }
     *form = last < 0 ? FORM_MODEL : passes[last].leaves;
-    for (Form part = FORM_REFINED; part <= *form; part++)
+    for (Form part = FORM_FACTORED; part <= *form; part++)
         if (!parts[part].there(module)) {
             diag_error(module->diag, at, "this module is not as the pass %s leaves it: it lacks %s", parts[part].pass, parts[part].what);
             return false;

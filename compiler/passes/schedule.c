@@ -1,20 +1,20 @@
 /* Pass schedule: in which order the stages of each pipeline run their parts.
  *
- * Requires: pass specialize, which puts operators into the order of their parts. Leaves: BodyRun.schedule, a table that is proved to end
+ * Requires: pass specialize, which puts operators into the order of their parts. Leaves: PipelineRun.schedule, a table that is proved to end
  * (schedule_check); pipelines of one body and as many micro-batches have one.
  */
-#include "ir/parts.h"
+#include "ir/analysis/phases.h"
 #include "passes/pipeline.h"
 
-static const Schedule *made_before(const Bodies *bodies, int run)
+static const Schedule *made_before(const PipelineTemplates *bodies, int run)
 {
     for (int r = 0; r < run; r++)
-        if (bodies->runs.at[r].body == bodies->runs.at[run].body && bodies->runs.at[r].microbatches == bodies->runs.at[run].microbatches)
+        if (bodies->runs.at[r].template_index == bodies->runs.at[run].template_index && bodies->runs.at[r].microbatches == bodies->runs.at[run].microbatches)
             return bodies->runs.at[r].schedule;
     return NULL;
 }
 
-static const Schedule *make(Module *module, const StageGraph *graph, const BodyRun *run)
+static const Schedule *make(Module *module, const StageGraph *graph, const PipelineRun *run)
 {
     const Strategy *strategy = module->strategy;
     const Schedule *schedule = schedule_create(module->arena, strategy_schedule(strategy), graph, run->microbatches);
@@ -24,13 +24,13 @@ static const Schedule *make(Module *module, const StageGraph *graph, const BodyR
 
 void pass_schedule(Module *module)
 {
-    Bodies *bodies = &module->bodies;
+    PipelineTemplates *bodies = &module->templates;
     for (int r = 0; r < bodies->runs.count; r++) {
-        BodyRun *run = &bodies->runs.at[r];
+        PipelineRun *run = &bodies->runs.at[r];
         run->schedule = made_before(bodies, r);
         if (run->schedule)
             continue;
-        StageGraph graph = body_graph(module->arena, module, run->body);
+        StageGraph graph = template_graph(module->arena, module, run->template_index);
         run->schedule = make(module, &graph, run);
     }
 }

@@ -3,9 +3,9 @@
  * Requires: pass deduce. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "cost/cost.h"
-#include "ir/parts.h"
-#include "ir/roles.h"
-#include "passes/buckets.h"
+#include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
+#include "passes/gradient_buckets.h"
 #include "passes/pipeline.h"
 
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static const void **find_classes(Arena *arena, Module *module, const Roles *role
                **class = arena_array(arena, const void *, roles->device_count);
     refine_classes(arena, module, roles, values, true, standing);
     for (int i = 0; i < roles->device_count; i++)
-        class[i] = standing[roles_index(roles, module_stand_in(module, roles->devices[i]))];
+        class[i] = standing[roles_index(roles, representative_device(module, roles->devices[i]))];
     refine_classes(arena, module, roles, values, false, class);
     return class;
 }
@@ -156,7 +156,7 @@ static void use_conversion(Module *module, Intern *known, Op *op)
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     Type type = op->results[0]->type;
     const int64_t *extent = intern(known, type.extent, sizeof *type.extent * (size_t)type.rank);
-    int body = op->stage == STAGE_ALL ? -1 : module->bodies.stages.at[op->stage].body;
+    int body = op->stage == STAGE_ALL ? -1 : module->templates.stages.at[op->stage].template_index;
     ConversionKey key = {from, to, extent, type.rank, type.dtype, body};
     PlannedConversion **conversion = intern_slot(known, &key, sizeof key);
     if (!*conversion)
@@ -188,9 +188,9 @@ static void report(Module *module, Arena *scratch, const Op *op, const Parameter
 {
     if (!module->options.remark_comm && !module->options.warn_implicit_reshard)
         return;
-    Crews crews;
+    ReplicaGroups crews;
     const Plan *plan = op_plan_alone(scratch, module, op, &crews);
-    long bytes = (long)crews_bytes(&crews, plan);
+    long bytes = (long)replica_groups_bytes(&crews, plan);
     const char *name = op->results[0]->name ? op->results[0]->name : "a value";
     const char *what = gradient ? arena_format(scratch, "the gradient of %s", gradient->name) : name, *scope = gradient ? NULL : op->scope;
     Position at = gradient && gradient->value->at.file ? gradient->value->at : op->at;
@@ -211,14 +211,14 @@ static void plan_conversions(Module *module, const Roles *roles)
         Op *op = module->ops.at[i];
         if (op->def != module->reshard_def)
             continue;
-        if (op_crosses(module, op))
+        if (op_crosses_stages(module, op))
             use_message(module, messages, op);
         else
             use_conversion(module, known, op);
     }
     for (int c = 0; c < module->conversions.count; c++)
         conversion_plan(module, module->conversions.at[c]);
-    fill_buckets(module, roles);
+    fill_gradient_buckets(module, roles);
     const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->conversion)

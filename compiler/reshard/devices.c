@@ -42,7 +42,7 @@ void sort_devices(int *devices, int count)
 
 /* ---- places ---- */
 
-Index *index_create(Planner *planner)
+Index *index_create(PlanBuilder *planner)
 {
     Index *index = arena_new(planner->arena, Index);
     int count = planner->plan->device_count;
@@ -184,7 +184,7 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
 
 /* Classes become components of their own where those of a component have many devices and, on average, many sets: the layouts cut finest
  * slices of which devices with coarser cuts have several. What goes on in a class is then one collective. */
-static void divide_components(Planner *planner, const Devices *sets, int set_count, int *component, const int *size, int *count)
+static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count, int *component, const int *size, int *count)
 {
     Arena *arena = planner->arena;
     bool *small = arena_array(arena, bool, *count);
@@ -210,7 +210,7 @@ static void divide_components(Planner *planner, const Devices *sets, int set_cou
     *count = numbered;
 }
 
-Components connect_sets(Planner *planner, const Devices *sets, const int *kinds, int count)
+Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count)
 {
     Arena *arena = planner->arena;
     int devices = planner->plan->device_count, *component = arena_array(arena, int, count), *size = arena_array(arena, int, count);
@@ -229,7 +229,7 @@ Components connect_sets(Planner *planner, const Devices *sets, const int *kinds,
     return components;
 }
 
-bool may_collect(const Planner *planner, const Devices *devices)
+bool may_collect(const PlanBuilder *planner, const Devices *devices)
 {
     for (int i = 0; i < devices->count; i++)
         if (planner->avoid[plan_slot(planner->plan, devices->at[i])])
@@ -246,7 +246,7 @@ static bool all_indexed(const Index *places, const Devices *set)
     return true;
 }
 
-static void add_member(const Planner *planner, Index *places, Devices *members, int device)
+static void add_member(const PlanBuilder *planner, Index *places, Devices *members, int device)
 {
     if (index_find(places, device) >= 0)
         return;
@@ -254,7 +254,7 @@ static void add_member(const Planner *planner, Index *places, Devices *members, 
     array_push(planner->arena, members, device);
 }
 
-Devices closed_group(const Planner *planner, const Components *components, int component, const Devices *sets, const int *leaders,
+Devices closed_group(const PlanBuilder *planner, const Components *components, int component, const Devices *sets, const int *leaders,
                      Index *places, int *leading)
 {
     const int *order = components->sets + components->begin[component];

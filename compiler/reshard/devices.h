@@ -2,7 +2,7 @@
 #ifndef RESHARD_DEVICES_H
 #define RESHARD_DEVICES_H
 
-#include "reshard/planner.h"
+#include "reshard/plan_builder.h"
 
 /* The devices of two lists, one after the other. */
 Devices devices_joined(Arena *arena, const Devices *a, const Devices *b);
@@ -22,7 +22,7 @@ typedef struct Index {
     int list;
 } Index;
 
-Index *index_create(Planner *planner);
+Index *index_create(PlanBuilder *planner);
 
 /* Forgets the devices of the last list. */
 void index_clear(Index *index);
@@ -39,7 +39,7 @@ int index_find(const Index *index, int device);
 /* ---- groups ---- */
 
 /* Whether these devices may act together in a collective. */
-bool may_collect(const Planner *planner, const Devices *devices);
+bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
 /* From so many devices on, and so many sets of them, a collective is worth that some act in several, one after another: messages would be
  * as many as the pairs of its devices. */
@@ -55,7 +55,7 @@ typedef struct Components {
 } Components;
 
 /* Sets of different `kinds` are not connected; equal kinds stand together. NULL: all are of one kind. */
-Components connect_sets(Planner *planner, const Devices *sets, const int *kinds, int count);
+Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count);
 
 /* The numbers 0 .. count - 1 by their keys, which are below `keys`; those of one key stay in order. `begin`, of keys + 1 entries that are
  * zero, gets where each key's begin. */
@@ -63,7 +63,7 @@ int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin);
 
 /* The devices of a component when all its sets have the same ones and these may act together in a collective, else none: first the leaders
  * of the sets, each once, then the others, ascending. Their places go to the index, the number of leaders to *leading. */
-Devices closed_group(const Planner *planner, const Components *components, int component, const Devices *sets, const int *leaders,
+Devices closed_group(const PlanBuilder *planner, const Components *components, int component, const Devices *sets, const int *leaders,
                      Index *places, int *leading);
 
 #endif

@@ -12,7 +12,7 @@
 #define RESHARD_PLAN_H
 
 #include "hetu/reshard.h"
-#include "reshard/overlap/overlap.h"
+#include "reshard/intersection/intersection.h"
 #include "reshard/reshard.h"
 
 /* Tensors that are converted alike. */
@@ -103,7 +103,7 @@ struct Plan {
     Steps steps;
     int64_t *received, *sent;          // bytes, by slot
     const ht_reshard_device **lowered; // by slot, made on demand
-    struct Seats **seats;              // one place: by slot, what there is to lower (lower/seats.h), made on demand
+    struct DeviceSteps **seats;              // one place: by slot, what there is to lower (lower/seats.h), made on demand
     struct Intern *wholes;             // by step, all its parts as one list, and the moves of these (lower/whole.h)
     struct Intern *blocks;             // lists of blocks that lowered devices have alike, by what they follow from
     struct Intern *shared;             // moves, blocks and steps that lowered devices have alike

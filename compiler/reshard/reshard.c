@@ -4,7 +4,7 @@
 #include "reshard/devices.h"
 #include "reshard/finish/finish.h"
 #include "reshard/order/order.h"
-#include "reshard/overlap/tasks.h"
+#include "reshard/intersection/tasks.h"
 #include "support/intern.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static bool begins_with(const Devices *devices, const Holdings *holdings)
     return same;
 }
 
-static void number_devices(Planner *planner)
+static void number_devices(PlanBuilder *planner)
 {
     Plan *plan = planner->plan;
     plan->span = plan->device_count ? plan->devices[plan->device_count - 1] + 1 - plan->devices[0] : 0;
@@ -31,7 +31,7 @@ static void number_devices(Planner *planner)
 }
 
 /* All devices of the layouts. */
-static void collect_devices(Planner *planner)
+static void collect_devices(PlanBuilder *planner)
 {
     Plan *plan = planner->plan;
     Devices all = {0};
@@ -54,7 +54,7 @@ static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Convers
 {
     Arena *scratch = arena_create();
     Plan *plan = arena_new(scratch, Plan);
-    Planner planner = {.arena = scratch, .plan = plan, .messages = messages};
+    PlanBuilder planner = {.arena = scratch, .plan = plan, .messages = messages};
     plan->arena = scratch;
     plan->cluster = cluster;
     find_buckets(&planner, conversions, count);
@@ -64,7 +64,7 @@ static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Convers
     finish_plan(&planner);
     plan = plan_copy(arena, plan);
     plan->lowered = arena_array(arena, const ht_reshard_device *, plan->device_count);
-    plan->seats = arena_new(arena, struct Seats *);
+    plan->seats = arena_new(arena, struct DeviceSteps *);
     plan->wholes = intern_create(arena);
     plan->blocks = intern_create(arena);
     plan->shared = intern_create(arena);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-Step *add_step(Planner *planner, ht_verb verb)
+Step *add_step(PlanBuilder *planner, ht_verb verb)
 {
     array_push(planner->arena, &planner->plan->steps, (Step){.verb = verb, .stage = planner->stage});
     return &planner->plan->steps.at[planner->plan->steps.count - 1];
@@ -11,7 +11,7 @@ Step *add_step(Planner *planner, ht_verb verb)
 /* ---- collectives ---- */
 
 /* The group with its device at `root` in front, and that device's part. */
-static void add_rooted(Planner *planner, const Devices *group, const Segments *parts, int root, ht_verb verb)
+static void add_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts, int root, ht_verb verb)
 {
     Step *step = add_step(planner, verb);
     step->parts = arena_array(planner->arena, Segments, group->count);
@@ -34,14 +34,14 @@ static bool parts_countable(const Plan *plan, const Segments *parts, int count)
 static bool is_divided(ht_verb verb) { return verb == HT_REDUCE_SCATTER || verb == HT_ALL_GATHER; }
 
 /* A reduce or a broadcast for each part. */
-static void add_each_rooted(Planner *planner, const Devices *group, const Segments *parts, ht_verb verb)
+static void add_each_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts, ht_verb verb)
 {
     for (int i = 0; i < group->count; i++)
         if (parts[i].count)
             add_rooted(planner, group, parts, i, verb == HT_ALL_GATHER ? HT_BROADCAST : HT_REDUCE);
 }
 
-void add_collective(Planner *planner, Devices group, Segments *parts, ht_verb verb)
+void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb)
 {
     int holders = 0;
     for (int i = 0; is_divided(verb) && i < group.count; i++)
@@ -55,7 +55,7 @@ void add_collective(Planner *planner, Devices group, Segments *parts, ht_verb ve
     step->parts = parts;
 }
 
-void add_countable_collective(Planner *planner, const Devices *group, Segments *parts, ht_verb verb)
+void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts, ht_verb verb)
 {
     if (is_divided(verb) && !parts_countable(planner->plan, parts, group->count))
         add_each_rooted(planner, group, parts, verb);
@@ -65,7 +65,7 @@ void add_countable_collective(Planner *planner, const Devices *group, Segments *
 
 /* ---- messages ---- */
 
-void send_segment(Planner *planner, int step, int sender, int receiver, Segment segment)
+void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segment segment)
 {
     while (planner->outboxes.count <= step)
         array_push(planner->arena, &planner->outboxes, (Packets){0});
@@ -73,7 +73,7 @@ void send_segment(Planner *planner, int step, int sender, int receiver, Segment 
 }
 
 /* Sorts packets by the slots of their senders or receivers; those of one device stay in their order. */
-static void sort_packets(Planner *planner, const Packet *packets, int count, bool by_receiver, Packet *sorted)
+static void sort_packets(PlanBuilder *planner, const Packet *packets, int count, bool by_receiver, Packet *sorted)
 {
     const Plan *plan = planner->plan;
     int *next = arena_array(planner->arena, int, plan->device_count + 1);
@@ -86,7 +86,7 @@ static void sort_packets(Planner *planner, const Packet *packets, int count, boo
 }
 
 /* Appends the message of packets that go the same way; their segments go to `segments`. */
-static void add_message(Planner *planner, Messages *messages, const Packet *packets, int count, Segment *segments)
+static void add_message(PlanBuilder *planner, Messages *messages, const Packet *packets, int count, Segment *segments)
 {
     Message message = {.sender = packets->sender, .receiver = packets->receiver, .segments = {segments, count, count}};
     for (int i = 0; i < count; i++)
@@ -95,7 +95,7 @@ static void add_message(Planner *planner, Messages *messages, const Packet *pack
     array_push(planner->arena, messages, message);
 }
 
-void close_messages(Planner *planner, int step)
+void close_messages(PlanBuilder *planner, int step)
 {
     if (step >= planner->outboxes.count || !planner->outboxes.at[step].count)
         return;
@@ -114,7 +114,7 @@ void close_messages(Planner *planner, int step)
     planner->outboxes.at[step].count = 0;
 }
 
-void drop_empty_steps(Planner *planner)
+void drop_empty_steps(PlanBuilder *planner)
 {
     Plan *plan = planner->plan;
     int kept = 0;

@@ -40,7 +40,7 @@ static bool offset_item(RuleDraft *draft)
 static bool reduction_clause(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
-    Reduction reduction = REDUCE_NONE;
+    FactorReduction reduction = REDUCE_NONE;
     do {
         if (tokens_is(tokens, "+") || (tokens_is(tokens, "max") && tokens_before(tokens, ":"))) {
             reduction = tokens_is(tokens, "+") ? REDUCE_SUM : REDUCE_MAX;

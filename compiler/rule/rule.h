@@ -88,7 +88,7 @@ typedef struct OpParam {
     ParamKind kind;
 } OpParam;
 
-typedef enum Reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX } Reduction;
+typedef enum FactorReduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX } FactorReduction;
 
 typedef struct Factor {
     const char *name;
@@ -98,7 +98,7 @@ typedef struct Factor {
     const Expr *size;  // clause size; NULL where an operand gives it
     bool replicate, offset;
     bool contracted;     // no result has it
-    Reduction reduction; // clause reduction; of a contracted factor of a RULE_BODY REDUCE_SUM
+    FactorReduction reduction; // clause reduction; of a contracted factor of a RULE_BODY REDUCE_SUM
     const char *merge;   // clause merge: the operator; NULL: none
     Position merge_at;   // of this name
 } Factor;

@@ -4,7 +4,7 @@ static const char *const part_words[] = {"forward", "backward", "weights"};
 
 const char *schedule_row_shown(Arena *arena, const ScheduleRow *row)
 {
-    return arena_format(arena, "%s of visit %d, micro-batch %d", part_words[row->part], row->visit, row->microbatch);
+    return arena_format(arena, "%s of visit %d, micro-batch %d", part_words[row->phase], row->visit, row->microbatch);
 }
 
 /* ---- deadlocks ---- */
@@ -70,21 +70,21 @@ static bool row_fits(const Checker *checker, int stage, int row)
     if (own->slot < 0 || own->slot >= checker->schedule->slot_count[stage])
         return row_error(checker, stage, row,
                          arena_format(checker->arena, "has none of the stage's %d slots", checker->schedule->slot_count[stage]));
-    return (int)own->part < checker->parts || row_error(checker, stage, row, "is no part of a program that does not train");
+    return (int)own->phase < checker->parts || row_error(checker, stage, row, "is no part of a program that does not train");
 }
 
 /* Whether every part of the stage's visits stands there once for each micro-batch. */
 static bool rows_are_whole(const Checker *checker, int stage)
 {
     int count = checker->graph->visit_count * checker->microbatches, expected = 0;
-    char *seen = arena_array(checker->arena, char, count *SCHEDULE_PARTS);
+    char *seen = arena_array(checker->arena, char, count *SCHEDULE_PHASES);
     for (int v = 0; v < checker->graph->visit_count; v++)
         expected += checker->graph->stage_of[v] == stage ? checker->parts * checker->microbatches : 0;
     for (int i = 0; i < checker->schedule->row_count[stage]; i++) {
         const ScheduleRow *row = &checker->schedule->rows[stage][i];
         if (!row_fits(checker, stage, i))
             return false;
-        if (seen[(int)row->part * count + row->visit * checker->microbatches + row->microbatch]++)
+        if (seen[(int)row->phase * count + row->visit * checker->microbatches + row->microbatch]++)
             return row_error(checker, stage, i, "stands here a second time");
     }
     if (checker->schedule->row_count[stage] == expected)
@@ -130,7 +130,7 @@ static bool slots_are_apart(const Checker *checker, int stage)
 
 bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Schedule *schedule, int64_t microbatches)
 {
-    Checker checker = {arena_create(), diag, at, graph, schedule, (int)microbatches, graph->trains ? SCHEDULE_PARTS : 1};
+    Checker checker = {arena_create(), diag, at, graph, schedule, (int)microbatches, graph->trains ? SCHEDULE_PHASES : 1};
     bool good = schedule->stage_count == graph->stage_count;
     if (!good)
         diag_error(diag, at, "this schedule has %d stages, but the pipeline has %d", schedule->stage_count, graph->stage_count);

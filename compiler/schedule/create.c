@@ -8,7 +8,7 @@ typedef struct StageState {
     int pairs;     // of a visit and a micro-batch
     int *forward;  // by place in the order of forward parts: visit * microbatches + micro-batch
     int *backward; // the same of backward parts, and of parts for weights
-    int done[SCHEDULE_PARTS];
+    int done[SCHEDULE_PHASES];
     int open, live;    // most pairs between forward and backward; and between forward and the last part
     int slot_count;    // that the limits, or where they did not do the need, ask for
     ScheduleRow *rows; // that have been chosen, and how many
@@ -26,7 +26,7 @@ typedef struct Maker {
     int turns; // in which every stage could run one part
 } Maker;
 
-static int *done_of(const Maker *maker, Part part, int visit) { return &maker->done[part * maker->graph->visit_count + visit]; }
+static int *done_of(const Maker *maker, SchedulePhase part, int visit) { return &maker->done[part * maker->graph->visit_count + visit]; }
 
 /* ---- orders ---- */
 
@@ -80,7 +80,7 @@ static void begin_stage(const Maker *maker, int number)
 /* ---- what can run ---- */
 
 /* Whether the other ends of a visit's edges are through the part. */
-static bool ends_done(const Maker *maker, Part part, const GraphSide *side, int end, int visit, int microbatch)
+static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *side, int end, int visit, int microbatch)
 {
     for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
         if (*done_of(maker, part, maker->graph->edge[side->list[k]][end]) <= microbatch)
@@ -89,26 +89,26 @@ static bool ends_done(const Maker *maker, Part part, const GraphSide *side, int 
 }
 
 /* Whether the next micro-batch may go through a part of a visit; sets the row. */
-static bool is_ready(const Maker *maker, Part part, int visit, ScheduleRow *row)
+static bool is_ready(const Maker *maker, SchedulePhase part, int visit, ScheduleRow *row)
 {
     int microbatch = *done_of(maker, part, visit);
     *row = (ScheduleRow){part, visit, microbatch, 0};
     if (microbatch >= maker->microbatches)
         return false;
-    if (part == PART_FORWARD)
+    if (part == SCHEDULE_FORWARD)
         return ends_done(maker, part, &maker->links.in, 0, visit, microbatch);
     return *done_of(maker, part - 1, visit) > microbatch &&
-           (part == PART_WEIGHTS || ends_done(maker, part, &maker->links.out, 1, visit, microbatch));
+           (part == SCHEDULE_WGRAD || ends_done(maker, part, &maker->links.out, 1, visit, microbatch));
 }
 
 /* The visit that is next in the order of a part; -1 at its end. */
-static int next_visit(const Maker *maker, const StageState *stage, Part part)
+static int next_visit(const Maker *maker, const StageState *stage, SchedulePhase part)
 {
-    const int *order = part == PART_FORWARD ? stage->forward : stage->backward;
+    const int *order = part == SCHEDULE_FORWARD ? stage->forward : stage->backward;
     return stage->done[part] < stage->pairs ? order[stage->done[part]] / maker->microbatches : -1;
 }
 
-static bool next_ready(const Maker *maker, const StageState *stage, Part part, ScheduleRow *row)
+static bool next_ready(const Maker *maker, const StageState *stage, SchedulePhase part, ScheduleRow *row)
 {
     int visit = next_visit(maker, stage, part);
     return visit >= 0 && is_ready(maker, part, visit, row);
@@ -116,36 +116,36 @@ static bool next_ready(const Maker *maker, const StageState *stage, Part part, S
 
 /* ---- choosing a row: in an order that no time has a say in ---- */
 
-static bool weights_wait(const StageState *stage) { return stage->done[PART_BACKWARD] > stage->done[PART_WEIGHTS]; }
+static bool weights_wait(const StageState *stage) { return stage->done[SCHEDULE_BACKWARD] > stage->done[SCHEDULE_WGRAD]; }
 
 /* The part that comes next in a stage that trains. Forward as far as the limits allow, and then backward and forward by turns; what weights
  * need follows backward, in zero_bubble not before another pair needs the slot; and when nothing is left to go forward, by turns again. */
-static Part next_part(const Maker *maker, const StageState *stage)
+static SchedulePhase next_part(const Maker *maker, const StageState *stage)
 {
-    int open = stage->done[PART_FORWARD] - stage->done[PART_BACKWARD], live = stage->done[PART_FORWARD] - stage->done[PART_WEIGHTS];
-    bool more = stage->done[PART_FORWARD] < stage->pairs, lazy = maker->kind == SCHEDULE_ZERO_BUBBLE;
+    int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD], live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
+    bool more = stage->done[SCHEDULE_FORWARD] < stage->pairs, lazy = maker->kind == SCHEDULE_ZERO_BUBBLE;
     if (weights_wait(stage) && !lazy)
-        return PART_WEIGHTS;
+        return SCHEDULE_WGRAD;
     if (more && open < stage->open)
-        return live < stage->live || !weights_wait(stage) ? PART_FORWARD : PART_WEIGHTS;
-    if (stage->done[PART_BACKWARD] == stage->pairs)
-        return PART_WEIGHTS;
-    return !more && weights_wait(stage) && stage->rows[stage->row_count - 1].part == PART_BACKWARD ? PART_WEIGHTS : PART_BACKWARD;
+        return live < stage->live || !weights_wait(stage) ? SCHEDULE_FORWARD : SCHEDULE_WGRAD;
+    if (stage->done[SCHEDULE_BACKWARD] == stage->pairs)
+        return SCHEDULE_WGRAD;
+    return !more && weights_wait(stage) && stage->rows[stage->row_count - 1].phase == SCHEDULE_BACKWARD ? SCHEDULE_WGRAD : SCHEDULE_BACKWARD;
 }
 
 /* With `force`, where all stages stand still: the other of forward and backward. */
 static bool choose_in_order(const Maker *maker, const StageState *stage, bool force, ScheduleRow *row)
 {
-    Part part = maker->graph->trains ? next_part(maker, stage) : PART_FORWARD;
+    SchedulePhase part = maker->graph->trains ? next_part(maker, stage) : SCHEDULE_FORWARD;
     if (force)
-        part = part == PART_FORWARD ? PART_BACKWARD : PART_FORWARD;
+        part = part == SCHEDULE_FORWARD ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
     return next_ready(maker, stage, part, row);
 }
 
 /* ---- choosing a row: whatever can run ---- */
 
 /* The last visit along the data that a part could go on with. */
-static bool last_ready(const Maker *maker, const StageState *stage, Part part, ScheduleRow *row)
+static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhase part, ScheduleRow *row)
 {
     for (int i = stage->visit_count - 1; i >= 0; i--)
         if (is_ready(maker, part, stage->visits[i], row))
@@ -157,10 +157,10 @@ static bool last_ready(const Maker *maker, const StageState *stage, Part part, S
 static bool choose_eagerly(const Maker *maker, const StageState *stage, bool force, ScheduleRow *row)
 {
     bool lazy = maker->kind == SCHEDULE_ZERO_BUBBLE, trains = maker->graph->trains;
-    int open = stage->done[PART_FORWARD] - stage->done[PART_BACKWARD], live = stage->done[PART_FORWARD] - stage->done[PART_WEIGHTS];
+    int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD], live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
     bool room = force || !trains || (open < stage->open && live < stage->live);
-    return (trains && !lazy && last_ready(maker, stage, PART_WEIGHTS, row)) || (trains && last_ready(maker, stage, PART_BACKWARD, row)) ||
-           (room && last_ready(maker, stage, PART_FORWARD, row)) || (trains && last_ready(maker, stage, PART_WEIGHTS, row));
+    return (trains && !lazy && last_ready(maker, stage, SCHEDULE_WGRAD, row)) || (trains && last_ready(maker, stage, SCHEDULE_BACKWARD, row)) ||
+           (room && last_ready(maker, stage, SCHEDULE_FORWARD, row)) || (trains && last_ready(maker, stage, SCHEDULE_WGRAD, row));
 }
 
 /* ---- making the order of all ---- */
@@ -171,18 +171,18 @@ static void run_row(Maker *maker, const ScheduleRow *row)
 {
     StageState *stage = &maker->stages[maker->graph->stage_of[row->visit]];
     stage->rows[stage->row_count++] = *row;
-    stage->done[row->part]++;
-    ++*done_of(maker, row->part, row->visit);
+    stage->done[row->phase]++;
+    ++*done_of(maker, row->phase, row->visit);
     if (maker->graph->trains)
-        stage->slot_count = most(stage->slot_count, stage->done[PART_FORWARD] - stage->done[PART_WEIGHTS]);
+        stage->slot_count = most(stage->slot_count, stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD]);
 }
 
 /* Whether `row` is better than `best` to go on with where all stages stand still: what ends something before what begins something, and
  * then what is further along the data. */
 static bool is_better(const Maker *maker, const ScheduleRow *row, const ScheduleRow *best)
 {
-    if ((row->part == PART_FORWARD) != (best->part == PART_FORWARD))
-        return best->part == PART_FORWARD;
+    if ((row->phase == SCHEDULE_FORWARD) != (best->phase == SCHEDULE_FORWARD))
+        return best->phase == SCHEDULE_FORWARD;
     return maker->links.after[row->visit] < maker->links.after[best->visit];
 }
 
@@ -201,11 +201,11 @@ static void run_forced(Maker *maker, Choose *choose)
 /* All rows of all stages, each stage one a turn. */
 static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph, int microbatches, Choose *choose)
 {
-    Maker maker = {arena, graph, graph_links(arena, graph), kind, microbatches, .parts = graph->trains ? SCHEDULE_PARTS : 1};
+    Maker maker = {arena, graph, graph_links(arena, graph), kind, microbatches, .parts = graph->trains ? SCHEDULE_PHASES : 1};
     ScheduleRow *chosen = arena_array(arena, ScheduleRow, graph->stage_count);
     int left = graph->visit_count * microbatches * maker.parts;
     maker.stages = arena_array(arena, StageState, graph->stage_count);
-    maker.done = arena_array(arena, int, graph->visit_count *SCHEDULE_PARTS);
+    maker.done = arena_array(arena, int, graph->visit_count *SCHEDULE_PHASES);
     for (int s = 0; s < graph->stage_count; s++)
         begin_stage(&maker, s);
     for (int count; left; left -= count, maker.turns++) {
@@ -273,11 +273,11 @@ static int give_slots(const Maker *maker, const StageState *stage, int slot_coun
     for (int i = 0; i < stage->row_count; i++) {
         const ScheduleRow *row = &stage->rows[i];
         int *slot = &slot_of[row->visit * maker->microbatches + row->microbatch];
-        if (row->part == PART_FORWARD)
+        if (row->phase == SCHEDULE_FORWARD)
             *slot = take_slot(&slots, row->microbatch);
-        if ((int)row->part == maker->parts - 1)
+        if ((int)row->phase == maker->parts - 1)
             leave_slot(&slots, *slot);
-        rows[i] = (ScheduleRow){row->part, row->visit, row->microbatch, *slot};
+        rows[i] = (ScheduleRow){row->phase, row->visit, row->microbatch, *slot};
     }
     return slots.slot_count;
 }

@@ -16,11 +16,11 @@
 
 #include "strategy/strategy.h"
 
-typedef enum Part { PART_FORWARD, PART_BACKWARD, PART_WEIGHTS } Part;
-enum { SCHEDULE_PARTS = PART_WEIGHTS + 1 };
+typedef enum SchedulePhase { SCHEDULE_FORWARD, SCHEDULE_BACKWARD, SCHEDULE_WGRAD } SchedulePhase;
+enum { SCHEDULE_PHASES = SCHEDULE_WGRAD + 1 };
 
 typedef struct ScheduleRow {
-    Part part;
+    SchedulePhase phase;
     int visit, microbatch, slot; // the visit's number in the graph; the parts of a visit and micro-batch have one slot
 } ScheduleRow;
 

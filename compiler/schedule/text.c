@@ -15,8 +15,8 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent)
             const ScheduleRow *row = &schedule->rows[s][i];
             if (i && i % ROWS_A_LINE == 0)
                 text_print(out, "\n%s   ", indent);
-            text_print(out, " %c%d:%d", letters[row->part], row->visit, row->microbatch);
-            if (row->part == PART_FORWARD)
+            text_print(out, " %c%d:%d", letters[row->phase], row->visit, row->microbatch);
+            if (row->phase == SCHEDULE_FORWARD)
                 text_print(out, "/%d", row->slot);
         }
         text_string(out, "\n");
@@ -73,7 +73,7 @@ static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places)
         ScheduleRow *row = &rows->at[i];
         int from = 0;
         while (from < rows->count &&
-               (rows->at[from].part != PART_FORWARD || rows->at[from].visit != row->visit || rows->at[from].microbatch != row->microbatch))
+               (rows->at[from].phase != SCHEDULE_FORWARD || rows->at[from].visit != row->visit || rows->at[from].microbatch != row->microbatch))
             from++;
         if (from == rows->count) {
             diag_error(tokens->diag, places->at[i], "the stage has no F%d:%d, so this has no slot", row->visit, row->microbatch);
@@ -88,11 +88,11 @@ static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places)
 static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places)
 {
     Position at = tokens->token->at;
-    ScheduleRow row = {.part = (Part)(strchr(letters, *tokens->token->text) - letters), .visit = number_in(tokens->token->text + 1)};
+    ScheduleRow row = {.phase = (SchedulePhase)(strchr(letters, *tokens->token->text) - letters), .visit = number_in(tokens->token->text + 1)};
     tokens_next(tokens);
     if (!tokens_expect(tokens, ":", "and a micro-batch behind the visit") || !parse_number(tokens, "a micro-batch", &row.microbatch))
         return false;
-    if (row.part == PART_FORWARD &&
+    if (row.phase == SCHEDULE_FORWARD &&
         (!tokens_expect(tokens, "/", "and a slot behind the micro-batch") || !parse_number(tokens, "a slot", &row.slot)))
         return false;
     array_push(tokens->arena, rows, row);

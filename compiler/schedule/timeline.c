@@ -13,7 +13,7 @@ static double seconds_of(const Clock *clock, int event)
     bool backward;
     if (event < clock->waits->row_count) {
         const ScheduleRow *row = wait_row(clock->waits, event);
-        return clock->costs->part[(int)row->part * clock->waits->graph->visit_count + row->visit];
+        return clock->costs->part[(int)row->phase * clock->waits->graph->visit_count + row->visit];
     }
     int edge = wait_edge(clock->waits, event, &backward);
     return clock->costs->transfer[backward] ? clock->costs->transfer[backward][edge] : 0;

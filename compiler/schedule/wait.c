@@ -2,7 +2,7 @@
 
 /* ---- the events ---- */
 
-static int *row_at(const Waits *waits, Part part, int visit, int microbatch)
+static int *row_at(const Waits *waits, SchedulePhase part, int visit, int microbatch)
 {
     return &waits->row_of[(part * waits->graph->visit_count + visit) * waits->microbatches + microbatch];
 }
@@ -16,7 +16,7 @@ static void number_rows(Waits *waits)
         for (int i = 0; i < waits->schedule->row_count[s]; i++, count++) {
             const ScheduleRow *row = &waits->schedule->rows[s][i];
             waits->stage_of[count] = s;
-            *row_at(waits, row->part, row->visit, row->microbatch) = count;
+            *row_at(waits, row->phase, row->visit, row->microbatch) = count;
         }
     }
 }
@@ -38,7 +38,7 @@ Waits waits_create(Arena *arena, const StageGraph *graph, const Schedule *schedu
     Waits waits = {graph, schedule, graph_links(arena, graph), .first_row = arena_array(arena, int, schedule->stage_count + 1)};
     for (int s = 0; s < schedule->stage_count; s++)
         waits.row_count += schedule->row_count[s];
-    waits.microbatches = waits.row_count / (graph->visit_count * (graph->trains ? SCHEDULE_PARTS : 1));
+    waits.microbatches = waits.row_count / (graph->visit_count * (graph->trains ? SCHEDULE_PHASES : 1));
     waits.event_count = waits.row_count + graph->edge_count * waits.microbatches * (graph->trains ? 2 : 1);
     waits.stage_of = arena_array(arena, int, waits.row_count);
     waits.slot_before = arena_array(arena, int, waits.row_count);
@@ -98,12 +98,12 @@ static int waits_of_row(const Waits *waits, int event, WaitFor *to)
     if (event > waits->first_row[waits->stage_of[event]])
         count = add(to, count, event - 1, WAIT_ROW);
     if (row->microbatch)
-        count = add(to, count, *row_at(waits, row->part, row->visit, row->microbatch - 1), WAIT_ORDER);
-    if (row->part != PART_FORWARD)
-        count = add(to, count, *row_at(waits, row->part - 1, row->visit, row->microbatch), WAIT_DATA);
-    if (row->part == PART_FORWARD)
+        count = add(to, count, *row_at(waits, row->phase, row->visit, row->microbatch - 1), WAIT_ORDER);
+    if (row->phase != SCHEDULE_FORWARD)
+        count = add(to, count, *row_at(waits, row->phase - 1, row->visit, row->microbatch), WAIT_DATA);
+    if (row->phase == SCHEDULE_FORWARD)
         count = add_transfers(waits, &waits->links.in, false, row->visit, row->microbatch, WAIT_DATA, to, count);
-    if (row->part == PART_BACKWARD)
+    if (row->phase == SCHEDULE_BACKWARD)
         count = add_transfers(waits, &waits->links.out, true, row->visit, row->microbatch, WAIT_DATA, to, count);
     return add_slot(waits, event, to, count);
 }
@@ -113,7 +113,7 @@ static int waits_of_transfer(const Waits *waits, int event, WaitFor *to)
     bool backward;
     const int *edge = waits->graph->edge[wait_edge(waits, event, &backward)];
     int microbatch = (event - waits->row_count) % waits->microbatches, count = 0;
-    Part part = backward ? PART_BACKWARD : PART_FORWARD;
+    SchedulePhase part = backward ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
     int taker = *row_at(waits, part, edge[!backward], microbatch);
     count = add(to, count, *row_at(waits, part, edge[backward], microbatch), WAIT_DATA);
     if (microbatch)

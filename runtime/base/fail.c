@@ -2,7 +2,7 @@
 #include "base/fail.h"
 
 #include "base/files.h"
-#include "base/plain.h"
+#include "base/c_locale.h"
 
 #include <hetu/kernel.h>
 

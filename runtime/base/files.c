@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 #include "base/files.h"
-#include "base/plain.h"
+#include "base/c_locale.h"
 
 #include <dirent.h>
 #include <errno.h>

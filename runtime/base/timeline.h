@@ -1,4 +1,4 @@
-/* The timeline of this rank: what it did when, for HETU_TRACE (session/trace.h).
+/* The timeline of this rank: what it did when, for HETU_TRACE (session/observe/trace.h).
  *
  *     timeline_open(1000000);
  *     timeline_add(&(TimelineEvent){.begin = begin, .end = timeline_now(), .stream = HT_STREAM_SUMS, .name = "all-reduce", ...});

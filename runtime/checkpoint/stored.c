@@ -3,7 +3,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/plain.h"
+#include "base/c_locale.h"
 
 #include <ctype.h>
 #include <errno.h>

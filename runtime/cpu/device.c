@@ -1,7 +1,7 @@
 /* The host as device: tensors lie in its memory, and work is done when it is issued. */
 #include "device/device.h"
 
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 #include "base/memory.h"
 
 #include <hetu/rt.h>

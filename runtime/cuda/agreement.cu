@@ -6,7 +6,7 @@
 #include "cuda/choice.h"
 
 #include "base/files.h"
-#include "base/plain.h"
+#include "base/c_locale.h"
 #include "transport/world.h"
 #include "cuda/cuda.h"
 

@@ -3,7 +3,7 @@
  * The moves of a step are one launch, or few: each is cut into spans of units, neighbouring bytes that are read and written as one, and a
  * block of threads takes a span. Moves that write where an earlier move of the step may have written or read go to a later launch.
  */
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 #include "cuda/streams.h"
 
 #include <hetu/rt.h>

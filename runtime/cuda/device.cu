@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "transport/world.h"
 #include "cuda/channels.h"
-#include "exchange/flight.h"
+#include "exchange/async_exchange.h"
 #include "cuda/choice.h"
 #include "cuda/streams.h"
 
@@ -76,9 +76,9 @@ int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, ht_compute_stream()); }
 
 /* One rank alone exchanges nothing. */
-static void begin_alone(Flight *flight) { channel_carry_out(&flight->run); }
+static void begin_alone(AsyncExchange *flight) { channel_carry_out(&flight->run); }
 
-static void end_alone(Flight *) {}
+static void end_alone(AsyncExchange *) {}
 
 static const Channel channel_alone = {.prepare = NULL,
                                       .begin = NULL,

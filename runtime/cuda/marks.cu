@@ -1,4 +1,4 @@
-/* Marks in the work of this rank's GPU, for windows (session/window.h), and names for a profiler of GPUs by NVTX.
+/* Marks in the work of this rank's GPU, for windows (session/observe/hooks.h), and names for a profiler of GPUs by NVTX.
  *
  * While marks are put, calls are issued one by one and in order: what computes waits for what exchanges, calls of one kernel are not
  * joined, and nothing is recorded. So what lies between two marks is one call.

@@ -3,12 +3,12 @@
  * them in the order of the program.
  *
  * What runs once a step beside computing, sums of gradients, has one stream and communicators of its own, whose groups are those of its
- * plans: all ranks begin it in one order (exchange/flight.h). A message between stages may begin at any time, so each such plan has a
+ * plans: all ranks begin it in one order (exchange/async_exchange.h). A message between stages may begin at any time, so each such plan has a
  * stream and communicators that share nothing with others, and no message waits for that of another plan. */
 #include "cuda/channels.h"
-#include "exchange/apart.h"
-#include "exchange/flight.h"
-#include "exchange/moves.h"
+#include "exchange/exchange_thread.h"
+#include "exchange/async_exchange.h"
+#include "exchange/copy_boxes.h"
 #include "transport/watch/watch.h"
 #include "transport/world.h"
 #include "cuda/streams.h"
@@ -492,7 +492,7 @@ static void nccl_move(const ChannelRun *run, const ht_reshard_step *step)
 
 /* ---- flights: work on a stream beside computing, between two events ---- */
 
-static Passage *passage_of(Flight *flight)
+static Passage *passage_of(AsyncExchange *flight)
 {
     if (!flight->kept) {
         Passage *made = new Passage();
@@ -503,7 +503,7 @@ static Passage *passage_of(Flight *flight)
     return (Passage *)flight->kept;
 }
 
-static const Side *side_of(const Flight *flight)
+static const Side *side_of(const AsyncExchange *flight)
 {
     const ht_reshard *plan = flight->run.plan;
     const Side *side = find_side(owner_of(plan, flight->queue));
@@ -512,7 +512,7 @@ static const Side *side_of(const Flight *flight)
     return side;
 }
 
-static void nccl_begin_flight(Flight *flight)
+static void nccl_begin_flight(AsyncExchange *flight)
 {
     const Side *side = side_of(flight);
     Passage *passage = passage_of(flight);
@@ -526,9 +526,9 @@ static void nccl_begin_flight(Flight *flight)
     HT_CUDA(cudaEventRecord(passage->ended, side->stream));
 }
 
-static void nccl_end_flight(Flight *flight) { HT_CUDA(cudaStreamWaitEvent(ht_compute_stream(), passage_of(flight)->ended, 0)); }
+static void nccl_end_flight(AsyncExchange *flight) { HT_CUDA(cudaStreamWaitEvent(ht_compute_stream(), passage_of(flight)->ended, 0)); }
 
-static void nccl_forget_flight(Flight *flight)
+static void nccl_forget_flight(AsyncExchange *flight)
 {
     if (!flight->kept)
         return;

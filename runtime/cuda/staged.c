@@ -2,7 +2,7 @@
 #include "cuda/channels.h"
 
 #include "device/device.h"
-#include "exchange/flight.h"
+#include "exchange/async_exchange.h"
 #include "exchange/staging.h"
 
 /* Host memory for a step's blocks; it only grows. */
@@ -48,7 +48,7 @@ static void staged_prepare(const ChannelPlans *plans) { channel_of_host()->prepa
 const Channel channel_staged = {.prepare = staged_prepare,
                                 .move = cuda_move_now,
                                 .communicate = staged_communicate,
-                                .begin_flight = flight_begin_on_thread,
-                                .end_flight = flight_end_on_thread,
-                                .forget_flight = flight_forget_on_thread,
+                                .begin_flight = async_exchange_begin_on_thread,
+                                .end_flight = async_exchange_end_on_thread,
+                                .forget_flight = async_exchange_forget_on_thread,
                                 .memory = &cuda_lane_memory};

@@ -55,7 +55,7 @@ typedef struct DeviceRates {
 } DeviceRates;
 DeviceRates device_rates(void);
 
-/* Looking at work that is not done when it is issued (session/window.h). From device_look on all of it is issued call by call; device_mark
+/* Looking at work that is not done when it is issued (session/observe/hooks.h). From device_look on all of it is issued call by call; device_mark
  * puts a mark behind what was issued so far, and returns its number, 0, 1, ...; device_marked gives the seconds from mark 0 to a mark, when
  * device_wait has returned; device_marks_clear has the numbers begin anew. Where the device is the host they do nothing. */
 void device_look(void);

@@ -1,7 +1,7 @@
 /* The one-device library: runs a model as plain C, by its own path.
  *
  * A program evaluates its model function anew each step. Operators compute at once and leave a node on the step's tape; the loss then walks
- * the tape backwards. The session (runtime/session/session.c) is the only caller:
+ * the tape backwards. The session (runtime/session/core/session.c) is the only caller:
  *
  *     eager_store *store = eager_store_create(seed);
  *     eager_program *program = eager_program_create(store, model, &optimizer, &options);
@@ -13,7 +13,7 @@
 #ifndef EAGER_EAGER_H
 #define EAGER_EAGER_H
 
-#include "session/eager.h"
+#include "session/core/eager.h"
 
 /* The parameters of a session. */
 eager_store *eager_store_create(uint64_t seed);

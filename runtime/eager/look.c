@@ -1,10 +1,10 @@
-/* What windows (session/window.h) are told of the operators of a plain C model: their names, scopes, and places in the source. */
+/* What windows (session/observe/hooks.h) are told of the operators of a plain C model: their names, scopes, and places in the source. */
 #include "eager/operator.h"
 
 #include "base/memory.h"
-#include "base/places.h"
+#include "base/temporary_folders.h"
 #include "cpu/cpu.h"
-#include "session/window.h"
+#include "session/observe/hooks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -53,12 +53,12 @@ static ht_called *next_note(const char *name)
     return note;
 }
 
-static int take_tensors(WindowTensor *tensors, int count, ht_node *const *nodes)
+static int take_tensors(HookTensor *tensors, int count, ht_node *const *nodes)
 {
     int taken = 0;
     for (int i = 0; i < count; i++)
         if (nodes[i] && nodes[i]->data && !nodes[i]->zero && !eager_is_integer(nodes[i]))
-            tensors[taken++] = (WindowTensor){nodes[i]->data, nodes[i]->count, nodes[i]->dtype};
+            tensors[taken++] = (HookTensor){nodes[i]->data, nodes[i]->count, nodes[i]->dtype};
     return taken;
 }
 
@@ -107,44 +107,44 @@ static double operations_of(const Entry *entry)
 
 void eager_look(const char *name, const Entry *entry)
 {
-    if (!window_wanted() || (eager_run.dry && eager_run.backward))
+    if (!hooks_wanted() || (eager_run.dry && eager_run.backward))
         return;
     ht_called *note = next_note(name);
     if (!eager_run.backward)
         eager_run.looked = note;
     if (eager_run.dry)
         return;
-    WindowTensor made[EAGER_RESULTS], *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + 1));
+    HookTensor made[EAGER_RESULTS], *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + 1));
     note->bytes = bytes_of(entry->result_count, entry->result) + bytes_of(entry->operand_count, entry->operand);
     note->operations = operations_of(entry);
     note->endless = is_endless(entry);
     int made_count = take_tensors(made, entry->result_count, entry->result);
     int read_count = take_tensors(read, entry->operand_count, entry->operand);
-    window_operator(&(WindowCall){note, whose_of(note), eager_run.backward, made_count, read_count, made, read});
+    hooks_operator(&(HookCall){note, whose_of(note), eager_run.backward, made_count, read_count, made, read});
 }
 
 void eager_look_backward(const Entry *entry)
 {
-    if (!window_wanted() || entry->gradient)
+    if (!hooks_wanted() || entry->gradient)
         return;
     char name[128];
     snprintf(name, sizeof name, "gradient of %s", entry->op->name);
     ht_called *note = next_note(name);
     note->endless = is_endless(entry);
-    WindowTensor made, *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + entry->result_count + 1));
+    HookTensor made, *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + entry->result_count + 1));
     int read_count = take_tensors(read, entry->operand_count, entry->operand);
     for (int r = 0; r < entry->result_count; r++)
         read_count += take_tensors(read + read_count, 1, &entry->result[r]->gradient);
     for (int k = 0; k < entry->operand_count; k++)
         if (entry->operand[k] && entry->operand[k]->needs_gradient && take_tensors(&made, 1, &entry->operand[k]->gradient))
-            window_operator(&(WindowCall){note, whose_of(note), true, 1, read_count, &made, read});
+            hooks_operator(&(HookCall){note, whose_of(note), true, 1, read_count, &made, read});
 }
 
 void eager_look_update(const ht_called **note, const char *name, const eager_param *param)
 {
-    if (!window_wanted())
+    if (!hooks_wanted())
         return;
     if (!*note)
         *note = new_note(name, copy_of(param->name));
-    window_operator(&(WindowCall){*note, whose_of(*note), true, 1, 0, &(WindowTensor){param->data, param->count, HT_F32}, NULL});
+    hooks_operator(&(HookCall){*note, whose_of(*note), true, 1, 0, &(HookTensor){param->data, param->count, HT_F32}, NULL});
 }

@@ -1,11 +1,11 @@
 /* The parameters of a session, and programs over them. */
 #include "eager/tape.h"
 
-#include "base/plain.h"
+#include "base/c_locale.h"
 #include "base/random.h"
 #include "cpu/cpu.h"
-#include "session/feed.h"
-#include "session/window.h"
+#include "session/data/feed.h"
+#include "session/observe/hooks.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -146,10 +146,10 @@ bool eager_program_averaged(const eager_program *program) { return program->aver
 static int find_group(const eager_program *program, const char *name)
 {
     int found = 0;
-    locale_t own = plain_enter();
+    locale_t own = c_locale_enter();
     for (int g = 1; g < program->group_count && !found; g++)
         found = fnmatch(program->groups[g].names, name, 0) ? 0 : g;
-    plain_leave(own);
+    c_locale_leave(own);
     return found;
 }
 
@@ -278,9 +278,9 @@ static ht_node *evaluate(eager_program *program, bool dry)
                       .step = program->step,
                       .seed = program->store->seed,
                       .hyper = program->hyper};
-    eager_run.own = plain_enter();
+    eager_run.own = c_locale_enter();
     ht_node *value = program->model().node;
-    plain_leave(eager_run.own);
+    c_locale_leave(eager_run.own);
     if (!value)
         ht_fail("the model function gives no tensor");
     if (program->trains && (value->dims.rank != 0 || value->dtype != HT_F32))
@@ -573,9 +573,9 @@ static void keep_outputs(const eager_program *program)
 float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper)
 {
     memcpy(program->hyper, hyper, sizeof program->hyper);
-    window_step(program->step);
+    hooks_step(program->step);
     take_feeds(program, feeds);
-    window_mark(HT_STREAM_HOST, "feed", NULL);
+    hooks_mark(HT_STREAM_HOST, "feed", NULL);
     ht_node *value = evaluate(program, false);
     bool scalar = value->dims.rank == 0 && value->dtype == HT_F32;
     float loss = scalar ? eager_f32(value)[0] : 0;

@@ -1,6 +1,6 @@
 #include "exchange/channel.h"
 
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 #include "transport/fabric/fabric.h"
 
 static const Channel *own; // the device's; NULL: the host's
@@ -47,12 +47,12 @@ int channel_rank(const ChannelRun *run, int device)
     return run->pipeline ? run->pipeline->device[place] : place;
 }
 
-void channel_messages(const ChannelRun *run, const ht_reshard_step *step, Transfer *messages)
+void channel_messages(const ChannelRun *run, const ht_reshard_step *step, HostTransfer *messages)
 {
     size_t size = ht_dtype_bytes(step->dtype);
     for (int i = 0; i < step->send_count + step->receive_count; i++) {
         const ht_block *block = i < step->send_count ? &step->send[i] : &step->receive[i - step->send_count];
-        messages[i] = (Transfer){channel_block(run, step, block, 0), (size_t)block->count * size, channel_rank(run, block->peer)};
+        messages[i] = (HostTransfer){channel_block(run, step, block, 0), (size_t)block->count * size, channel_rank(run, block->peer)};
     }
 }
 

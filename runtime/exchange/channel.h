@@ -36,11 +36,11 @@ typedef struct ChannelPlans {
     int count, pipeline_count;
     const ht_reshard *const *plan;
     const unsigned
-        *queues; // by plan: the queues whose transfers run it beside computing (exchange/flight.h), a bit 1 << HT_QUEUE_... each; 0: none
+        *queues; // by plan: the queues whose transfers run it beside computing (exchange/async_exchange.h), a bit 1 << HT_QUEUE_... each; 0: none
     const ht_pipeline *pipelines;
 } ChannelPlans;
 
-struct Flight;
+struct AsyncExchange;
 
 /* Memory of a device as the threads of flights see it. Each thread has a lane, on which its work is done in order. */
 typedef struct ChannelMemory {
@@ -65,10 +65,10 @@ typedef struct Channel {
     /* A step of moves, and one of any other verb, with this device's place in the step's group. */
     void (*move)(const ChannelRun *run, const ht_reshard_step *step);
     void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
-    /* These are as those of exchange/flight.h. */
-    void (*begin_flight)(struct Flight *flight);
-    void (*end_flight)(struct Flight *flight);
-    void (*forget_flight)(struct Flight *flight);
+    /* These are as those of exchange/async_exchange.h. */
+    void (*begin_flight)(struct AsyncExchange *flight);
+    void (*end_flight)(struct AsyncExchange *flight);
+    void (*forget_flight)(struct AsyncExchange *flight);
     const ChannelMemory *memory; // NULL: it is the host's
     /* Ends the program when something went wrong that no call has reported; NULL: cannot be. */
     void (*check)(void);
@@ -108,7 +108,7 @@ char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t
 char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block, int64_t at);
 
 /* The messages of a step HT_EXCHANGE: those that are sent, then those that are received. */
-void channel_messages(const ChannelRun *run, const ht_reshard_step *step, Transfer *messages);
+void channel_messages(const ChannelRun *run, const ht_reshard_step *step, HostTransfer *messages);
 
 /* A device's position in a group. */
 int channel_position(const ht_group *group, int device);

@@ -1,6 +1,6 @@
 /* Conversions between ranks that met through a file (transport/fabric/fabric.h), on host memory. */
 #include "exchange/channel.h"
-#include "exchange/flight.h"
+#include "exchange/async_exchange.h"
 #include "exchange/rounds.h"
 #include "transport/fabric/fabric.h"
 
@@ -11,9 +11,9 @@ static void fabric_communicate(const ChannelRun *run, const ht_reshard_step *ste
         fabric_exchange(rounds.sends, rounds.send_count, rounds.receives, rounds.receive_count);
 }
 
-const Channel channel_fabric = {.prepare = flights_prepare,
+const Channel channel_fabric = {.prepare = async_exchanges_prepare,
                                 .move = channel_move_on_host,
                                 .communicate = fabric_communicate,
-                                .begin_flight = flight_begin_on_thread,
-                                .end_flight = flight_end_on_thread,
-                                .forget_flight = flight_forget_on_thread};
+                                .begin_flight = async_exchange_begin_on_thread,
+                                .end_flight = async_exchange_end_on_thread,
+                                .forget_flight = async_exchange_forget_on_thread};

@@ -1,8 +1,8 @@
 /* Conversions over MPI, on host memory. */
 #include "base/memory.h"
 #include "exchange/channel.h"
-#include "exchange/moves.h"
-#include "exchange/flight.h"
+#include "exchange/copy_boxes.h"
+#include "exchange/async_exchange.h"
 #include "transport/mpi.h"
 #include "transport/watch/watch.h"
 #include "transport/world.h"
@@ -72,7 +72,7 @@ static void mpi_prepare(const ChannelPlans *plans)
 {
     int position = 0;
     const ht_pipeline *pipeline = channel_pipeline(plans, world_rank(), &position);
-    flights_prepare(plans);
+    async_exchanges_prepare(plans);
     watch_begin();
     for (int p = 0; p < plans->count; p++) {
         ChannelRun run = channel_run(plans->plan[p], pipeline, position, world_rank());
@@ -222,7 +222,7 @@ static void run_all_to_all(const ChannelRun *run, const ht_reshard_step *step, M
 
 static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
 {
-    static Transfer *messages;
+    static HostTransfer *messages;
     static int room;
     if (step->send_count + step->receive_count > room) {
         free(messages);
@@ -252,6 +252,6 @@ static void mpi_communicate(const ChannelRun *run, const ht_reshard_step *step)
 const Channel channel_mpi = {.prepare = mpi_prepare,
                              .move = channel_move_on_host,
                              .communicate = mpi_communicate,
-                             .begin_flight = flight_begin_on_thread,
-                             .end_flight = flight_end_on_thread,
-                             .forget_flight = flight_forget_on_thread};
+                             .begin_flight = async_exchange_begin_on_thread,
+                             .end_flight = async_exchange_end_on_thread,
+                             .forget_flight = async_exchange_forget_on_thread};

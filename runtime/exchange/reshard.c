@@ -1,6 +1,6 @@
 /* Runs conversions between layouts: walks the tables of <hetu/reshard.h>. The steps are the channel's (exchange/channel.h). */
 #include "exchange/channel.h"
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 #include "transport/watch/watch.h"
 
 /* The device's part of a plan; NULL when it has none. */

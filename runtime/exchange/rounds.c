@@ -1,7 +1,7 @@
 #include "exchange/rounds.h"
 
 #include "base/memory.h"
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@ enum { FOLD_CHUNK = 1024 };    // elements
 enum { MOST_PARTS = 1 << 21 }; // bytes that come in a round to be reduced
 
 /* `count` elements for a member or from it. */
-static Transfer part(const Rounds *r, char *data, int64_t count, int member)
+static HostTransfer part(const Rounds *r, char *data, int64_t count, int member)
 {
-    return (Transfer){data, (size_t)(count * r->size), channel_rank(r->run, r->group->device[member])};
+    return (HostTransfer){data, (size_t)(count * r->size), channel_rank(r->run, r->group->device[member])};
 }
 
 /* `count` elements of a block from `at` on, for a member or from it. */
-static Transfer block_part(const Rounds *r, const ht_block *block, int64_t at, int64_t count, int member)
+static HostTransfer block_part(const Rounds *r, const ht_block *block, int64_t at, int64_t count, int member)
 {
     return part(r, count ? channel_block(r->run, r->step, block, at) : NULL, count, member);
 }

@@ -12,7 +12,7 @@
 #include "exchange/channel.h"
 
 typedef struct Rounds {
-    Transfer *sends, *receives; // of the round at hand; some may be empty, or to this rank itself
+    HostTransfer *sends, *receives; // of the round at hand; some may be empty, or to this rank itself
     int send_count, receive_count;
     /* What is not for the caller. */
     const ChannelRun *run;

@@ -1,7 +1,7 @@
 #include "exchange/staging.h"
 
 #include "base/memory.h"
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 
 #include <stdlib.h>
 

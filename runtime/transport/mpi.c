@@ -148,7 +148,7 @@ static void mpi_gather(const void *mine, size_t bytes, void *all)
     HT_MPI(MPI_Allgather(mine, part(bytes, 0), MPI_BYTE, all, part(bytes, 0), MPI_BYTE, control));
 }
 
-static int message_count(const Transfer *transfers, int count)
+static int message_count(const HostTransfer *transfers, int count)
 {
     int messages = 0;
     for (int i = 0; i < count; i++)
@@ -157,7 +157,7 @@ static int message_count(const Transfer *transfers, int count)
 }
 
 /* Posts the messages of a transfer; returns how many. */
-static int post_messages(MPI_Comm comm, const Transfer *transfer, int tag, bool sends, MPI_Request *requests)
+static int post_messages(MPI_Comm comm, const HostTransfer *transfer, int tag, bool sends, MPI_Request *requests)
 {
     int posted = 0;
     for (size_t done = 0; done < transfer->bytes; done += MOST_BYTES, posted++) {
@@ -171,7 +171,7 @@ static int post_messages(MPI_Comm comm, const Transfer *transfer, int tag, bool 
     return posted;
 }
 
-void mpi_exchange(MPI_Comm comm, const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
 {
     static MPI_Request *requests;
     static int room;
@@ -187,7 +187,7 @@ void mpi_exchange(MPI_Comm comm, const Transfer *sends, int send_count, const Tr
     HT_MPI(MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE));
 }
 
-static void exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+static void exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
 {
     mpi_exchange(control, sends, send_count, receives, receive_count);
 }
@@ -201,7 +201,7 @@ static int mpi_least(int mine)
 
 /* ---- lanes ---- */
 
-static void mpi_open_lanes(void)
+static void mpi_open_channels(void)
 {
     static const char *const names[LANES] = {"hetu stages", "hetu gradients"};
     if (!takes_threads())
@@ -213,7 +213,7 @@ static void mpi_open_lanes(void)
     }
 }
 
-static void mpi_close_lanes(void)
+static void mpi_close_channels(void)
 {
     for (int i = 0; i < LANES; i++)
         HT_MPI(MPI_Comm_free(&lane[i]));
@@ -252,8 +252,8 @@ const WorldKind world_mpi = {.launched = mpi_launched,
                              .gather = mpi_gather,
                              .exchange = exchange,
                              .least = mpi_least,
-                             .open_lanes = mpi_open_lanes,
-                             .close_lanes = mpi_close_lanes,
+                             .open_lanes = mpi_open_channels,
+                             .close_lanes = mpi_close_channels,
                              .tags = mpi_tags,
                              .begin = mpi_begin,
                              .done = mpi_done};

@@ -16,6 +16,6 @@
 void ht_mpi_check(int code, const char *call, const char *file, int line);
 
 /* Carries out transfers between ranks of a communicator, in parts that MPI can count. */
-void mpi_exchange(MPI_Comm comm, const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
+void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count);
 
 #endif

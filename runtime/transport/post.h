@@ -15,18 +15,18 @@ enum { LANES = 2 };
 
 /* A message to another rank, or from one. Its memory stays until it is done. */
 typedef struct Post {
-    Transfer transfer;
+    HostTransfer transfer;
     int tag;
     bool sends;
     void *state; // of what carries it
 } Post;
 
 /* Makes the lanes, and closes them; all ranks together. */
-void lanes_open(void);
-void lanes_close(void);
+void channels_open(void);
+void channels_close(void);
 
 /* The number of tags, which begin at 0. */
-int lanes_tags(void);
+int channels_tags(void);
 
 /* Begins a message; moves what can be moved now, and says whether all of it was. */
 void post_begin(int lane, Post *post);

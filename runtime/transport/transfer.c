@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-void transfer_copy_own(int rank, const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+void transfer_copy_own(int rank, const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
 {
     int r = 0;
     for (int s = 0; s < send_count; s++) {

@@ -9,13 +9,13 @@
 #include <stddef.h>
 
 /* Bytes that go to or come from a rank. */
-typedef struct Transfer {
+typedef struct HostTransfer {
     void *data;
     size_t bytes;
     int rank;
-} Transfer;
+} HostTransfer;
 
 /* Copies what goes from a rank, which is this one, to itself. */
-void transfer_copy_own(int rank, const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
+void transfer_copy_own(int rank, const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count);
 
 #endif

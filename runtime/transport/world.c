@@ -130,7 +130,7 @@ void world_open(int *argc, char ***argv, int use)
     world.joined = true;
     world.in_turn = world.opening->ended_together;
     watch_open();
-    world.place = world.opening->open(argc, argv, use & WORLD_LANES);
+    world.place = world.opening->open(argc, argv, use & WORLD_CHANNELS);
     world.kind = world.opening;
     world.opening = NULL;
     watch_connect(use & WORLD_PULSE);
@@ -181,7 +181,7 @@ void world_broadcast(void *data, size_t bytes)
     watch_end();
 }
 
-void world_exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
 {
     if (!world.kind)
         return;
@@ -214,7 +214,7 @@ void world_check(void)
         world.kind->check();
 }
 
-void lanes_open(void)
+void channels_open(void)
 {
     watch_begin();
     if (world.kind)
@@ -222,7 +222,7 @@ void lanes_open(void)
     watch_end();
 }
 
-void lanes_close(void)
+void channels_close(void)
 {
     watch_begin();
     if (world.kind)
@@ -230,7 +230,7 @@ void lanes_close(void)
     watch_end();
 }
 
-int lanes_tags(void) { return world.kind ? world.kind->tags() : INT_MAX; }
+int channels_tags(void) { return world.kind ? world.kind->tags() : INT_MAX; }
 
 void post_begin(int lane, Post *post) { world.kind->begin(lane, post); }
 

@@ -17,7 +17,7 @@ extern "C" {
 /* Connects the ranks; before it, and after world_close, the process is rank 0 of 1. All ranks call both together. With a pulse the ranks
  * hear of each other all the time (transport/watch/watch.h); without one they exchange nothing but what the caller asks for. With lanes,
  * threads of a rank may exchange messages of their own (transport/post.h). */
-typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_PULSE = 1, WORLD_LANES = 2 } WorldUse;
+typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_PULSE = 1, WORLD_CHANNELS = 2 } WorldUse;
 void world_open(int *argc, char ***argv, int use);
 void world_close(void);
 
@@ -35,7 +35,7 @@ void world_broadcast(void *data, size_t bytes);
 void world_gather(const void *mine, size_t bytes, void *all);
 
 /* Carries out transfers (transport/transfer.h), none of them to this rank itself; all ranks together. */
-void world_exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
+void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count);
 
 /* On other ranks than 0: world_broadcast of what rank 0 sends when it likes; no time limit holds. */
 void world_await(void *data, size_t bytes);

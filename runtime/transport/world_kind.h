@@ -22,7 +22,7 @@ typedef struct WorldKind {
     bool ended_together;                         // whether a launcher ends all ranks when one is gone
     void (*broadcast)(void *data, size_t bytes); // these are as those of world.h
     void (*gather)(const void *mine, size_t bytes, void *all);
-    void (*exchange)(const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
+    void (*exchange)(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count);
     int (*least)(int mine);
     void (*open_lanes)(void); // these are as those of post.h
     void (*close_lanes)(void);

@@ -3,7 +3,7 @@
 
 Each case trains gpt or llama, 8 layers of sizes that divide nothing, with AdamW and compares losses, and with SGD the parameters; all holders of a parameter hold the same bits after every step
 (HETU_CHECK), and parameters are read and text is written through ht_infer in between. Strategies: tensor parallel stages beside a pipeline of another shape, one device beside many, several
-ranges of layers a stage, equal pipelines that share a program, the states cut, layers made anew; 16 ranks in four pipelines; a device that is idle. towers.c is a model of two towers that are
+ranges of layers a stage, equal pipelines that share a program, the states cut, layers made anew; 16 ranks in four pipelines; a device that is idle. modalities.c is a model of two towers that are
 joined: values that skip stages, parameters and inputs that several stages read, ranges that hand values to one another. Programs in bf16 have losses within 2e-2 of those of one device. Some
 cases train by AdamW alone, and some are left out, without HETU_LONG; pairs.py has the like of these.
 """
@@ -182,7 +182,7 @@ def trained(bench, key, program, ranks, steps=STEPS, more=()):
 
 
 def source_of(example):
-    return HERE / "towers.c" if example == "towers" else EXAMPLES / example / f"{example}.c"
+    return HERE / "modalities.c" if example == "towers" else EXAMPLES / example / f"{example}.c"
 
 
 def rate_of(source, flags):

@@ -1,6 +1,6 @@
 /* Moves of boxes, for every element type: copies with all strides against a loop over elements, and reductions, whose identity changes
  * nothing. */
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 
 #include <hetu/rt.h>
 

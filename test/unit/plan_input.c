@@ -1,5 +1,5 @@
 /* Inputs of planners: every kind of mistake is one line with file, key and reason, and the first one counts. */
-#include "plan/input.h"
+#include "planner/kinds/input.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Straggling rates from what ranks report. */
-#include "session/rates.h"
+#include "session/control/rates.h"
 
 #include <math.h>
 #include <setjmp.h>

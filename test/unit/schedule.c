@@ -104,16 +104,16 @@ static double slot_free(const Walk *walk, int stage, int index)
     for (int i = index - 1; i >= 0; i--) {
         if (rows[i].slot != rows[index].slot)
             continue;
-        free = later(free, *ended(walk, (int)rows[i].part, rows[i].visit, rows[i].microbatch));
+        free = later(free, *ended(walk, (int)rows[i].phase, rows[i].visit, rows[i].microbatch));
         if (rows[i].visit == rows[index].visit && rows[i].microbatch == rows[index].microbatch)
             break;
         for (int e = 0; e < walk->graph->edge_count; e++) {
-            if (rows[i].part == PART_FORWARD && walk->graph->edge[e][0] == rows[i].visit)
+            if (rows[i].phase == SCHEDULE_FORWARD && walk->graph->edge[e][0] == rows[i].visit)
                 free = later(free, *received(walk, false, e, rows[i].microbatch));
-            if (rows[i].part == PART_BACKWARD && walk->graph->edge[e][1] == rows[i].visit)
+            if (rows[i].phase == SCHEDULE_BACKWARD && walk->graph->edge[e][1] == rows[i].visit)
                 free = later(free, *received(walk, true, e, rows[i].microbatch));
         }
-        if (rows[i].part == PART_FORWARD)
+        if (rows[i].phase == SCHEDULE_FORWARD)
             break;
     }
     return free;
@@ -123,12 +123,12 @@ static double slot_free(const Walk *walk, int stage, int index)
 static bool receive(const Walk *walk, int stage, int index)
 {
     const ScheduleRow *row = &walk->schedule->rows[stage][index];
-    bool backward = row->part == PART_BACKWARD, any = false;
-    for (int e = 0; row->part != PART_WEIGHTS && e < walk->graph->edge_count; e++) {
+    bool backward = row->phase == SCHEDULE_BACKWARD, any = false;
+    for (int e = 0; row->phase != SCHEDULE_WGRAD && e < walk->graph->edge_count; e++) {
         const int *edge = walk->graph->edge[e];
         if (edge[!backward] != row->visit || *received(walk, backward, e, row->microbatch) >= 0)
             continue;
-        double sent = *ended(walk, (int)row->part, edge[backward], row->microbatch);
+        double sent = *ended(walk, (int)row->phase, edge[backward], row->microbatch);
         double before = row->microbatch ? *received(walk, backward, e, row->microbatch - 1) : 0;
         double end = later(later(sent, before), slot_free(walk, stage, index));
         *received(walk, backward, e, row->microbatch) = end;
@@ -141,13 +141,13 @@ static bool receive(const Walk *walk, int stage, int index)
 static double ready(const Walk *walk, int stage, int index)
 {
     const ScheduleRow *row = &walk->schedule->rows[stage][index];
-    bool backward = row->part == PART_BACKWARD;
+    bool backward = row->phase == SCHEDULE_BACKWARD;
     double begin = later(walk->at[stage], slot_free(walk, stage, index));
-    if (row->part != PART_FORWARD)
-        begin = later(begin, *ended(walk, (int)row->part - 1, row->visit, row->microbatch));
+    if (row->phase != SCHEDULE_FORWARD)
+        begin = later(begin, *ended(walk, (int)row->phase - 1, row->visit, row->microbatch));
     if (row->microbatch)
-        begin = later(begin, *ended(walk, (int)row->part, row->visit, row->microbatch - 1));
-    for (int e = 0; row->part != PART_WEIGHTS && e < walk->graph->edge_count; e++)
+        begin = later(begin, *ended(walk, (int)row->phase, row->visit, row->microbatch - 1));
+    for (int e = 0; row->phase != SCHEDULE_WGRAD && e < walk->graph->edge_count; e++)
         if (walk->graph->edge[e][!backward] == row->visit)
             begin = later(begin, *received(walk, backward, e, row->microbatch));
     return begin;
@@ -182,8 +182,8 @@ static double walk_table(Walk *walk, Arena *arena, const StageGraph *graph, cons
                 moved |= receive(walk, s, i);
             for (double begin; walk->next[s] < schedule->row_count[s] && (begin = ready(walk, s, walk->next[s])) >= 0; moved = true) {
                 const ScheduleRow *row = &schedule->rows[s][walk->next[s]++];
-                walk->at[s] = begin + seconds[(int)row->part * graph->stage_count + s];
-                *ended(walk, (int)row->part, row->visit, row->microbatch) = walk->at[s];
+                walk->at[s] = begin + seconds[(int)row->phase * graph->stage_count + s];
+                *ended(walk, (int)row->phase, row->visit, row->microbatch) = walk->at[s];
                 last = walk->at[s] > last ? walk->at[s] : last;
             }
         }
@@ -559,7 +559,7 @@ static void timelines_are_walks(void **state)
         for (int s = 0; s < stages; s++)
             for (int i = 0; i < schedule->row_count[s]; i++) {
                 const ScheduleRow *row = &schedule->rows[s][i];
-                assert_true(timeline->rows[s][i].end == *ended(&walk, (int)row->part, row->visit, row->microbatch));
+                assert_true(timeline->rows[s][i].end == *ended(&walk, (int)row->phase, row->visit, row->microbatch));
             }
         arena_destroy(arena);
     }

@@ -222,7 +222,7 @@ static void exchange_once(const int64_t *unused)
 {
     (void)unused;
     int next = (world_rank() + 1) % world_size(), before = (world_rank() + world_size() - 1) % world_size();
-    Transfer send = {.rank = next, .bytes = MESSAGE, .data = memory_of(3)}, receive = {.rank = before, .bytes = MESSAGE, .data = memory_of(4)};
+    HostTransfer send = {.rank = next, .bytes = MESSAGE, .data = memory_of(3)}, receive = {.rank = before, .bytes = MESSAGE, .data = memory_of(4)};
     world_exchange(&send, 1, &receive, 1);
 }
 

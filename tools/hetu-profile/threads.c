@@ -1,7 +1,7 @@
 #include "threads.h"
 
 #include "device/device.h"
-#include "session/session.h"
+#include "session/core/session.h"
 
 void threads_take(void)
 {

@@ -6,7 +6,7 @@
 
 #include "device/device.h"
 #include "exchange/channel.h"
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 #include "transport/world.h"
 
 #include <math.h>

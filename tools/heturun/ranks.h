@@ -30,7 +30,7 @@ typedef struct Job {
     const char *shell;   // the command that starts others on another machine
 } Job;
 
-/* The exit status of rank 0 where the program cannot begin under the strategy (runtime/session/choice.h). */
+/* The exit status of rank 0 where the program cannot begin under the strategy (runtime/session/core/initial_strategy.h). */
 enum { NO_STRATEGY = 121 };
 
 /* That of a rank whose device or machine is at fault, and of one that could not exchange with others (runtime/base/fail.h). */

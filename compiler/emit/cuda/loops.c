@@ -3,7 +3,7 @@
  * A thread computes neighbouring elements at once where they are aligned: 16 bytes of the smallest type. What the loops are made of, and
  * the order in which threads add up a sum, stands in <hetu/cuda_loops.h>.
  */
-#include "emit/cuda/lanes.h"
+#include "emit/cuda/vector_lanes.h"
 #include "emit/words.h"
 
 enum {

@@ -4,7 +4,7 @@
  * reads again what it wrote itself. Values of a row are computed by all its threads and stored by one, at the end, when no thread reads
  * operands any more.
  */
-#include "emit/cuda/lanes.h"
+#include "emit/cuda/vector_lanes.h"
 #include "emit/kernel/rows.h"
 #include "emit/words.h"
 

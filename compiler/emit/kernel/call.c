@@ -11,9 +11,9 @@
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d)
 {
     const BoundDim *dim = &tensor->bound->dims[d];
-    const Bodies *bodies = &local->module->bodies;
+    const PipelineTemplates *bodies = &local->module->templates;
     int stage = local->op->stage;
-    bool shorter = stage != STAGE_ALL && bodies->at.at[bodies->stages.at[stage].body].shorter;
+    bool shorter = stage != STAGE_ALL && bodies->at.at[bodies->stages.at[stage].template_index].short_rows;
     const Chunk *chunk = tensor->value->chunk;
     if (chunk && chunk->dim == d)
         return chunk->extent;
@@ -42,7 +42,7 @@ static void emit_extents(Text *out, const LocalOp *local, const char *field, con
 /* Inside the loop over micro-batches: how far the one at work starts behind the batch's first row. */
 static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written)
 {
-    int64_t stride = 0, unit = local->module->bodies.unit;
+    int64_t stride = 0, unit = local->module->templates.row_unit;
     for (int d = 0; d < tensor->bound->rank; d++) {
         if (tensor->bound->dims[d].written != written)
             continue;

@@ -29,7 +29,7 @@ static void key_tensor(Text *key, const LocalOp *local, const Tensor *tensor)
         key_number(key, tensor->value->type.extent[d]);
         key_number(key, tensor->bound->dims[d].count ? tensor->bound->dims[d].factors[0] : -1);
         key_number(key, tensor->bound->dims[d].written);
-        key_number(key, layout_folds(tensor->value->layout, d));
+        key_number(key, layout_has_zigzag(tensor->value->layout, d));
         key_number(key, tensor->value->chunk && tensor->value->chunk->dim == d ? tensor->value->chunk->extent : -1);
     }
 }

@@ -1,7 +1,7 @@
 #include "emit/kernel/body.h"
 #include "emit/kernel/numbers.h"
-#include "ir/beside.h"
-#include "ir/within.h"
+#include "ir/analysis/side_reduction.h"
+#include "ir/analysis/subviews.h"
 #include "rule/expr.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ static const char *tensor_name(Arena *arena, const Rule *rule, const char *name,
 }
 
 /* Fills in one tensor, and the extents of its factors where this device holds something of it. A kernel's tensor may have dimensions of no
- * one factor, which are never cut (passes/refine/refine.c). */
+ * one factor, which are never cut (passes/factor_dims/factor_dims.c). */
 static bool local_tensor(LocalOp *local, RoleWriter *writer, Tensor *tensor, const Value *value, const BoundAccess *bound,
                          const Access *access, int number)
 {
@@ -284,7 +284,7 @@ void local_take_sum(LocalOp *local, RoleWriter *writer)
 {
     const Op *op = local->op, *sum = op->index ? local->module->ops.at[op->index - 1] : NULL;
     Product product;
-    if (!sum || op_beside(local->module, sum) != op || local_nothing(local) || !product_of(local, &product) || product.bias >= 0 ||
+    if (!sum || op_side_reduction(local->module, sum) != op || local_nothing(local) || !product_of(local, &product) || product.bias >= 0 ||
         !runs_alike(local, writer, sum))
         return;
     local->summed = summed_operand(sum, op);

@@ -37,7 +37,7 @@ typedef struct LocalOp {
     int factor_count;
     int64_t extent[IR_MAX_FACTORS]; // local, by bound factor
     uint32_t contracted;            // bound factors that no result has
-    const Op *sum;                  // that a product makes on its way (ir/beside.h); NULL: none
+    const Op *sum;                  // that a product makes on its way (ir/analysis/side_reduction.h); NULL: none
     int summed;                     // the operand that it adds up
     Tensor sums;                    // its result
     int term_count;

@@ -9,14 +9,14 @@ static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands,
     Module *module = local->module;
     const Value *result = local->results[0].value;
     bool first = true;
-    text_append(key, (const char *)(int[]){value_region(module, result, device)->replica, value_alike(module, result, device)},
+    text_append(key, (const char *)(int[]){value_region(module, result, device)->replica, value_same_boxes(module, result, device)},
                 2 * sizeof(int));
     for (int k = 0; k < local->operand_count; k++) {
         const Value *operand = local->operands[k].value;
         if (!(operands >> k & 1))
             continue;
         const Region *region = value_region(module, operand, device);
-        text_append(key, (const char *)(int[]){region->partial, value_alike(module, operand, device)}, 2 * sizeof(int));
+        text_append(key, (const char *)(int[]){region->partial, value_same_boxes(module, operand, device)}, 2 * sizeof(int));
         first = first && !region->replica;
     }
     return first;
@@ -125,7 +125,7 @@ bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
 bool written_is_folded(const Tensor *tensor, int written)
 {
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
-        if (tensor->bound->dims[d].written == written && layout_folds(tensor->value->layout, d))
+        if (tensor->bound->dims[d].written == written && layout_has_zigzag(tensor->value->layout, d))
             return true;
     return false;
 }
@@ -158,7 +158,7 @@ static int written_places(const LocalOp *local, const Tensor *tensor, int writte
         if (tensor->bound->dims[d].written != written)
             continue;
         int count = region_ranges(region, d, range);
-        bool folded = layout_folds(tensor->value->layout, d);
+        bool folded = layout_has_zigzag(tensor->value->layout, d);
         offset = offset * extent + range[0].lo + (chunk ? chunk->start : 0);
         first = folded ? range[0].hi - range[0].lo : first * extent;
         gap = folded ? (count > 1 ? range[1].lo - range[0].hi : 0) : gap * extent;

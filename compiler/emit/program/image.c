@@ -1,7 +1,7 @@
 #include "emit/program/image.h"
 
-#include "emit/program/pieces.h"
-#include "emit/program/plan.h"
+#include "emit/program/box_tables.h"
+#include "emit/program/conversion_tables.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/text/print.h"
@@ -84,8 +84,8 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
 {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->part_def && op->operands[0] == input && op->stage != STAGE_ALL &&
-            module->bodies.stages.at[op->stage].body == body)
+        if (op->def == module->local_part_def && op->operands[0] == input && op->stage != STAGE_ALL &&
+            module->templates.stages.at[op->stage].template_index == body)
             return op->results[0];
     }
     return NULL;
@@ -97,10 +97,10 @@ static Text padded_rows(const Image *image, const Value *input, int *count)
 {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};
-    for (int r = 0; input->padding && r < module->bodies.runs.count; r++) {
-        const BodyRun *run = &module->bodies.runs.at[r];
-        const Body *body = &module->bodies.at.at[run->body];
-        const Value *part = body->shorter ? part_of_body(module, input, run->body) : NULL;
+    for (int r = 0; input->padding && r < module->templates.runs.count; r++) {
+        const PipelineRun *run = &module->templates.runs.at[r];
+        const Body *body = &module->templates.at.at[run->template_index];
+        const Value *part = body->short_rows ? part_of_body(module, input, run->template_index) : NULL;
         if (!part)
             continue;
         text_print(&rows, "%s%lld, %lld", (*count)++ ? ", " : "", (long long)run->first_row,
@@ -173,7 +173,7 @@ static void emit_outputs(Image *image)
 
 /* ---- what the evaluation read ---- */
 
-static void text_number(Text *out, const StaticRead *read, int64_t index)
+static void text_number(Text *out, const CapturedGlobal *read, int64_t index)
 {
     const uint8_t *bytes = read->bytes + index * read->size;
     uint64_t number = 0;
@@ -182,7 +182,7 @@ static void text_number(Text *out, const StaticRead *read, int64_t index)
 }
 
 /* A row for numbers that were read, and the table of them, as bits. */
-static void text_read(Image *image, Text *rows, int number, const StaticRead *read)
+static void text_read(Image *image, Text *rows, int number, const CapturedGlobal *read)
 {
     static const char *const KINDS[] = {
         [NUMBER_SIGNED] = "HT_SIGNED", [NUMBER_UNSIGNED] = "HT_UNSIGNED", [NUMBER_FLOATING] = "HT_FLOATING"};
@@ -198,8 +198,8 @@ static void text_read(Image *image, Text *rows, int number, const StaticRead *re
 static void emit_reads(Image *image)
 {
     Text rows = {.arena = image->emitter->arena};
-    for (int i = 0; i < image->module->reads.count; i++)
-        text_read(image, &rows, i, image->module->reads.at[i]);
+    for (int i = 0; i < image->module->captured_globals.count; i++)
+        text_read(image, &rows, i, image->module->captured_globals.at[i]);
     emit_table(image, "ht_image_read", "reads", &rows);
 }
 
@@ -210,14 +210,14 @@ static const int *positions_of(const Image *image, int body)
 {
     const Module *module = image->module;
     int count = 0, *positions = arena_array(image->emitter->arena, int, image->device_count);
-    const Pipeline *pipeline = &module->strategy->pipelines.at[body_run(&module->bodies, body)->pipeline];
+    const Pipeline *pipeline = &module->strategy->pipelines.at[template_first_run(&module->templates, body)->pipeline];
     for (int s = 0; s < pipeline->stages.count; s++)
         for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
             positions[pipeline->stages.at[s].devices.at[i]] = count++;
     return positions;
 }
 
-const char *crews_write(Emitter *emitter, Text *out, const Crews *crews, const int *positions)
+const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *crews, const int *positions)
 {
     Text list = {.arena = emitter->arena};
     for (int i = 0; i < crews->count * crews->size; i++) {
@@ -229,8 +229,8 @@ const char *crews_write(Emitter *emitter, Text *out, const Crews *crews, const i
 
 static PlanNames conversion_names(Image *image, const PlannedConversion *conversion)
 {
-    const Crews *crews = &conversion->crews;
-    int stage = conversion->user->stage, body = stage == STAGE_ALL ? -1 : image->module->bodies.stages.at[stage].body;
+    const ReplicaGroups *crews = &conversion->groups;
+    int stage = conversion->user->stage, body = stage == STAGE_ALL ? -1 : image->module->templates.stages.at[stage].template_index;
     return plan_names(image->emitter, image->out, crews, body, body < 0 ? NULL : positions_of(image, body));
 }
 
@@ -366,16 +366,16 @@ static void text_row(Text *rows, int *count, const RoleText *text, Phase phase, 
 static const char *schedule_rows(Image *image, const RoleText *text, const Schedule *schedule, int stage, int64_t microbatches, bool slots,
                                  int *count)
 {
-    static const Phase phases[] = {[PART_FORWARD] = PHASE_FORWARD, [PART_BACKWARD] = PHASE_BACKWARD, [PART_WEIGHTS] = PHASE_WEIGHTS};
+    static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD, [SCHEDULE_BACKWARD] = PHASE_BACKWARD, [SCHEDULE_WGRAD] = PHASE_WGRAD};
     Text rows = {.arena = image->emitter->arena};
     for (int64_t m = 0; m < microbatches; m++)
         for (int p = 0; p < text->parts.count; p++)
-            if (text->parts.at[p].phase == PHASE_COUNT)
-                text_row(&rows, count, text, PHASE_COUNT, text->parts.at[p].visit, m, -1);
+            if (text->parts.at[p].phase == PHASE_COUNTING)
+                text_row(&rows, count, text, PHASE_COUNTING, text->parts.at[p].visit, m, -1);
     text_row(&rows, count, text, PHASE_BEFORE, 0, 0, -1);
     for (int i = 0; schedule && i < schedule->row_count[stage]; i++) {
         const ScheduleRow *row = &schedule->rows[stage][i];
-        text_row(&rows, count, text, phases[row->part], row->visit, row->microbatch, slots ? row->slot : -1);
+        text_row(&rows, count, text, phases[row->phase], row->visit, row->microbatch, slots ? row->slot : -1);
     }
     for (int p = 0; !schedule && p < 2; p++)
         text_row(&rows, count, text, phases[p], 0, 0, -1);
@@ -384,7 +384,7 @@ static const char *schedule_rows(Image *image, const RoleText *text, const Sched
 }
 
 /* The number of a device's schedule; equal ones are written once. */
-static int schedule_of(Image *image, int device, const Role *role, const RoleText *text, const BodyRun *run, int stage)
+static int schedule_of(Image *image, int device, const Role *role, const RoleText *text, const PipelineRun *run, int stage)
 {
     Emitter *emitter = image->emitter;
     int count = 0, slot_count = device_slots(image->module, role, device);
@@ -403,7 +403,7 @@ static int schedule_of(Image *image, int device, const Role *role, const RoleTex
 }
 
 /* A row of the table of pipelines: of all devices where the batch runs as a whole. */
-static void text_pipeline(const Image *image, Text *rows, const BodyRun *run)
+static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run)
 {
     const Roles *roles = image->module->roles;
     const Pipeline *pipeline = run ? &image->module->strategy->pipelines.at[run->pipeline] : NULL;
@@ -414,8 +414,8 @@ static void text_pipeline(const Image *image, Text *rows, const BodyRun *run)
             text_item(&devices, !count++, pipeline->stages.at[s].devices.at[i]);
     for (int i = 0; !pipeline && i < roles->device_count; i++)
         text_item(&devices, !count++, roles->devices[i]);
-    text_print(rows, "    {%d, %lld, %lld, %lld, %d, (const int[]){%s}},\n", run ? run->body : 0, run ? (long long)run->microbatches : 1,
-               run ? (long long)image->module->bodies.at.at[run->body].rows : 0, run ? (long long)run->first_row : 0, count,
+    text_print(rows, "    {%d, %lld, %lld, %lld, %d, (const int[]){%s}},\n", run ? run->template_index : 0, run ? (long long)run->microbatches : 1,
+               run ? (long long)image->module->templates.at.at[run->template_index].rows : 0, run ? (long long)run->first_row : 0, count,
                text_bytes(&devices));
 }
 
@@ -424,7 +424,7 @@ static void emit_pipelines(Image *image, const RoleText *texts)
 {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->roles;
-    const Bodies *bodies = &image->module->bodies;
+    const PipelineTemplates *bodies = &image->module->templates;
     Text pipelines = {.arena = arena}, pipeline_of = {.arena = arena}, schedule_of_device = {.arena = arena}, schedules = {.arena = arena};
     for (int r = 0; r < bodies->runs.count; r++)
         text_pipeline(image, &pipelines, &bodies->runs.at[r]);
@@ -432,7 +432,7 @@ static void emit_pipelines(Image *image, const RoleText *texts)
         text_pipeline(image, &pipelines, NULL);
     for (int device = 0; device < image->device_count; device++) {
         int index = roles_index(roles, device), stage = 0;
-        const BodyRun *run = device_run(image->module, device, &stage);
+        const PipelineRun *run = device_run(image->module, device, &stage);
         text_item(&pipeline_of, !device, index < 0 ? -1 : run ? run - bodies->runs.at : 0);
         int role = index < 0 ? -1 : roles->role_of[index];
         text_item(&schedule_of_device, !device, role < 0 ? -1 : schedule_of(image, device, &roles->at[role], &texts[role], run, stage));
@@ -569,11 +569,11 @@ static void emit_head(Image *image)
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
               module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
               c_dtype(module->precision), "devices", c_number(arena, image->device_count), "pipelines",
-              c_number(arena, module->bodies.runs.count ? module->bodies.runs.count : 1), "states", c_number(arena, module->state_count),
+              c_number(arena, module->templates.runs.count ? module->templates.runs.count : 1), "states", c_number(arena, module->state_count),
               "averaged", module->averaged ? "true" : "false", "groups", c_number(arena, module->groups.count), "params",
               c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count), "outputs",
               c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", c_number(arena, module->roles->role_count), "reads",
-              c_number(arena, module->reads.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
+              c_number(arena, module->captured_globals.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
 }
 
 void emit_known_image(Text *out, Emitter *emitter, const Module *module, const char *name)

@@ -1,6 +1,6 @@
 #include "emit/program/migration.h"
 
-#include "emit/program/plan.h"
+#include "emit/program/conversion_tables.h"
 #include "emit/words.h"
 #include "migration/migration.h"
 
@@ -15,7 +15,7 @@ static const char *migration_plan_name(const Emitter *emitter, const MigrationPl
 
 static void emit_migration_plan(Text *out, Emitter *emitter, const MigrationPlan *migration)
 {
-    const Crews *crews = &migration->crews;
+    const ReplicaGroups *crews = &migration->crews;
     const char *label =
         arena_format(emitter->arena, "%s: a switch of strategies: %s", file_name(emitter->unit->file), plan_name(migration->plan));
     PlanNames names = plan_names(emitter, out, crews, -1, NULL);
@@ -23,7 +23,7 @@ static void emit_migration_plan(Text *out, Emitter *emitter, const MigrationPlan
 }
 
 /* `{0, 3, 5}`: the tensors' slots under the first strategy, or under the second. */
-static const char *slots_text(Arena *arena, const Window *window, bool from)
+static const char *slots_text(Arena *arena, const MigrationBatch *window, bool from)
 {
     Text text = {.arena = arena};
     for (int t = 0; t < window->tensors.count; t++)
@@ -46,7 +46,7 @@ static void text_migration(Text *out, Text *rows, Emitter *emitter, const char *
     const char *from = module_name_of(emitter, names, migration->from), *to = module_name_of(emitter, names, migration->to);
     Text windows = {.arena = arena};
     for (int w = 0; w < migration->windows.count; w++) {
-        const Window *window = &migration->windows.at[w];
+        const MigrationBatch *window = &migration->windows.at[w];
         text_print(&windows, "    {&%s, (const int[]){%s}, (const int[]){%s}},\n", migration_plan_name(emitter, window->plan),
                    slots_text(arena, window, true), slots_text(arena, window, false));
     }
@@ -80,7 +80,7 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names)
 static int like_module(const Unit *unit, int index)
 {
     for (int m = 0; m < unit->modules.count; m++)
-        if (unit->modules.at[m]->known && module_same_program(unit->modules.at[m], unit->modules.at[index]))
+        if (unit->modules.at[m]->layouts_only && module_same_program(unit->modules.at[m], unit->modules.at[index]))
             return m;
     return -1;
 }
@@ -91,7 +91,7 @@ void emit_arrival(Text *out, Emitter *emitter, const char *const *names)
     Text known = {.arena = emitter->arena}, fresh = known, like = known;
     int known_count = 0, fresh_count = 0;
     for (int m = 0; m < unit->modules.count; m++) {
-        bool new = !unit->modules.at[m]->known;
+        bool new = !unit->modules.at[m]->layouts_only;
         text_print(new ? &fresh : &known, "    &%s_image,\n", names[m]);
         if (new)
             text_print(&like, "%s%d", fresh_count ? ", " : "", like_module(unit, m));

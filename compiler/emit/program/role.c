@@ -3,15 +3,15 @@
 #include "emit/kernel/kernel.h"
 #include "emit/kernel/numbers.h"
 #include "emit/program/calls.h"
-#include "emit/program/notes.h"
+#include "emit/program/call_notes.h"
 #include "emit/program/update.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
-#include "ir/ahead.h"
-#include "ir/beside.h"
-#include "ir/flights.h"
-#include "ir/pieces.h"
-#include "ir/within.h"
+#include "ir/analysis/prefetch.h"
+#include "ir/analysis/side_reduction.h"
+#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/joined_results.h"
+#include "ir/analysis/subviews.h"
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role)
 {
@@ -126,7 +126,7 @@ static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op)
 /* Whether the product behind an operator makes what this one does. */
 static bool is_made_beside(Calls *calls, RoleWriter *writer, const Op *op)
 {
-    const Op *product = op_beside(writer->module, op);
+    const Op *product = op_side_reduction(writer->module, op);
     if (!product || !local_op(calls->local, writer, product))
         return false;
     local_take_sum(calls->local, writer);
@@ -168,7 +168,7 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
         add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->part_def || op->def == writer->module->union_def || op_moves_nothing(op))
+    else if (op->def == writer->module->local_part_def || op->def == writer->module->union_def || op_moves_nothing(op))
         return;
     else if (op->def == writer->module->collect_def)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
@@ -219,7 +219,7 @@ static int part_of(RoleParts *parts, const Op *op)
 {
     Arena *arena = parts->writer->emitter->arena;
     Phase phase = op_phase(parts->writer->module, op);
-    int visit = turn_loops(op->turn) ? op->visit : 0, part = role_part(&parts->text, phase, visit);
+    int visit = loop_repeats(op->loop) ? op->visit : 0, part = role_part(&parts->text, phase, visit);
     if (part >= 0)
         return part;
     const char *name = visit ? arena_format(arena, "visit%d_%s", visit, phase_name(phase)) : phase_name(phase);
@@ -282,7 +282,7 @@ static void add_transfer(RoleParts *parts, const Op *op)
 }
 
 /* A flight, where the role has a side of it. */
-static void add_flight(RoleParts *parts, const ModuleFlight *flight, int number)
+static void add_flight(RoleParts *parts, const AsyncCollective *flight, int number)
 {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
@@ -307,7 +307,7 @@ static void add_flight(RoleParts *parts, const ModuleFlight *flight, int number)
 static void add_flights(RoleParts *parts)
 {
     Arena *arena = parts->writer->emitter->arena;
-    ModuleFlights flights = module_flights(arena, parts->writer->module);
+    AsyncCollectives flights = module_async_collectives(arena, parts->writer->module);
     parts->made_by = arena_array(arena, Numbers, parts->writer->module->ops.count);
     for (int i = 0; i < flights.count; i++)
         add_flight(parts, &flights.at[i], i);
@@ -331,9 +331,9 @@ static void release_made(RoleParts *parts, const Op *op)
 {
     const Module *module = parts->writer->module;
     const Op *before = op->index ? module->ops.at[op->index - 1] : NULL;
-    if (before && op_beside(module, before) == op)
+    if (before && op_side_reduction(module, before) == op)
         release_flights(parts, before);
-    if (!op_beside(module, op))
+    if (!op_side_reduction(module, op))
         release_flights(parts, op);
 }
 
@@ -351,10 +351,10 @@ static void await_flights(RoleParts *parts, const Op *op)
 /* Whether the role begins a conversion ahead: its result lies for itself, for its part alone. */
 static bool is_ahead(const RoleWriter *writer, const Op *op)
 {
-    if (op_begins(writer->module, op) == op)
+    if (op_prefetch_point(writer->module, op) == op)
         return false;
     const Value *from = value_storage(op->operands[0]), *to = op->results[0];
-    return !to->storage && !to->within && !writer->role->kept[to->id] && !writer->role->kept[from->id] &&
+    return !to->storage && !to->subview && !writer->role->kept[to->id] && !writer->role->kept[from->id] &&
            !value_turns(writer->module, op, op->operands[0]);
 }
 
@@ -374,7 +374,7 @@ static void add_aheads(RoleParts *parts)
             continue;
         transfer.ahead = true;
         transfer.scratch = writer->role->scratch[i] >= 0 ? writer->role->scratch[i] : 0;
-        array_push(arena, &parts->ahead[op_begins(writer->module, op)->index], parts->text.transfers.count);
+        array_push(arena, &parts->ahead[op_prefetch_point(writer->module, op)->index], parts->text.transfers.count);
         array_push(arena, &parts->text.transfers, transfer);
         parts->ahead_of[i] = parts->text.transfers.count;
     }
@@ -408,11 +408,11 @@ static void add_ops(RoleParts *parts)
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         begin_aheads(parts, op);
-        if (op_crosses(module, op))
+        if (op_crosses_stages(module, op))
             add_transfer(parts, op);
         else if (parts->ahead_of[i])
             call_ahead(parts, "ht_end_ahead(r, ", parts->ahead_of[i] - 1);
-        else if (op_flies(module, op) && !plan_nothing(op->conversion->plan))
+        else if (op_is_async(module, op) && !plan_nothing(op->conversion->plan))
             await_flights(parts, op);
         else if (role_runs(parts->writer->module, parts->writer->role, op)) {
             int part = part_of(parts, op);

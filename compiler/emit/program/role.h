@@ -3,8 +3,8 @@
 #define EMIT_PROGRAM_ROLE_H
 
 #include "emit/emitter.h"
-#include "ir/parts.h"
-#include "ir/roles.h"
+#include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
 
 typedef Array(int64_t) Row;
 
@@ -37,14 +37,14 @@ typedef struct RoleWriter {
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
 
-/* Rows of the tables of notes on a part's calls (emit/program/notes.h); NULL where there are none. */
+/* Rows of the tables of notes on a part's calls (emit/program/call_notes.h); NULL where there are none. */
 typedef struct Notes {
     int call_count;
     const char *call, *calls, *made, *buffer, *whose; // of ht_part
     int whose_count;
 } Notes;
 
-/* A part that a role runs (ir/parts.h). */
+/* A part that a role runs (ir/analysis/phases.h). */
 typedef struct RolePart {
     Phase phase;
     int visit;
@@ -54,7 +54,7 @@ typedef struct RolePart {
     Notes notes;
 } RolePart;
 
-/* A message between stages that a role sends or receives: operators that cross; or one that flies; or a gather ahead (ir/ahead.h). */
+/* A message between stages that a role sends or receives: operators that cross; or one that flies; or a gather ahead (ir/analysis/prefetch.h). */
 typedef struct RoleTransfer {
     const Op *op; // the first
     bool flies, ahead, sends, receives;

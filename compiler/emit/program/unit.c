@@ -33,18 +33,18 @@ static Text begin_file(Emitter *emitter, const char *what)
 /* ---- the main file ---- */
 
 /* How the main file names the variable of a read: one that only other sources declare has a name of its own there. */
-static const char *read_name(Arena *arena, const StaticRead *read)
+static const char *read_name(Arena *arena, const CapturedGlobal *read)
 {
     return read->far ? arena_format(arena, "hetu_far_%s", read->variable) : read->variable;
 }
 
 static void declare_far(Text *declarations, const Module *module)
 {
-    for (int i = 0; i < module->reads.count; i++) {
-        const StaticRead *read = module->reads.at[i];
+    for (int i = 0; i < module->captured_globals.count; i++) {
+        const CapturedGlobal *read = module->captured_globals.at[i];
         bool known = !read->far;
         for (int k = 0; k < i && !known; k++)
-            known = !strcmp(module->reads.at[k]->variable, read->variable);
+            known = !strcmp(module->captured_globals.at[k]->variable, read->variable);
         if (!known)
             text_print(declarations, "extern const char %s[] __asm__(\"%s\");\n", read_name(declarations->arena, read), read->variable);
     }
@@ -53,12 +53,12 @@ static void declare_far(Text *declarations, const Module *module)
 /* Writes the table of where the module's reads are; its name. */
 static const char *emit_addresses(Text *declarations, const Module *module, const char *name)
 {
-    if (!module->reads.count)
+    if (!module->captured_globals.count)
         return "0";
     declare_far(declarations, module);
     text_print(declarations, "static const volatile void *const %s_reads[] = {\n", name);
-    for (int i = 0; i < module->reads.count; i++) {
-        const StaticRead *read = module->reads.at[i];
+    for (int i = 0; i < module->captured_globals.count; i++) {
+        const CapturedGlobal *read = module->captured_globals.at[i];
         if (read->offset)
             text_print(declarations, "    (const volatile char *)&%s + %lld,\n", read_name(declarations->arena, read),
                        (long long)read->offset);
@@ -278,7 +278,7 @@ static int most_roles(const Unit *unit)
 {
     int most = 0;
     for (int m = 0; m < unit->modules.count; m++)
-        most = !unit->modules.at[m]->known && unit->modules.at[m]->roles->role_count > most ? unit->modules.at[m]->roles->role_count : most;
+        most = !unit->modules.at[m]->layouts_only && unit->modules.at[m]->roles->role_count > most ? unit->modules.at[m]->roles->role_count : most;
     return most;
 }
 
@@ -294,7 +294,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     Text image = begin_file(emitter, "tables");
     text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n", fingerprint_name(emitter));
     for (int m = 0; m < unit->modules.count; m++)
-        if (unit->modules.at[m]->known)
+        if (unit->modules.at[m]->layouts_only)
             emit_known_image(&image, emitter, unit->modules.at[m], names[m]);
         else
             emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);

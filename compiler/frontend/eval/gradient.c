@@ -46,9 +46,9 @@ static void set_tensor(Eval *ev, Object *object, int index, Value *value)
 }
 
 /* What a gradient gets: struct ht_grad and the arrays that it points to. */
-typedef struct Given {
+typedef struct OptimizerPlaceholder {
     Object *grad, *dy, *y, *x, *attr, *dx;
-} Given;
+} OptimizerPlaceholder;
 
 void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value)
 {
@@ -71,7 +71,7 @@ static void store_attribute(Eval *ev, const CType *type, Place place, ParamKind 
     }
 }
 
-static void fill_attributes(Eval *ev, const CType *grad, const Op *op, Given *given)
+static void fill_attributes(Eval *ev, const CType *grad, const Op *op, OptimizerPlaceholder *given)
 {
     const CType *type;
     int next = 0;
@@ -87,9 +87,9 @@ static void fill_attributes(Eval *ev, const CType *grad, const Op *op, Given *gi
     }
 }
 
-static void give(Eval *ev, const CType *grad, const Op *op, Function *function, Given *given)
+static void give(Eval *ev, const CType *grad, const Op *op, Function *function, OptimizerPlaceholder *given)
 {
-    *given = (Given){.grad = object_create(ev, grad->size, "g"),
+    *given = (OptimizerPlaceholder){.grad = object_create(ev, grad->size, "g"),
                      .dy = tensor_array(ev, op->result_count, "dy"),
                      .y = tensor_array(ev, op->result_count, "y"),
                      .x = tensor_array(ev, op->operand_count, "x"),
@@ -107,7 +107,7 @@ static void give(Eval *ev, const CType *grad, const Op *op, Function *function, 
         place_set(ev, grad, (Place){given->grad, 0}, names[i], (Val){.i = pointer_to((Place){objects[i], 0})});
 }
 
-static void release(Eval *ev, const Given *given)
+static void release(Eval *ev, const OptimizerPlaceholder *given)
 {
     Object *const objects[] = {given->grad, given->dy, given->y, given->x, given->attr, given->dx};
     for (int i = 0; i < 6; i++)
@@ -115,7 +115,7 @@ static void release(Eval *ev, const Given *given)
 }
 
 /* Takes what the gradient built; each must have its operand's type, or another floating-point one: differentiation converts it. */
-static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function, const Given *given)
+static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function, const OptimizerPlaceholder *given)
 {
     for (int i = 0; i < op->operand_count; i++) {
         Value *dx = tensor_load(ev, (Place){given->dx, i * ev->unit->types.tensor->size}, op->at);
@@ -171,7 +171,7 @@ static Function *build(Eval *ev, const Op *op)
 {
     const CFunction *gradient = gradient_function(ev, op);
     Function *function = arena_new(ev->arena, Function);
-    Given given;
+    OptimizerPlaceholder given;
     function->name = arena_string(ev->arena, gradient->name);
     give(ev, gradient->params.at[0]->type->base, op, function, &given);
     Saved saved = set_aside(ev);

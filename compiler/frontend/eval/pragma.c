@@ -57,11 +57,11 @@ static void name_dimensions(Eval *ev, const Pragma *pragma, const CExpr *expr)
 /* ---- shard and reshard ---- */
 
 /* Whether two layouts are written alike. */
-static bool same_layout(Eval *ev, const WrittenLayout *a, const WrittenLayout *b)
+static bool same_layout(Eval *ev, const UserLayout *a, const UserLayout *b)
 {
     Text one = {.arena = ev->arena}, other = {.arena = ev->arena};
-    written_print(&one, a);
-    written_print(&other, b);
+    user_layout_print(&one, a);
+    user_layout_print(&other, b);
     return !strcmp(text_bytes(&one), text_bytes(&other));
 }
 
@@ -69,12 +69,12 @@ static void shard(Eval *ev, const Pragma *pragma, const CExpr *expr)
 {
     Place place;
     Value *value = operand(ev, expr, &place);
-    if (value->written && !same_layout(ev, value->written, pragma->layout)) {
+    if (value->user_layout && !same_layout(ev, value->user_layout, pragma->layout)) {
         diag_error(ev->diag, pragma->layout->at, "this tensor has another layout already");
-        diag_note(ev->diag, value->written->at, "it was given here");
+        diag_note(ev->diag, value->user_layout->at, "it was given here");
         eval_fail(ev);
     }
-    value->written = pragma->layout;
+    value->user_layout = pragma->layout;
 }
 
 static void reshard(Eval *ev, const Pragma *pragma, const CExpr *expr)
@@ -86,7 +86,7 @@ static void reshard(Eval *ev, const Pragma *pragma, const CExpr *expr)
         eval_fail(ev);
     operator_emit(ev, op);
     op->results[0]->dims = value->dims;
-    op->results[0]->written = pragma->layout;
+    op->results[0]->user_layout = pragma->layout;
     value_name(op->results[0], expr);
     tensor_store(ev, place, op->results[0]);
 }

@@ -1,13 +1,13 @@
 /* Rules of optimizers: C functions that build the new value of a parameter, evaluated once for each. */
 #include "frontend/eval/eval.h"
-#include "ir/given.h"
+#include "ir/optimizer_placeholders.h"
 
 #include <string.h>
 
 /* An operator behind all others, of a parameter; its result. */
-static Value *given(Eval *ev, Given kind, Parameter *param)
+static Value *given(Eval *ev, OptimizerPlaceholder kind, Parameter *param)
 {
-    Op *op = ir_op(ev->module, given_def(ev->module, kind), &param->value, 1, NULL, param->value->at);
+    Op *op = ir_op(ev->module, placeholder_def(ev->module, kind), &param->value, 1, NULL, param->value->at);
     operator_update(ev, op);
     if (op->results[0]->type.rank)
         op->results[0]->dims = param->value->dims;
@@ -49,7 +49,7 @@ static Value *call_rule(Eval *ev, const CFunction *rule, Parameter *param, Value
     Place place = {object, 0};
     set_tensor(ev, type, place, "p", p);
     set_tensor(ev, type, place, "g", g);
-    set_tensor(ev, type, place, "norm", ev->module->clip ? given(ev, GIVEN_NORM, param) : NULL);
+    set_tensor(ev, type, place, "norm", ev->module->clip ? given(ev, PLACEHOLDER_NORM, param) : NULL);
     place_set(ev, type, place, "decay", val_int(ev->unit->types.tint, !param->no_decay));
     place_set(ev, type, place, "first", val_int(ev->unit->types.tint, param->group * NUMBERS));
     Val pointer = {.type = rule->params.at[0]->type, .i = pointer_to(place)};
@@ -83,13 +83,13 @@ static void run_update(Eval *ev, void *data)
     ev->updated = param;
     ev->scope = arena_string(ev->scratch, param->name);
     if (run->rule) {
-        Value *made = call_rule(ev, run->rule, param, param->value, given(ev, GIVEN_GRADIENT, param));
+        Value *made = call_rule(ev, run->rule, param, param->value, given(ev, PLACEHOLDER_GRADIENT, param));
         check_made(ev, run, made);
         param->updated = update_to(ev, made, param->value->at);
         param->updated->dims = param->value->dims;
     }
     if (run->after)
-        call_rule(ev, run->after, param, given(ev, GIVEN_UPDATED, param), NULL);
+        call_rule(ev, run->after, param, given(ev, PLACEHOLDER_UPDATED, param), NULL);
     ev->scope = "";
     ev->updated = NULL;
     ev->frame = NULL;

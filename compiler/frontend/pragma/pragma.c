@@ -190,7 +190,7 @@ static bool read_layout(Pragma *pragma)
         end++;
     if (end == tokens->token || !token_is(end - 1, ")"))
         return diag_error(tokens->diag, end->at, "expected \")\" behind the layout"), false;
-    if (!check_layout(tokens, end - 1) || !(pragma->layout = written_parse(tokens, ")")))
+    if (!check_layout(tokens, end - 1) || !(pragma->layout = user_layout_parse(tokens, ")")))
         return false;
     tokens_next(tokens);
     return tokens_end(tokens) || tokens_error(tokens, "unexpected text after the layout");

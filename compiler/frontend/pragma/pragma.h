@@ -15,7 +15,7 @@
 #include "frontend/pragma/macro.h"
 #include "frontend/source.h"
 #include "ir/dim.h"
-#include "layout/written.h"
+#include "layout/user_layout.h"
 
 typedef enum PragmaKind {
     PRAGMA_DIMS,
@@ -43,7 +43,7 @@ struct Pragma {
     const double *padding;         // padding: the value
     Array(Dim) dims;               // dims
     Array(Position) name_at;       // of each of these
-    const WrittenLayout *layout;   // shard, reshard
+    const UserLayout *layout;   // shard, reshard
     const char *tower;             // layer; NULL the default
     const char *layer_name;        // layer; NULL: `layer`
     const CExpr *layer;

@@ -34,14 +34,14 @@ static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size)
 static void add_numbers(Reader *reader, const CType *type, int64_t offset, const char *name, int64_t first, int64_t count)
 {
     Arena *arena = reader->ev->arena;
-    StaticRead *read = arena_new(arena, StaticRead);
-    *read = (StaticRead){
+    CapturedGlobal *read = arena_new(arena, CapturedGlobal);
+    *read = (CapturedGlobal){
         .name = name, .variable = reader->var->name, .offset = offset, .first = first, .count = count, .at = reader->track->read_at};
     read->far = cunit_lookup(reader->ev->unit, reader->var->name).var != reader->var;
     read->kind = number_kind(type);
     read->size = (int)type->size;
     read->bytes = arena_copy(arena, reader->track->before + offset, (size_t)(count * type->size));
-    array_push(arena, &reader->ev->module->reads, read);
+    array_push(arena, &reader->ev->module->captured_globals, read);
 }
 
 /* The runs of numbers of an array that were read. */

@@ -116,7 +116,7 @@ static bool parse_reshard(IrParser *parser) { return (parser->module->reshard_de
 
 static bool parse_accumulate(IrParser *parser) { return (parser->module->accumulate_def = parse_def_name(parser)) != NULL; }
 
-static bool parse_part(IrParser *parser) { return (parser->module->part_def = parse_def_name(parser)) != NULL; }
+static bool parse_part(IrParser *parser) { return (parser->module->local_part_def = parse_def_name(parser)) != NULL; }
 
 static bool parse_union(IrParser *parser) { return (parser->module->union_def = parse_def_name(parser)) != NULL; }
 
@@ -433,14 +433,14 @@ static bool parse_line(IrParser *parser)
 /* Gives a value its place within another one, which has its dimensions, or one more. */
 static void fix_within(IrParser *parser, const StorageFix *fix)
 {
-    Within *within = arena_copy(parser->arena, &fix->place, sizeof fix->place);
+    Subview *within = arena_copy(parser->arena, &fix->place, sizeof fix->place);
     Value *value = fix->value;
     within->whole = parser->values.at[fix->storage];
     int lacking = within->whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > (within->dim >= 0) || within->dim < -1 || within->dim >= within->whole->type.rank || within->start < 0)
         diag_error(parser->diag, fix->at, "%%%d is no part of %%%d there", value->id, fix->storage);
     else
-        value->within = within;
+        value->subview = within;
 }
 
 /* Whether the storage that a value takes is in the end that of another value. */

@@ -10,7 +10,7 @@ typedef struct StorageFix {
     Value *value;
     int storage; // the id of the value whose storage it takes, or within which it lies
     bool within;
-    Within place; // its whole is not known yet
+    Subview place; // its whole is not known yet
     Position at;
 } StorageFix;
 

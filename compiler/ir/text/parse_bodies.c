@@ -1,4 +1,4 @@
-/* Bodies in the IR's text (ir/body.h): `batch unit 1`, then a line each
+/* Bodies in the IR's text (ir/pipeline_template.h): `batch unit 1`, then a line each
  *
  *     body rows 2 first 0 stages 2 visits 0 1
  *     stage 0 of body 0
@@ -24,7 +24,7 @@ bool parse_batch(IrParser *parser)
     int64_t unit;
     if (!parse_count(parser, "unit", INT64_MAX, &unit) || !unit)
         return parse_fail(parser, "a number of rows, before this");
-    parser->module->bodies.unit = unit;
+    parser->module->templates.row_unit = unit;
     return true;
 }
 
@@ -54,10 +54,10 @@ bool parse_body(IrParser *parser)
         return false;
     body.first_stage = (int)first;
     body.stage_count = (int)stages;
-    body.shorter = tokens_take(&parser->tokens, "shorter");
+    body.short_rows = tokens_take(&parser->tokens, "shorter");
     if (tokens_take(&parser->tokens, "visits") && !parse_visits(parser, &body))
         return false;
-    array_push(parser->arena, &parser->module->bodies.at, body);
+    array_push(parser->arena, &parser->module->templates.at, body);
     return true;
 }
 
@@ -65,10 +65,10 @@ bool parse_stage(IrParser *parser)
 {
     int64_t number, body;
     if (!parse_int(parser, &number) || !tokens_expect(&parser->tokens, "of", "after the number") ||
-        !parse_count(parser, "body", parser->module->bodies.at.count - 1, &body))
+        !parse_count(parser, "body", parser->module->templates.at.count - 1, &body))
         return false;
-    array_push(parser->arena, &parser->module->bodies.stages,
-               (BodyStage){.body = (int)body, .number = (int)number, .mesh = parser->module->mesh});
+    array_push(parser->arena, &parser->module->templates.stages,
+               (TemplateStage){.template_index = (int)body, .number = (int)number, .mesh = parser->module->mesh});
     parser->in_stage = true;
     return true;
 }
@@ -76,31 +76,31 @@ bool parse_stage(IrParser *parser)
 bool parse_run(IrParser *parser)
 {
     int64_t pipeline, body;
-    BodyRun run = {0};
+    PipelineRun run = {0};
     const Strategy *strategy = parser->module->strategy;
     if (!strategy)
         return parse_fail(parser, "a strategy before this");
     if (!parse_count(parser, "pipeline", strategy->pipelines.count - 1, &pipeline) ||
-        !parse_count(parser, "body", parser->module->bodies.at.count - 1, &body) ||
+        !parse_count(parser, "body", parser->module->templates.at.count - 1, &body) ||
         !parse_count(parser, "microbatches", MOST_MICROBATCHES, &run.microbatches) ||
         !parse_count(parser, "row", INT64_MAX, &run.first_row))
         return false;
     run.pipeline = (int)pipeline;
-    run.body = (int)body;
-    array_push(parser->arena, &parser->module->bodies.runs, run);
+    run.template_index = (int)body;
+    array_push(parser->arena, &parser->module->templates.runs, run);
     return true;
 }
 
 bool parse_schedule(IrParser *parser)
 {
-    Bodies *bodies = &parser->module->bodies;
+    PipelineTemplates *bodies = &parser->module->templates;
     int64_t body, microbatches;
     bool used = false;
     if (!parse_count(parser, "body", bodies->at.count - 1, &body) || !parse_count(parser, "microbatches", MOST_MICROBATCHES, &microbatches))
         return false;
     const Schedule *schedule = schedule_parse(&parser->tokens);
     for (int r = 0; schedule && r < bodies->runs.count; r++)
-        if (bodies->runs.at[r].body == body && bodies->runs.at[r].microbatches == microbatches) {
+        if (bodies->runs.at[r].template_index == body && bodies->runs.at[r].microbatches == microbatches) {
             bodies->runs.at[r].schedule = schedule;
             used = true;
         }

@@ -68,7 +68,7 @@ bool parse_mesh(IrParser *parser)
     }
     parser->mesh = mesh;
     if (parser->in_stage)
-        parser->module->bodies.stages.at[parser->module->bodies.stages.count - 1].mesh = mesh;
+        parser->module->templates.stages.at[parser->module->templates.stages.count - 1].mesh = mesh;
     else
         parser->module->mesh = mesh;
     return devices == mesh->device_count || parse_fail(parser, "axes that multiply to the devices, before this");
@@ -84,7 +84,7 @@ bool parse_split(IrParser *parser)
         !parse_between(parser, 0, parser->mesh->axis_count - 1, "the number of an axis of the mesh, before this", &axis))
         return false;
     rule.axis = (int)axis;
-    rule.fold = tokens_take(&parser->tokens, "fold");
+    rule.zigzag = tokens_take(&parser->tokens, "fold");
     if (!parse_position(parser, &rule.at))
         return false;
     array_push(parser->arena, &parser->mesh->rules, rule);

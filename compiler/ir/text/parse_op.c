@@ -1,5 +1,5 @@
 #include "ir/text/parse.h"
-#include "ir/roles.h"
+#include "ir/programs/device_programs.h"
 #include "ir/verify/verify.h"
 
 #include <string.h>
@@ -188,8 +188,8 @@ static bool parse_also(IrParser *parser, Op *marks)
         good = parse_position(parser, &at);
         array_push(parser->arena, &also, at);
     }
-    marks->also = also.at;
-    marks->also_count = also.count;
+    marks->fused_at = also.at;
+    marks->fused_count = also.count;
     return good && (also.count == count || parse_fail(parser, "as many positions as the line says"));
 }
 
@@ -251,15 +251,15 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
         good = parse_int(parser, &number);
         marks->recompute = (int)number;
     } else if (tokens_take(tokens, "again")) {
-        good = parse_again(parser, &marks->again);
+        good = parse_again(parser, &marks->recomputes);
     } else if (tokens_take(tokens, "turn")) {
-        marks->turn = tokens_take(tokens, "each") ? TURN_EACH : tokens_take(tokens, "count") ? TURN_COUNT : TURN_AFTER;
-        good = marks->turn != TURN_AFTER || tokens_expect(tokens, "after", "or 'each' or 'count' after 'turn'");
+        marks->loop = tokens_take(tokens, "each") ? LOOP_EACH : tokens_take(tokens, "count") ? LOOP_COUNT : LOOP_AFTER;
+        good = marks->loop != LOOP_AFTER || tokens_expect(tokens, "after", "or 'each' or 'count' after 'turn'");
     } else if (tokens_take(tokens, "unit")) {
         good = parse_int(parser, &number);
-        marks->unit = (int)number;
+        marks->source_op = (int)number;
     } else if (tokens_take(tokens, "stage")) {
-        if ((good = parse_index(parser, parser->module->bodies.stages.count, &number)))
+        if ((good = parse_index(parser, parser->module->templates.stages.count, &number)))
             marks->stage = (int)number;
     } else if (tokens_take(tokens, "visit")) {
         good = parse_int(parser, &number);
@@ -268,9 +268,9 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
         good = parse_int(parser, &number);
         marks->chunk = (int)number;
     } else if (tokens_take(tokens, "weights")) {
-        marks->weights = true;
+        marks->is_wgrad = true;
     } else if (tokens_take(tokens, "joins")) {
-        marks->joins = true;
+        marks->run_in_place = true;
     } else {
         *done = true;
     }
@@ -279,7 +279,7 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
 
 static bool parse_marks(IrParser *parser, Op *marks)
 {
-    *marks = (Op){.stage = STAGE_ALL, .unit = -1, .section = parser->section};
+    *marks = (Op){.stage = STAGE_ALL, .source_op = -1, .section = parser->section};
     for (bool done = false; !done;)
         if (!parse_mark(parser, marks, &done))
             return false;
@@ -317,10 +317,10 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     op->conversion = marks->conversion;
     op->tensor = marks->tensor;
     op->reason = marks->reason;
-    op->joins = marks->joins;
-    op->again = marks->again;
-    op->also = marks->also;
-    op->also_count = marks->also_count;
+    op->run_in_place = marks->run_in_place;
+    op->recomputes = marks->recomputes;
+    op->fused_at = marks->fused_at;
+    op->fused_count = marks->fused_count;
     return op;
 }
 

@@ -326,18 +326,18 @@ const Layout *parse_layout(IrParser *parser, Type type)
     if (!layout_check(parser->diag, first->at, layout, type_shape(type)))
         return NULL;
     if (!known)
-        layout = add_interned(parser, first->start, length, layout_shared(module_shared(parser->module), layout));
+        layout = add_interned(parser, first->start, length, layout_intern(module_interned(parser->module), layout));
     return tokens_expect(tokens, ">", "after the layout") ? layout : NULL;
 }
 
 /* What the source writes, over the dimensions that the value has, and where. */
 static bool parse_written(IrParser *parser, Value *value)
 {
-    const WrittenLayout *written = open_layout(parser) ? written_parse(&parser->tokens, ">") : NULL;
+    const UserLayout *written = open_layout(parser) ? user_layout_parse(&parser->tokens, ">") : NULL;
     if (!written || !tokens_expect(&parser->tokens, ">", "after the layout"))
         return false;
-    WrittenLayout *own = arena_copy(parser->arena, written, sizeof *written);
-    value->written = own;
+    UserLayout *own = arena_copy(parser->arena, written, sizeof *written);
+    value->user_layout = own;
     return !tokens_is(&parser->tokens, "@") || parse_position(parser, &own->at);
 }
 

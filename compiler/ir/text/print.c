@@ -1,6 +1,6 @@
 #include "ir/text/print.h"
 
-#include "ir/roles.h"
+#include "ir/programs/device_programs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,11 +114,11 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
     }
     if (value->dims)
         print_dims(out, value);
-    if (value->written) {
+    if (value->user_layout) {
         text_string(out, " shard<");
-        written_print(out, value->written);
+        user_layout_print(out, value->user_layout);
         text_string(out, ">");
-        print_any_position(printer, value->written->at);
+        print_any_position(printer, value->user_layout->at);
     }
     if (value->layout) {
         text_string(out, " layout<");
@@ -131,8 +131,8 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
         text_print(out, " chunk %d %lld %lld", value->chunk->dim, (long long)value->chunk->start, (long long)value->chunk->extent);
     if (value->storage)
         text_print(out, " storage %%%d", value->storage->id);
-    if (value->within)
-        text_print(out, " within %%%d %d %lld", value->within->whole->id, value->within->dim, (long long)value->within->start);
+    if (value->subview)
+        text_print(out, " within %%%d %d %lld", value->subview->whole->id, value->subview->dim, (long long)value->subview->start);
     if (!position_equal(value->at, known))
         print_any_position(printer, value->at);
 }
@@ -370,33 +370,33 @@ static void print_marks(Printer *printer, const Op *op)
     print_layer(out, op->layer);
     if (op->recompute)
         text_print(out, " recompute %d", op->recompute);
-    if (op->again)
-        text_print(out, " again %%%d", op->again->results[0]->id);
+    if (op->recomputes)
+        text_print(out, " again %%%d", op->recomputes->results[0]->id);
     if (op->scope) {
         text_string(out, " scope ");
         print_quoted(out, op->scope);
     }
     static const char *const turns[] = {
-        [TURN_BEFORE] = "", [TURN_EACH] = " turn each", [TURN_AFTER] = " turn after", [TURN_COUNT] = " turn count"};
-    text_string(out, turns[op->turn]);
-    if (op->unit >= 0)
-        text_print(out, " unit %d", op->unit);
+        [LOOP_BEFORE] = "", [LOOP_EACH] = " turn each", [LOOP_AFTER] = " turn after", [LOOP_COUNT] = " turn count"};
+    text_string(out, turns[op->loop]);
+    if (op->source_op >= 0)
+        text_print(out, " unit %d", op->source_op);
     if (op->stage != STAGE_ALL)
         text_print(out, " stage %d visit %d", op->stage, op->visit);
     if (op->chunk)
         text_print(out, " chunk %d", op->chunk);
-    text_string(out, op->weights ? " weights" : "");
-    text_string(out, op->joins ? " joins" : "");
+    text_string(out, op->is_wgrad ? " weights" : "");
+    text_string(out, op->run_in_place ? " joins" : "");
     if (op->frames)
         text_print(out, " from %d", print_frame(printer, op->frames));
     if (op->reason) {
         text_string(out, " for ");
         print_quoted(out, op->reason);
     }
-    if (op->also_count)
-        text_print(out, " also %d", op->also_count);
-    for (int i = 0; i < op->also_count; i++)
-        print_any_position(printer, op->also[i]);
+    if (op->fused_count)
+        text_print(out, " also %d", op->fused_count);
+    for (int i = 0; i < op->fused_count; i++)
+        print_any_position(printer, op->fused_at[i]);
     print_position(printer, op->at);
 }
 
@@ -481,7 +481,7 @@ static void print_defs(Printer *printer)
         const char *word;
         const OpDef *def;
     } own[] = {
-        {"accumulate", module->accumulate_def}, {"part", module->part_def}, {"union", module->union_def}, {"collect", module->collect_def}};
+        {"accumulate", module->accumulate_def}, {"part", module->local_part_def}, {"union", module->union_def}, {"collect", module->collect_def}};
     for (int i = 0; i < 4; i++)
         if (own[i].def)
             text_print(printer->out, "%s %s\n", own[i].word, own[i].def->name);
@@ -500,7 +500,7 @@ static void print_mesh(Printer *printer, const Mesh *mesh)
     for (int i = 0; i < mesh->rules.count; i++) {
         text_string(out, "split ");
         print_dim_name(out, mesh->rules.at[i].dim);
-        text_print(out, " axis %d%s", mesh->rules.at[i].axis, mesh->rules.at[i].fold ? " fold" : "");
+        text_print(out, " axis %d%s", mesh->rules.at[i].axis, mesh->rules.at[i].zigzag ? " fold" : "");
         print_position(printer, mesh->rules.at[i].at);
         text_string(out, "\n");
     }
@@ -509,22 +509,22 @@ static void print_mesh(Printer *printer, const Mesh *mesh)
 static void print_body(Text *out, const Body *body)
 {
     text_print(out, "body rows %lld first %d stages %d", (long long)body->rows, body->first_stage, body->stage_count);
-    text_string(out, body->shorter ? " shorter" : "");
+    text_string(out, body->short_rows ? " shorter" : "");
     for (int v = 0; v < body->visit_count; v++)
         text_print(out, "%s%d", v ? " " : " visits ", body->visit_stage[v]);
     text_string(out, "\n");
 }
 
 /* That of a run, where none before it has the same. */
-static void print_schedule(Text *out, const Bodies *bodies, int number)
+static void print_schedule(Text *out, const PipelineTemplates *bodies, int number)
 {
-    const BodyRun *run = &bodies->runs.at[number];
+    const PipelineRun *run = &bodies->runs.at[number];
     for (int r = 0; r < number; r++)
         if (bodies->runs.at[r].schedule == run->schedule)
             return;
     if (!run->schedule)
         return;
-    text_print(out, "schedule body %d microbatches %lld\n", run->body, (long long)run->microbatches);
+    text_print(out, "schedule body %d microbatches %lld\n", run->template_index, (long long)run->microbatches);
     schedule_print(out, run->schedule, "    ");
 }
 
@@ -532,18 +532,18 @@ static void print_schedule(Text *out, const Bodies *bodies, int number)
 static void print_bodies(Printer *printer)
 {
     const Module *module = printer->module;
-    const Bodies *bodies = &module->bodies;
+    const PipelineTemplates *bodies = &module->templates;
     if (bodies->at.count)
-        text_print(printer->out, "batch unit %lld\n", (long long)bodies->unit);
+        text_print(printer->out, "batch unit %lld\n", (long long)bodies->row_unit);
     for (int b = 0; b < bodies->at.count; b++)
         print_body(printer->out, &bodies->at.at[b]);
     for (int r = 0; r < bodies->runs.count; r++) {
-        const BodyRun *run = &bodies->runs.at[r];
-        text_print(printer->out, "run pipeline %d body %d microbatches %lld row %lld\n", run->pipeline, run->body,
+        const PipelineRun *run = &bodies->runs.at[r];
+        text_print(printer->out, "run pipeline %d body %d microbatches %lld row %lld\n", run->pipeline, run->template_index,
                    (long long)run->microbatches, (long long)run->first_row);
     }
     for (int s = 0; s < bodies->stages.count; s++) {
-        text_print(printer->out, "stage %d of body %d\n", bodies->stages.at[s].number, bodies->stages.at[s].body);
+        text_print(printer->out, "stage %d of body %d\n", bodies->stages.at[s].number, bodies->stages.at[s].template_index);
         if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->mesh)
             print_mesh(printer, bodies->stages.at[s].mesh);
     }

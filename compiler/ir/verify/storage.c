@@ -4,8 +4,8 @@
  * holds the number of what was written there last, and forgets it when something else is written over any byte of it. An operator must find
  * in the storage of an operand the number that the operand was written with. Members of a row that are made in it have one number.
  */
-#include "ir/parts.h"
-#include "ir/within.h"
+#include "ir/analysis/phases.h"
+#include "ir/analysis/subviews.h"
 #include "ir/verify/verifier.h"
 
 #include <string.h>
@@ -94,14 +94,14 @@ static void write_value(Play *play, const Op *op, const Value *value)
     int64_t bytes = owner->kind == VALUE_INPUT ? INT64_MAX : role_bytes(play->module, play->role, owner);
     if (role_bytes(play->module, play->role, value) > bytes)
         verify_problem(play->verifier, op, "%%%d does not fit into the storage of %%%d", value->id, owner->id);
-    if (value->within && play->begun[owner->id] && play->held[owner->id] == play->begun[owner->id]) {
+    if (value->subview && play->begun[owner->id] && play->held[owner->id] == play->begun[owner->id]) {
         play->written[value->id] = play->held[owner->id];
         return;
     }
     if (in_arena(play, owner))
         occupy(play, op, owner, place_of(play, owner), bytes);
     play->held[owner->id] = play->written[value->id] = ++play->writes;
-    play->begun[owner->id] = value->within ? play->writes : 0;
+    play->begun[owner->id] = value->subview ? play->writes : 0;
 }
 
 static void occupy_scratch(Play *play, const Op *op)
@@ -110,18 +110,18 @@ static void occupy_scratch(Play *play, const Op *op)
     if (most && at < 0)
         verify_problem(play->verifier, op, "the conversion has no scratch space, and needs %lld bytes", (long long)most);
     else if (most)
-        occupy(play, op, NULL, at + (op_crosses(play->module, op) ? slot_begin(play) : 0), most);
+        occupy(play, op, NULL, at + (op_crosses_stages(play->module, op) ? slot_begin(play) : 0), most);
 }
 
 /* Whether the operator leaves its operand where it is, under another name. */
 static bool renames(const Play *play, const Op *op)
 {
     const Module *module = play->module;
-    if (op->def == module->union_def || op->def == module->part_def || op_moves_nothing(op))
+    if (op->def == module->union_def || op->def == module->local_part_def || op_moves_nothing(op))
         return true;
     if (value_storage(op->results[0]) != (op->operand_count ? value_storage(op->operands[0]) : NULL))
         return false;
-    return op->def->rule->kind == RULE_VIEW || (op->conversion && plan_nothing(op->conversion->plan) && !op_crosses(module, op));
+    return op->def->rule->kind == RULE_VIEW || (op->conversion && plan_nothing(op->conversion->plan) && !op_crosses_stages(module, op));
 }
 
 /* Whether a result has the storage of this operand. */
@@ -173,10 +173,10 @@ static void begin(Play *play)
         write_value(play, NULL, module->inputs.at[i]);
 }
 
-static void play_turn(Play *play, Turn turn)
+static void play_turn(Play *play, LoopPosition turn)
 {
     for (int i = 0; i < play->module->ops.count; i++)
-        if (play->module->ops.at[i]->turn == turn)
+        if (play->module->ops.at[i]->loop == turn)
             play_op(play, play->module->ops.at[i]);
 }
 
@@ -212,11 +212,11 @@ static void play_step(Verifier *verifier, const Role *role)
     play.begun = arena_array(verifier->scratch, int, module->next_id);
     begin(&play);
     for (play.turn = 0; play.turn < 2; play.turn++)
-        play_turn(&play, TURN_COUNT);
-    play_turn(&play, TURN_BEFORE);
+        play_turn(&play, LOOP_COUNT);
+    play_turn(&play, LOOP_BEFORE);
     for (play.turn = 0; play.turn < 2; play.turn++)
-        play_turn(&play, TURN_EACH);
-    play_turn(&play, TURN_AFTER);
+        play_turn(&play, LOOP_EACH);
+    play_turn(&play, LOOP_AFTER);
     finish(&play);
 }
 

@@ -1,8 +1,8 @@
 /* The verifier: what every pass must leave. */
 #include "ir/verify/verifier.h"
 
-#include "ir/parts.h"
-#include "ir/roles.h"
+#include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
 #include "ir/text/print.h"
 
 #include <stdio.h>
@@ -54,8 +54,8 @@ static void use(Verifier *verifier, const Op *op, const Value *value, const char
 /* Whether an operator is one of a body that reads rows only so far: its tensors may be shorter than its factors. */
 static bool is_shorter(const Verifier *verifier, const Op *op)
 {
-    const Bodies *bodies = &verifier->module->bodies;
-    return op->stage >= 0 && op->stage < bodies->stages.count && bodies->at.at[bodies->stages.at[op->stage].body].shorter;
+    const PipelineTemplates *bodies = &verifier->module->templates;
+    return op->stage >= 0 && op->stage < bodies->stages.count && bodies->at.at[bodies->stages.at[op->stage].template_index].short_rows;
 }
 
 static void check_access(Verifier *verifier, const Op *op, const BoundAccess *access, const Value *value)
@@ -232,7 +232,7 @@ static void check_visit(Verifier *verifier, const Op *op, const Value *operand)
 {
     const Op *maker = operand ? operand->def : NULL;
     if (maker && op->stage != STAGE_ALL && maker->stage == op->stage && op->def != verifier->module->reshard_def &&
-        !op_reaches(verifier->module, maker, op))
+        !op_may_read(verifier->module, maker, op))
         verify_problem(verifier, op, "%%%d is of another visit", operand->id);
 }
 
@@ -240,9 +240,9 @@ static void check_visit(Verifier *verifier, const Op *op, const Value *operand)
  * others. */
 static void check_crossing(Verifier *verifier, const Op *op)
 {
-    const Op *maker = op_crosses(verifier->module, op) && op->turn == TURN_EACH ? op->operands[0]->def : NULL;
+    const Op *maker = op_crosses_stages(verifier->module, op) && op->loop == LOOP_EACH ? op->operands[0]->def : NULL;
     Phase phase = op_phase(verifier->module, op);
-    if (!maker || op_gathers(verifier->module, maker) || maker->turn != TURN_EACH)
+    if (!maker || op_gathers(verifier->module, maker) || maker->loop != LOOP_EACH)
         return;
     bool forward = phase == PHASE_FORWARD && maker->visit < op->visit, backward = phase == PHASE_BACKWARD && maker->visit > op->visit;
     if (op_phase(verifier->module, maker) != phase || !(forward || backward))
@@ -299,10 +299,10 @@ static void check_sections(Verifier *verifier)
 static void check_turn(Verifier *verifier, const Op *op)
 {
     for (int r = 0; r < op->result_count; r++)
-        if (op->results[r]->micro && !turn_loops(op->turn))
+        if (op->results[r]->micro && !loop_repeats(op->loop))
             verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is made outside of the loop", op->results[r]->id);
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->micro && !turn_loops(op->turn))
+        if (op->operands[k] && op->operands[k]->micro && !loop_repeats(op->loop))
             verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is read outside of the loop", op->operands[k]->id);
 }
 
@@ -376,11 +376,11 @@ static bool check_schedules(const Verifier *verifier)
 {
     Module *module = verifier->module;
     bool good = true;
-    for (int r = 0; r < module->bodies.runs.count; r++) {
-        const BodyRun *run = &module->bodies.runs.at[r];
+    for (int r = 0; r < module->templates.runs.count; r++) {
+        const PipelineRun *run = &module->templates.runs.at[r];
         if (!run->schedule || (r && run->schedule == run[-1].schedule))
             continue;
-        StageGraph graph = body_graph(verifier->scratch, module, run->body);
+        StageGraph graph = template_graph(verifier->scratch, module, run->template_index);
         good &= schedule_check(module->diag, verifier->at, &graph, run->schedule, run->microbatches);
     }
     return good;

@@ -79,7 +79,7 @@ static int chunk_count(const Module *module, const Op *product, int cut, const i
 }
 
 /* Cuts what begins with a product, where that is large. Whether it did. */
-static bool cut_product(Arena *arena, Module *module, const Movers *movers, Op *product)
+static bool cut_product(Arena *arena, Module *module, const SliceConcat *movers, Op *product)
 {
     const Value *value = product->results[0];
     int64_t parts[IR_MAX_RANK];
@@ -105,8 +105,8 @@ static bool has_stages(const Strategy *strategy)
 
 void pass_chunk(Module *module)
 {
-    Movers movers;
-    if (module->options.no_chunks || has_stages(module->strategy) || !movers_find(module, &movers))
+    SliceConcat movers;
+    if (module->options.no_chunks || has_stages(module->strategy) || !slice_concat_find(module, &movers))
         return;
     Arena *arena = arena_create();
     ir_number(module);

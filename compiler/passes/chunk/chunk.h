@@ -1,5 +1,5 @@
 /* What the files of pass chunk share: chunk.c chooses what is computed by chunks of rows, and how many; region.c finds the operators of
- * that; cut.c makes them once for each chunk.
+ * that; cut_region.c makes them once for each chunk.
  *
  * A region begins with a product whose result is large, such as logits. Its operators are those that read this, or what is as large and
  * made of it, and all between two of them. Where each of them works on rows by themselves, or adds up rows, the region can be computed for
@@ -34,15 +34,15 @@ typedef struct Chunked {
 Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim);
 
 /* The operator that takes a piece of a tensor, and the one that puts pieces in a row, with their arguments. */
-typedef struct Movers {
+typedef struct SliceConcat {
     const OpDef *piece, *row;
     int piece_dim, piece_start, piece_length, row_dim; // arguments
-} Movers;
+} SliceConcat;
 
 /* Finds them among what the module knows of, by their rules: clauses shift and row. False where there are none. */
-bool movers_find(const Module *module, Movers *movers);
+bool slice_concat_find(const Module *module, SliceConcat *movers);
 
 /* Puts the operators of `count` chunks into the place of the region's. Leaves the module numbered. */
-void chunked_cut(Chunked *region, const Movers *movers, int count);
+void chunked_cut(Chunked *region, const SliceConcat *movers, int count);
 
 #endif

@@ -206,7 +206,7 @@ static bool operands_fit(const Chunked *region, const Op *op, int bound)
         const Value *value = op->operands[k];
         if (!value)
             continue;
-        if (!dim_along(&op->binding->operands[k], bound, &dim) || value->written || value->kind == VALUE_STATE ||
+        if (!dim_along(&op->binding->operands[k], bound, &dim) || value->user_layout || value->kind == VALUE_STATE ||
             (value->kind == VALUE_PARAM && dim >= 0) || !seen_alone(op, &op->binding->operands[k], bound, dim))
             return false;
         if (made_within(region, value) && dim != region->dim[value->id] - 1)
@@ -221,7 +221,7 @@ static bool results_fit(Chunked *region, const Op *op, int bound)
     for (int r = 0; r < op->result_count; r++) {
         const Value *value = op->results[r];
         int dim;
-        if (value->written || !dim_along(&op->binding->results[r], bound, &dim) || !seen_alone(op, &op->binding->results[r], bound, dim) ||
+        if (value->user_layout || !dim_along(&op->binding->results[r], bound, &dim) || !seen_alone(op, &op->binding->results[r], bound, dim) ||
             (dim < 0 && !adds_rows(op, bound, value)) || (is_large(region, value) && (dim < 0 || region->outside[value->id])))
             return false;
         region->dim[value->id] = dim + 1;

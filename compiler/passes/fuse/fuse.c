@@ -49,9 +49,9 @@ static bool is_joined(const Fuse *fuse, const Op *op) { return fuse->group[op->i
  * are computed together with what they were computed with, and with nothing else. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b)
 {
-    if (!a->again || !b->again)
-        return a->again == b->again;
-    return is_joined(fuse, a->again) && fuse->group[a->again->index] == fuse->group[b->again->index];
+    if (!a->recomputes || !b->recomputes)
+        return a->recomputes == b->recomputes;
+    return is_joined(fuse, a->recomputes) && fuse->group[a->recomputes->index] == fuse->group[b->recomputes->index];
 }
 
 /* Makes one group of an operator's and another's, where that can be. */
@@ -99,7 +99,7 @@ static void find_places(Fuse *fuse)
     const Module *module = fuse->module;
     fuse->place = arena_array(fuse->arena, int, module->ops.count);
     for (int i = 1; i < module->ops.count; i++)
-        fuse->place[i] = fuse->place[i - 1] + !module->ops.at[i - 1]->again;
+        fuse->place[i] = fuse->place[i - 1] + !module->ops.at[i - 1]->recomputes;
 }
 
 static void find_groups(Fuse *fuse)
@@ -151,7 +151,7 @@ static void place(Order *order, Op *op)
     if (!old || order->placed[op->index])
         return;
     const FuseGroup *group = order->fuse->group[op->index];
-    if (group && (is_joined(order->fuse, op) || (op->again && is_joined(order->fuse, op->again)))) {
+    if (group && (is_joined(order->fuse, op) || (op->recomputes && is_joined(order->fuse, op->recomputes)))) {
         place_group(order, group);
         return;
     }
@@ -186,7 +186,7 @@ void pass_fuse(Module *module)
     Fuse fuse = {.module = module, .arena = arena_create()};
     ir_number(module);
     find_users(&fuse);
-    add_within(&fuse);
+    accumulate_in_place(&fuse);
     find_users(&fuse);
     join_pairs(&fuse);
     find_users(&fuse);
@@ -194,10 +194,10 @@ void pass_fuse(Module *module)
     find_groups(&fuse);
     reorder(&fuse);
     find_users(&fuse);
-    put_casts_in_front(&fuse);
+    hoist_casts(&fuse);
     if (module_zero(module) < 2)
-        put_sums_beside(&fuse);
+        place_side_reductions(&fuse);
     for (int i = 0; i < module->ops.count; i++)
-        module->ops.at[i]->again = NULL;
+        module->ops.at[i]->recomputes = NULL;
     arena_destroy(fuse.arena);
 }

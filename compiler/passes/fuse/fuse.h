@@ -1,7 +1,7 @@
 /* What the files of pass fuse share: fuse.c finds operators that can be computed together, group.c says whether two groups of them can
- * be one, product.c puts what follows a product behind it, rule.c writes the rule of a group; plus.c gives sums to operators that add,
- * pair.c joins two operators for which there is a third, front.c puts conversions of parameters together,
- * beside.c puts sums in front of products.
+ * be one, epilogue.c puts what follows a product behind it, fused_rule.c writes the rule of a group; accumulate.c gives sums to operators that add,
+ * pairs.c joins two operators for which there is a third, hoist_casts.c puts conversions of parameters together,
+ * side_reductions.c puts sums in front of products.
  *
  * A group has an index space: loops, numbered from 0, that every bound factor of every member is one of. Where members have rows, some
  * loops go along them (rule/equations.h).
@@ -39,17 +39,17 @@ typedef struct Fuse {
 } Fuse;
 
 /* Sums that the operators of their terms can make (clause plus) go. Requires users; leaves the module numbered, and users out of date. */
-void add_within(Fuse *fuse);
+void accumulate_in_place(Fuse *fuse);
 
 /* Pairs of operators that another one computes together (clause with) become that one. Requires users; leaves the module numbered, and
  * users out of date. */
 void join_pairs(Fuse *fuse);
 
 /* Sums go in front of products that can make them on their way. Requires users; leaves the module numbered. */
-void put_sums_beside(Fuse *fuse);
+void place_side_reductions(Fuse *fuse);
 
 /* Parameters in another type go in front, where that takes no more memory. Requires users. */
-void put_casts_in_front(Fuse *fuse);
+void hoist_casts(Fuse *fuse);
 
 /* The group of one operator; NULL where it cannot be part of any. */
 FuseGroup *group_of_op(Fuse *fuse, Op *op);

@@ -1,5 +1,5 @@
 /* Groups of operators: their index spaces, and whether two are one. */
-#include "ir/parts.h"
+#include "ir/analysis/phases.h"
 #include "passes/fuse/fuse.h"
 
 #include "rule/equations.h"
@@ -65,8 +65,8 @@ static bool is_elementwise(const Op *op)
 
 static bool may_fuse(const Module *module, const Op *op)
 {
-    if (op->def == module->reshard_def || op_gathers(module, op) || op->def == module->part_def || op->def == module->union_def ||
-        op->def == module->update || op->joins)
+    if (op->def == module->reshard_def || op_gathers(module, op) || op->def == module->local_part_def || op->def == module->union_def ||
+        op->def == module->update || op->run_in_place)
         return false;
     return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op);
 }
@@ -217,8 +217,8 @@ static bool same_time(const FuseGroup *group)
     const Op *first = group->members.at[0].op;
     for (int i = 1; i < group->members.count; i++) {
         const Op *op = group->members.at[i].op;
-        if (op->section != first->section || op->turn != first->turn || op->stage != first->stage || op->visit != first->visit ||
-            op->weights != first->weights || op->chunk != first->chunk)
+        if (op->section != first->section || op->loop != first->loop || op->stage != first->stage || op->visit != first->visit ||
+            op->is_wgrad != first->is_wgrad || op->chunk != first->chunk)
             return false;
     }
     return true;

@@ -105,9 +105,9 @@ static bool check_rows(const Module *module, int64_t batch)
 /* Whether each micro-batch has whole units. */
 static bool check_units(const Module *module, int64_t unit)
 {
-    for (int i = 0; i < module->bodies.runs.count; i++) {
-        const BodyRun *run = &module->bodies.runs.at[i];
-        int64_t rows = module->bodies.at.at[run->body].rows;
+    for (int i = 0; i < module->templates.runs.count; i++) {
+        const PipelineRun *run = &module->templates.runs.at[i];
+        int64_t rows = module->templates.at.at[run->template_index].rows;
         if (!(rows % unit))
             continue;
         diag_error(module->diag, module->strategy->pipelines.at[run->pipeline].at,
@@ -121,32 +121,32 @@ static bool check_units(const Module *module, int64_t unit)
 /* ---- bodies ---- */
 
 /* The model with the lengths of a pipeline; NULL: it has the strategy's. */
-static const Module *shorter_of(const Module *module, int pipeline) { return module->shorter ? module->shorter[pipeline] : NULL; }
+static const Module *shorter_of(const Module *module, int pipeline) { return module->length_variants ? module->length_variants[pipeline] : NULL; }
 
 /* The body of pipelines like this one; a new one where there is none. */
 static int body_of(Module *module, int number, int64_t rows)
 {
     const Pipeline *pipeline = &module->strategy->pipelines.at[number];
-    Bodies *bodies = &module->bodies;
+    PipelineTemplates *bodies = &module->templates;
     for (int i = 0; i < bodies->runs.count; i++)
-        if (bodies->at.at[bodies->runs.at[i].body].rows == rows &&
+        if (bodies->at.at[bodies->runs.at[i].template_index].rows == rows &&
             shorter_of(module, number) == shorter_of(module, bodies->runs.at[i].pipeline) &&
             same_stages(pipeline, &module->strategy->pipelines.at[bodies->runs.at[i].pipeline]))
-            return bodies->runs.at[i].body;
+            return bodies->runs.at[i].template_index;
     array_push(module->arena, &bodies->at,
                (Body){.rows = rows,
-                      .shorter = shorter_of(module, number) != NULL,
+                      .short_rows = shorter_of(module, number) != NULL,
                       .first_stage = bodies->stages.count,
                       .stage_count = pipeline->stages.count});
     for (int s = 0; s < pipeline->stages.count; s++)
-        array_push(module->arena, &bodies->stages, (BodyStage){.body = bodies->at.count - 1, .number = s});
+        array_push(module->arena, &bodies->stages, (TemplateStage){.template_index = bodies->at.count - 1, .number = s});
     return bodies->at.count - 1;
 }
 
 bool microbatch_bodies(Module *module, int64_t batch, int64_t unit)
 {
     int64_t first_row = 0;
-    module->bodies = (Bodies){0};
+    module->templates = (PipelineTemplates){0};
     if (!module->strategy)
         return true;
     if (!check_rows(module, batch))
@@ -155,8 +155,8 @@ bool microbatch_bodies(Module *module, int64_t batch, int64_t unit)
         const Pipeline *pipeline = &module->strategy->pipelines.at[i];
         int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1, rows = rows_of(module, pipeline, batch, count);
         int body = body_of(module, i, rows);
-        array_push(module->arena, &module->bodies.runs,
-                   (BodyRun){.body = body, .pipeline = i, .microbatches = count, .first_row = first_row});
+        array_push(module->arena, &module->templates.runs,
+                   (PipelineRun){.template_index = body, .pipeline = i, .microbatches = count, .first_row = first_row});
         first_row += rows * count;
     }
     return check_units(module, unit);

@@ -12,7 +12,7 @@ bool microbatch_loops(const Module *module);
 /* The input whose leading dimension is the batch: the first that has one; NULL when no input has. */
 const Value *microbatch_input(const Module *module);
 
-/* Finds the pipelines that run and the bodies that they share (ir/body.h), without meshes; `batch` is the rows of the whole batch, 0 for no
+/* Finds the pipelines that run and the bodies that they share (ir/pipeline_template.h), without meshes; `batch` is the rows of the whole batch, 0 for no
  * input that has them, and `unit` how many rows belong together. False after an error: pipelines whose rows do not add up to the batch. */
 bool microbatch_bodies(Module *module, int64_t batch, int64_t unit);
 

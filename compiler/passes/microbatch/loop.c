@@ -9,7 +9,7 @@
  * own adds it up. Where there is one micro-batch in all, which goes through several stages, no value is cut.
  */
 #include "passes/microbatch/cut.h"
-#include "passes/gradient/differentiate.h"
+#include "passes/differentiate/differentiate.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ enum { MOST_MADE = 6 }; // values that the pass makes of one: it is counted, its
 typedef struct Loop {
     Module *module;
     Arena *arena;
-    Turn *turn;          // by value id: when it is known
+    LoopPosition *turn;          // by value id: when it is known
     Value **accumulated; // by value id: the accumulation of a contribution
     bool *given;         // by value id: computed from inputs alone
     Value **counted;     // by value id: of what is given, the same in the loop that counts; of what it adds up to, the sum
@@ -49,7 +49,7 @@ static bool any_contribution(const Op *op)
 static bool any_after(const Loop *loop, const Op *op)
 {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && loop->turn[op->operands[k]->id] == TURN_AFTER)
+        if (op->operands[k] && loop->turn[op->operands[k]->id] == LOOP_AFTER)
             return true;
     return false;
 }
@@ -114,36 +114,36 @@ static void place_inside(Loop *loop, const Op *op)
     for (int k = 0; k < op->result_count; k++) {
         if (!is_cut(op->results[k]))
             op->results[k]->micro = MICRO_SUM;
-        loop->turn[op->results[k]->id] = TURN_EACH;
+        loop->turn[op->results[k]->id] = LOOP_EACH;
     }
 }
 
-static Turn place(Loop *loop, const Op *op)
+static LoopPosition place(Loop *loop, const Op *op)
 {
     if (any_cut(op->operands, op->operand_count) || any_cut(op->results, op->result_count)) {
         place_inside(loop, op);
-        return TURN_EACH;
+        return LOOP_EACH;
     }
-    Turn turn = TURN_BEFORE;
+    LoopPosition turn = LOOP_BEFORE;
     if (op->section == SECTION_UPDATE || any_after(loop, op))
-        turn = TURN_AFTER;
+        turn = LOOP_AFTER;
     else if (any_contribution(op))
-        turn = passes_sum(op) ? TURN_EACH : TURN_AFTER;
+        turn = passes_sum(op) ? LOOP_EACH : LOOP_AFTER;
     for (int k = 0; k < op->result_count; k++) {
-        op->results[k]->micro = turn == TURN_EACH ? MICRO_SUM : 0;
+        op->results[k]->micro = turn == LOOP_EACH ? MICRO_SUM : 0;
         loop->turn[op->results[k]->id] = turn;
     }
     return turn;
 }
 
 /* Makes what adds up a value, or collects its rows: an operator of the loop in the layer of `like`, at the line of `user`. */
-static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like, const Op *user, Turn turn)
+static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like, const Op *user, LoopPosition turn)
 {
     Module *module = loop->module;
     Op *op = ir_op_like(module, def, &value, 1, NULL, like);
     op->at = user->at;
     op->frames = user->frames;
-    op->turn = turn;
+    op->loop = turn;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
     op->results[0]->name = value->name;
@@ -151,10 +151,10 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
 }
 
 /* Sums of the loop stand behind what they add up (order_turns). */
-static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, Turn turn)
+static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, LoopPosition turn)
 {
     loop->accumulated[value->id] = gather_turns(loop, loop->module->accumulate_def, value, like, user, turn);
-    if (turn != TURN_EACH)
+    if (turn != LOOP_EACH)
         array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
 }
 
@@ -162,32 +162,32 @@ static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op 
  * of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user)
 {
-    if (value && loop->turn[value->id] == TURN_COUNT)
+    if (value && loop->turn[value->id] == LOOP_COUNT)
         return loop->counted[value->id];
     if (!value || value->micro != MICRO_SUM)
         return value;
     if (!loop->accumulated[value->id])
-        add_accumulation(loop, value, value->def, user, TURN_EACH);
+        add_accumulation(loop, value, value->def, user, LOOP_EACH);
     return loop->accumulated[value->id];
 }
 
 /* ---- inputs ---- */
 
 /* The rows of an input that belong to the micro-batch at work; `turn` says in which loop. */
-static Value *part_of(Loop *loop, Value *input, Turn turn, const Op *user)
+static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user)
 {
-    Op *op = ir_op_like(loop->module, loop->module->part_def, &input, 1, NULL, user);
+    Op *op = ir_op_like(loop->module, loop->module->local_part_def, &input, 1, NULL, user);
     op->section = SECTION_FORWARD;
     op->layer = NULL;
     op->scope = NULL;
-    op->unit = -1;
-    op->turn = turn;
+    op->source_op = -1;
+    op->loop = turn;
     op->results[0]->type = input->type;
     op->results[0]->dims = input->dims;
     op->results[0]->name = input->name;
     op->results[0]->at = input->at;
     op->results[0]->micro = input->micro;
-    op->results[0]->written = input->written;
+    op->results[0]->user_layout = input->user_layout;
     array_push(loop->module->arena, &loop->turns[turn], op);
     return op->results[0];
 }
@@ -200,7 +200,7 @@ static void take_parts(Loop *loop, Op *op)
         if (!value || value->kind != VALUE_INPUT || !value->micro)
             continue;
         if (!loop->part[value->id])
-            loop->part[value->id] = part_of(loop, value, TURN_EACH, op);
+            loop->part[value->id] = part_of(loop, value, LOOP_EACH, op);
         op->operands[k] = loop->part[value->id];
     }
 }
@@ -224,8 +224,8 @@ static Op *count_op(Loop *loop, const Op *op, const Op *user)
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = counted(loop, op->operands[k], user);
     Op *copy = ir_clone(loop->module, op, operands);
-    copy->turn = TURN_COUNT;
-    array_push(loop->module->arena, &loop->turns[TURN_COUNT], copy);
+    copy->loop = LOOP_COUNT;
+    array_push(loop->module->arena, &loop->turns[LOOP_COUNT], copy);
     return copy;
 }
 
@@ -235,9 +235,9 @@ static Value *counted(Loop *loop, Value *value, const Op *user)
     if (!value || loop->counted[value->id])
         return value ? loop->counted[value->id] : NULL;
     if (!value->def)
-        return loop->counted[value->id] = value->micro ? part_of(loop, value, TURN_COUNT, user) : value;
+        return loop->counted[value->id] = value->micro ? part_of(loop, value, LOOP_COUNT, user) : value;
     const Op *op = value->def;
-    if (op->def == loop->module->part_def)
+    if (op->def == loop->module->local_part_def)
         return loop->counted[value->id] = counted(loop, op->operands[0], user);
     Op *copy = count_op(loop, op, user);
     for (int k = 0; k < op->result_count; k++)
@@ -251,7 +251,7 @@ static bool sums_given(const Loop *loop, const Op *op)
     return is_given(loop, op) && any_cut(op->operands, op->operand_count) && !any_cut(op->results, op->result_count);
 }
 
-static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, Turn turn);
+static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, LoopPosition turn);
 
 /* Adds up in the loop that counts; whoever reads the results reads the sums. */
 static void place_count(Loop *loop, Op *op)
@@ -264,9 +264,9 @@ static void place_count(Loop *loop, Op *op)
     const Op *copy = count_op(loop, op, op);
     for (int k = 0; k < op->result_count; k++) {
         copy->results[k]->micro = MICRO_SUM;
-        add_accumulation(loop, copy->results[k], copy, op, TURN_COUNT);
+        add_accumulation(loop, copy->results[k], copy, op, LOOP_COUNT);
         loop->counted[op->results[k]->id] = loop->accumulated[copy->results[k]->id];
-        loop->turn[op->results[k]->id] = TURN_COUNT;
+        loop->turn[op->results[k]->id] = LOOP_COUNT;
     }
 }
 
@@ -285,21 +285,21 @@ static bool place_given(Loop *loop, Op *op)
 static void take_counts(Loop *loop, Op *op)
 {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && loop->turn[op->operands[k]->id] == TURN_COUNT)
+        if (op->operands[k] && loop->turn[op->operands[k]->id] == LOOP_COUNT)
             op->operands[k] = loop->counted[op->operands[k]->id];
 }
 
 /* ---- one micro-batch in several stages ---- */
 
 /* An operator outside of layers that no input reaches is computed before the loop, wherever it is read; so is what gradients begin with. */
-static Turn place_whole(const Loop *loop, const Op *op)
+static LoopPosition place_whole(const Loop *loop, const Op *op)
 {
     bool fed = op->layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)
         fed |= op->operands[k] && (op->operands[k]->kind == VALUE_INPUT || loop->fed[op->operands[k]->id]);
     for (int k = 0; k < op->result_count; k++)
         loop->fed[op->results[k]->id] = fed;
-    return op->section == SECTION_UPDATE ? TURN_AFTER : fed ? TURN_EACH : TURN_BEFORE;
+    return op->section == SECTION_UPDATE ? LOOP_AFTER : fed ? LOOP_EACH : LOOP_BEFORE;
 }
 
 /* A parameter is updated once in a step, as a whole. */
@@ -326,14 +326,14 @@ static void place_all(Loop *loop)
         take_counts(loop, op);
         if (cuts && place_given(loop, op))
             continue;
-        op->turn = cuts ? place(loop, op) : place_whole(loop, op);
+        op->loop = cuts ? place(loop, op) : place_whole(loop, op);
         if (diag_errors(module->diag))
             return;
-        for (int k = 0; op->turn == TURN_AFTER && k < op->operand_count; k++)
+        for (int k = 0; op->loop == LOOP_AFTER && k < op->operand_count; k++)
             op->operands[k] = whole(loop, op->operands[k], op);
-        if (op->turn == TURN_EACH)
+        if (op->loop == LOOP_EACH)
             take_parts(loop, op);
-        array_push(module->arena, &loop->turns[op->turn], op);
+        array_push(module->arena, &loop->turns[op->loop], op);
     }
 }
 
@@ -344,11 +344,11 @@ static Value *collected(Loop *loop, Value *value, const Op *end)
     const Op *like = value->def ? value->def : &place;
     if (value->kind == VALUE_INPUT) {
         if (!loop->part[value->id])
-            loop->part[value->id] = part_of(loop, value, TURN_EACH, end);
+            loop->part[value->id] = part_of(loop, value, LOOP_EACH, end);
         value = loop->part[value->id];
     }
-    Value *rows = gather_turns(loop, loop->module->collect_def, value, like, end, TURN_EACH);
-    array_push(loop->module->arena, &loop->turns[TURN_EACH], rows->def);
+    Value *rows = gather_turns(loop, loop->module->collect_def, value, like, end, LOOP_EACH);
+    array_push(loop->module->arena, &loop->turns[LOOP_EACH], rows->def);
     return rows;
 }
 
@@ -365,7 +365,7 @@ static void finish(Loop *loop)
     for (int i = 0; i < module->params.count; i++) {
         Parameter *parameter = module->params.at[i];
         const Value *gradient = parameter->gradient;
-        if (gradient && loop->turn[gradient->id] == TURN_COUNT)
+        if (gradient && loop->turn[gradient->id] == LOOP_COUNT)
             parameter->gradient = loop->counted[gradient->id];
         else if (gradient && loop->accumulated[gradient->id])
             parameter->gradient = loop->accumulated[gradient->id];
@@ -377,7 +377,7 @@ static void put_op(Loop *loop, Op *op)
 {
     Module *module = loop->module;
     array_push(module->arena, &module->ops, op);
-    for (int r = 0; r < op->result_count && op->turn == TURN_EACH; r++)
+    for (int r = 0; r < op->result_count && op->loop == LOOP_EACH; r++)
         if (loop->accumulated[op->results[r]->id])
             array_push(module->arena, &module->ops, loop->accumulated[op->results[r]->id]->def);
 }
@@ -385,7 +385,7 @@ static void put_op(Loop *loop, Op *op)
 static void order_turns(Loop *loop)
 {
     Module *module = loop->module;
-    static const Turn order[] = {TURN_COUNT, TURN_BEFORE, TURN_EACH, TURN_AFTER};
+    static const LoopPosition order[] = {LOOP_COUNT, LOOP_BEFORE, LOOP_EACH, LOOP_AFTER};
     module->ops.at = NULL;
     module->ops.count = module->ops.capacity = 0;
     for (int t = 0; t < 4; t++)
@@ -400,14 +400,14 @@ void pass_microbatch(Module *module)
         return;
     Loop loop = {.module = module, .arena = arena_create()};
     int values = MOST_MADE * module->next_id;
-    loop.turn = arena_array(loop.arena, Turn, values);
+    loop.turn = arena_array(loop.arena, LoopPosition, values);
     loop.accumulated = arena_array(loop.arena, Value *, values);
     loop.given = arena_array(loop.arena, bool, values);
     loop.counted = arena_array(loop.arena, Value *, values);
     loop.part = arena_array(loop.arena, Value *, values);
     loop.fed = arena_array(loop.arena, bool, values);
     module->accumulate_def = module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
-    module->part_def = module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
+    module->local_part_def = module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
     module->collect_def = module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
     check_parameters(module);
     if (!diag_errors(module->diag))

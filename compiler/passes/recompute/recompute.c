@@ -5,8 +5,8 @@
  * a layer its inputs are kept, and what is outside of layers is one more of them. recompute(selective) marks in each layer what does little
  * for the bytes that it touches: all but products, attention and their like.
  */
-#include "ir/parts.h"
-#include "passes/recompute/anew.h"
+#include "ir/analysis/phases.h"
+#include "passes/recompute/clone.h"
 
 #include "cost/cost.h"
 #include "passes/pipeline.h"
@@ -35,19 +35,19 @@ static bool is_dear(Arena *scratch, const Op *op)
 /* What the stage of an operator says: "full", "selective", or NULL. */
 static const char *stage_recompute(const Module *module, const Op *op)
 {
-    const Bodies *bodies = &module->bodies;
+    const PipelineTemplates *bodies = &module->templates;
     if (!module->strategy)
         return NULL;
     if (op->stage == STAGE_ALL)
         return bodies->stages.count > 1 || bodies->runs.count > 1 ? NULL : module->strategy->pipelines.at[0].stages.at[0].recompute;
-    const BodyStage *stage = &bodies->stages.at[op->stage];
-    return module->strategy->pipelines.at[body_run(bodies, stage->body)->pipeline].stages.at[stage->number].recompute;
+    const TemplateStage *stage = &bodies->stages.at[op->stage];
+    return module->strategy->pipelines.at[template_first_run(bodies, stage->template_index)->pipeline].stages.at[stage->number].recompute;
 }
 
 static bool is_marked(Arena *scratch, const Module *module, const Op *op)
 {
     const char *stage = stage_recompute(module, op);
-    if (!op_in_step(module, op) || op_crosses(module, op))
+    if (!op_in_step(module, op) || op_crosses_stages(module, op))
         return false;
     return op->recompute || (stage && (!strcmp(stage, "full") || !is_dear(scratch, op)));
 }

@@ -4,7 +4,7 @@
  * operator i of the other. A body's tensors begin those of the padded batch: bindings and numbers, such as how many elements a mean
  * counts, stay those of the padded batch.
  */
-#include "passes/behind/behind.h"
+#include "passes/stage/padding_safety/padding_safety.h"
 #include "passes/stage/stage.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static bool same_shape(const Value *a, const Value *b)
 static bool same_operator(const Op *op, const Op *other)
 {
     bool same = !strcmp(op->def->name, other->def->name) && op->operand_count == other->operand_count &&
-                op->result_count == other->result_count && op->turn == other->turn && op->def->attr_count == other->def->attr_count;
+                op->result_count == other->result_count && op->loop == other->loop && op->def->attr_count == other->def->attr_count;
     for (int k = 0; same && k < op->operand_count; k++)
         same = !op->operands[k] == !other->operands[k] && (!op->operands[k] || op->operands[k]->id == other->operands[k]->id);
     for (int r = 0; same && r < op->result_count; r++)
@@ -69,7 +69,7 @@ static bool inputs_fit(const Module *module, const Module *other, Position at)
 {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i], *own = other->inputs.at[i];
-        Type given[2] = {other->given[0][i], other->given[1][i]};
+        Type given[2] = {other->input_types[0][i], other->input_types[1][i]};
         if (same_shape(input, own) || (input->type.rank == own->type.rank && stays_whole(given, input->type)))
             continue;
         diag_error(module->diag, at, "the model takes such dimensions of the input \"%s\" apart, so pipelines cannot read them only so far",
@@ -104,19 +104,19 @@ static bool shorter_fits(const Module *module, const Module *other, Position at)
 
 bool lengths_fit(const Module *module)
 {
-    for (int r = 0; r < module->bodies.runs.count && module->kind == MODULE_TRAIN; r++) {
-        const BodyRun *run = &module->bodies.runs.at[r];
+    for (int r = 0; r < module->templates.runs.count && module->kind == MODULE_TRAIN; r++) {
+        const PipelineRun *run = &module->templates.runs.at[r];
         const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
         if (!pipeline->lengths.count)
             continue;
-        if (!module->shorter) {
+        if (!module->length_variants) {
             diag_error(module->diag, pipeline->lengths.at[0].at,
                        "the model with these lengths is known to the source alone, not to this text");
             return false;
         }
-        const Module *other = module->shorter[run->pipeline];
+        const Module *other = module->length_variants[run->pipeline];
         Position at = pipeline->lengths.at[0].at;
-        if (other && body_run(&module->bodies, run->body) == run && (!shorter_fits(module, other, at) || !behind_fits(module, other, at)))
+        if (other && template_first_run(&module->templates, run->template_index) == run && (!shorter_fits(module, other, at) || !padding_is_safe(module, other, at)))
             return false;
     }
     return true;

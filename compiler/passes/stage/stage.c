@@ -1,12 +1,12 @@
-/* Pass stage: the loop over micro-batches once for each body (ir/body.h), every operator of it in a stage.
+/* Pass stage: the loop over micro-batches once for each body (ir/pipeline_template.h), every operator of it in a stage.
  *
  * Requires: pass microbatch. Leaves: in the loop values with the rows of a micro-batch; Op.stage and Op.visit; operators in the order of
  * their parts. Where pipelines or stages are several, a stage reads a part of what is not of the loop, which is its own piece of a
  * parameter, an input or a sum, and computes itself what depends on no input; behind the loop stands the union of what the stages of all
  * bodies have made. In the one stage of one pipeline nothing but the types changes.
  */
-#include "ir/parts.h"
-#include "passes/gradient/differentiate.h"
+#include "ir/analysis/phases.h"
+#include "passes/differentiate/differentiate.h"
 #include "passes/pipeline.h"
 #include "passes/stage/stage.h"
 
@@ -20,8 +20,8 @@ static void take_rows(Module *module, Value *value, int64_t rows)
     if (value->micro <= 0)
         return;
     int64_t *extent = arena_copy(module->arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
-    extent[value->micro - 1] = rows / module->bodies.unit;
-    value->type.extent = intern(module_shared(module), extent, sizeof *extent * (size_t)value->type.rank);
+    extent[value->micro - 1] = rows / module->templates.row_unit;
+    value->type.extent = intern(module_interned(module), extent, sizeof *extent * (size_t)value->type.rank);
 }
 
 static void take_rows_of_results(Module *module, const Op *op, int64_t rows)
@@ -55,10 +55,10 @@ static Value *on_stage(Staging *staging, Value *value, int stage);
 static Value *behind_loop(Staging *staging, Value *value);
 
 /* Puts an operator of a stage behind what was made so far. */
-static void push(Staging *staging, Op *op, int stage, Turn turn)
+static void push(Staging *staging, Op *op, int stage, LoopPosition turn)
 {
     op->stage = stage;
-    op->turn = turn;
+    op->loop = turn;
     array_push(staging->module->arena, &staging->turns[turn], op);
 }
 
@@ -66,13 +66,13 @@ static void push(Staging *staging, Op *op, int stage, Turn turn)
 static Value *make_part(Staging *staging, Value *value, const Op *like, int stage)
 {
     Module *module = staging->module;
-    Op *op = ir_op_like(module, module->part_def, &value, 1, NULL, like);
+    Op *op = ir_op_like(module, module->local_part_def, &value, 1, NULL, like);
     op->section = SECTION_FORWARD;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
     op->results[0]->name = value->name;
     op->results[0]->micro = value->micro;
-    push(staging, op, stage, TURN_BEFORE);
+    push(staging, op, stage, LOOP_BEFORE);
     return op->results[0];
 }
 
@@ -80,17 +80,17 @@ static Value *make_part(Staging *staging, Value *value, const Op *like, int stag
 static void repeat_on_stage(Staging *staging, const Op *op, int stage)
 {
     Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
-    bool part = op->def == staging->module->part_def;
+    bool part = op->def == staging->module->local_part_def;
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = part ? op->operands[k] : on_stage(staging, op->operands[k], stage);
     Op *copy = ir_clone(staging->module, op, operands);
     take_lengths(staging, op, copy);
     for (int r = 0; r < op->result_count; r++) {
         staging->held[(size_t)stage * (size_t)staging->values + (size_t)op->results[r]->id] = copy->results[r];
-        copy->results[r]->written = op->results[r]->written;
+        copy->results[r]->user_layout = op->results[r]->user_layout;
     }
-    take_rows_of_results(staging->module, copy, staging->module->bodies.at.at[staging->run->body].rows);
-    push(staging, copy, stage, op->turn);
+    take_rows_of_results(staging->module, copy, staging->module->templates.at.at[staging->run->template_index].rows);
+    push(staging, copy, stage, op->loop);
 }
 
 /* The value as an operator of a stage reads it. */
@@ -98,7 +98,7 @@ static Value *on_stage(Staging *staging, Value *value, int stage)
 {
     if (!value)
         return NULL;
-    bool part = value->def && value->def->def == staging->module->part_def;
+    bool part = value->def && value->def->def == staging->module->local_part_def;
     if (in_loop(value) && !part && value->def->def != staging->module->accumulate_def)
         return staging->copy[value->id];
     Value **held = &staging->held[(size_t)stage * (size_t)staging->values + (size_t)value->id];
@@ -115,7 +115,7 @@ static Value *on_stage(Staging *staging, Value *value, int stage)
 static void note_copy(Staging *staging, const Value *value, Value *copy) { staging->copy[value->id] = copy; }
 
 /* When what a loop has made is read. */
-static Turn behind(Turn turn) { return turn == TURN_COUNT ? TURN_BEFORE : TURN_AFTER; }
+static LoopPosition behind(LoopPosition turn) { return turn == LOOP_COUNT ? LOOP_BEFORE : LOOP_AFTER; }
 
 /* The sum of two values of a stage that are like `value`. */
 static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b)
@@ -131,10 +131,10 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
     Value *sum = staging->copy[summands->at[first]->id];
     for (int i = first + 1; i < summands->count; i++) {
         Value *other = staging->copy[summands->at[i]->id];
-        if (taken[i] || !same_part(staging->module, other->def, sum->def))
+        if (taken[i] || !same_phase(staging->module, other->def, sum->def))
             continue;
         Op *add = add_two(staging, value, sum, other);
-        push(staging, add, sum->def->stage, sum->def->turn);
+        push(staging, add, sum->def->stage, sum->def->loop);
         sum = add->results[0];
         sum->micro = value->micro;
         taken[i] = true;
@@ -143,16 +143,16 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
 }
 
 /* Adds what a visit gives of a value, when the loop is over, to what others of its stage give, or lists it where it is the first. */
-static void add_visit(Staging *staging, const Value *value, Value *sum, Turn turn, Summands *given)
+static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn, Summands *given)
 {
     for (int i = 0; i < given->count; i++)
         if (given->at[i]->def->stage == sum->def->stage) {
             Op *add = add_two(staging, value, given->at[i], sum);
             add->stage = sum->def->stage;
-            add->turn = behind(turn);
-            add->section = turn == TURN_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
+            add->loop = behind(turn);
+            add->section = turn == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
             add->visit = 0;
-            add->weights = false;
+            add->is_wgrad = false;
             array_push(staging->module->arena, &staging->unions[turn], add);
             given->at[i] = add->results[0];
             return;
@@ -174,10 +174,10 @@ static void add_summands(Staging *staging, const Op *accumulation, Value *value)
         if (accumulation) {
             Op *copy = ir_clone(staging->module, accumulation, &sum);
             copy->visit = sum->def->visit;
-            push(staging, copy, sum->def->stage, accumulation->turn);
+            push(staging, copy, sum->def->stage, accumulation->loop);
             sum = copy->results[0];
         }
-        add_visit(staging, value, sum, value->def->turn, &staging->summands[read->id]);
+        add_visit(staging, value, sum, value->def->loop, &staging->summands[read->id]);
     }
 }
 
@@ -218,14 +218,14 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     hand->results[0]->dims = value->dims;
     hand->results[0]->name = value->name;
     hand->results[0]->micro = value->micro;
-    push(staging, hand, stage, reader->turn);
+    push(staging, hand, stage, reader->loop);
     return note_handed(staging, original, stage, visit, hand->results[0]);
 }
 
 /* When a visit runs an operator of the loop, among those of the body. */
 static int run_order(const Staging *staging, const Op *op)
 {
-    int visit = staging->visit[op->index], visits = staging->module->bodies.at.at[staging->run->body].visit_count;
+    int visit = staging->visit[op->index], visits = staging->module->templates.at.at[staging->run->template_index].visit_count;
     return op->section == SECTION_FORWARD ? visit : 2 * visits - visit;
 }
 
@@ -233,7 +233,7 @@ static int run_order(const Staging *staging, const Op *op)
 static void note_home(Staging *staging, const Value *original, const Op *reader)
 {
     const Op *maker = in_loop(original) && original->id < staging->values ? original->def : NULL;
-    if (!maker || maker->turn != TURN_EACH || maker->def == staging->module->part_def || gathers(staging, maker))
+    if (!maker || maker->loop != LOOP_EACH || maker->def == staging->module->local_part_def || gathers(staging, maker))
         return;
     int stage = stage_of(staging, reader);
     bool here = stage_of(staging, maker) == stage;
@@ -253,7 +253,7 @@ static void note_home(Staging *staging, const Value *original, const Op *reader)
 static Value *read_operand(Staging *staging, const Op *op, int k, int stage)
 {
     Value *original = op->operands[k], *value = on_stage(staging, original, stage);
-    bool made = value && op->turn == TURN_EACH && value->def && value->def->turn == TURN_EACH && original->id < staging->values &&
+    bool made = value && op->loop == LOOP_EACH && value->def && value->def->loop == LOOP_EACH && original->id < staging->values &&
                 staging->copy[original->id] == value;
     return made ? in_visit(staging, original, value, op, stage, staging->visit[op->index]) : value;
 }
@@ -266,16 +266,16 @@ static void copy_op(Staging *staging, const Op *op)
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = read_operand(staging, op, k, stage);
     Op *copy = ir_clone(module, op, operands);
-    copy->visit = op->turn == TURN_COUNT ? 0 : staging->visit[op->index];
+    copy->visit = op->loop == LOOP_COUNT ? 0 : staging->visit[op->index];
     take_lengths(staging, op, copy);
     for (int r = 0; r < op->result_count; r++) {
-        copy->results[r]->written = op->results[r]->written;
+        copy->results[r]->user_layout = op->results[r]->user_layout;
         note_copy(staging, op->results[r], copy->results[r]);
         if (op->def == module->collect_def)
             array_push(staging->arena, &staging->summands[op->results[r]->id], copy->results[r]);
     }
-    take_rows_of_results(module, copy, module->bodies.at.at[staging->run->body].rows);
-    push(staging, copy, stage, op->turn);
+    take_rows_of_results(module, copy, module->templates.at.at[staging->run->template_index].rows);
+    push(staging, copy, stage, op->loop);
 }
 
 /* By value id, whether it is read behind the loop as it is. */
@@ -288,7 +288,7 @@ static bool *find_read_behind(const Staging *staging)
     for (int i = 0; i < module->outputs.count; i++)
         read[module->outputs.at[i].value->id] = true;
     for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; !turn_loops(module->ops.at[i]->turn) && k < module->ops.at[i]->operand_count; k++)
+        for (int k = 0; !loop_repeats(module->ops.at[i]->loop) && k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
                 read[module->ops.at[i]->operands[k]->id] = true;
     return read;
@@ -296,7 +296,7 @@ static bool *find_read_behind(const Staging *staging)
 
 /* The body's operators of one of the two loops. What additions put together only to be read behind it is looked at first: these additions
  * go. */
-static void make_body(Staging *staging, const bool *read, Turn turn)
+static void make_body(Staging *staging, const bool *read, LoopPosition turn)
 {
     Module *module = staging->module;
     memset(staging->dissolved, 0, sizeof *staging->dissolved * (size_t)staging->ops);
@@ -306,15 +306,15 @@ static void make_body(Staging *staging, const bool *read, Turn turn)
         const Op *op = module->ops.at[i];
         if (op->def == module->accumulate_def)
             find_summands(staging, op->operands[0]);
-        else if (op->turn == turn && op->result_count == 1 && read[op->results[0]->id] && !gathers(staging, op))
+        else if (op->loop == turn && op->result_count == 1 && read[op->results[0]->id] && !gathers(staging, op))
             find_summands(staging, op->results[0]);
     }
     for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; module->ops.at[i]->turn == TURN_EACH && k < module->ops.at[i]->operand_count; k++)
+        for (int k = 0; module->ops.at[i]->loop == LOOP_EACH && k < module->ops.at[i]->operand_count; k++)
             note_home(staging, module->ops.at[i]->operands[k], module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->turn != turn || op->def == module->part_def)
+        if (op->loop != turn || op->def == module->local_part_def)
             continue;
         if (op->def == module->accumulate_def)
             add_summands(staging, op, op->operands[0]);
@@ -340,14 +340,14 @@ static Value *behind_loop(Staging *staging, Value *value)
     const Summands *summands = &staging->summands[value->id];
     Op *op = ir_op_like(module, module->union_def, summands->at, summands->count, NULL, value->def);
     op->visit = 0;
-    op->weights = false;
-    op->section = value->def->turn == TURN_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
+    op->is_wgrad = false;
+    op->section = value->def->loop == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
     op->results[0]->name = value->name;
     op->stage = STAGE_ALL;
-    op->turn = behind(value->def->turn);
-    array_push(module->arena, &staging->unions[value->def->turn], op);
+    op->loop = behind(value->def->loop);
+    array_push(module->arena, &staging->unions[value->def->loop], op);
     return *total = op->results[0];
 }
 
@@ -356,7 +356,7 @@ static void read_behind_loop(Staging *staging, Op *op)
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
             op->operands[k] = behind_loop(staging, op->operands[k]);
-    array_push(staging->module->arena, &staging->turns[op->turn], op);
+    array_push(staging->module->arena, &staging->turns[op->loop], op);
 }
 
 /* Ends of the module that are made in the loop. */
@@ -381,7 +381,7 @@ static void append_ops(Module *module, const Ops *ops)
 /* The unions stand behind their loop. */
 static void order_turns(Staging *staging)
 {
-    static const Turn order[] = {TURN_COUNT, TURN_BEFORE, TURN_EACH, TURN_AFTER};
+    static const LoopPosition order[] = {LOOP_COUNT, LOOP_BEFORE, LOOP_EACH, LOOP_AFTER};
     Module *module = staging->module;
     module->ops.at = NULL;
     module->ops.count = module->ops.capacity = 0;
@@ -407,19 +407,19 @@ static void begin(Staging *staging)
     staging->copy = arena_array(staging->arena, Value *, staging->values);
     staging->handed = arena_array(staging->arena, Handed *, staging->values);
     staging->total = arena_array(staging->arena, Value *, staging->values);
-    staging->held = arena_array(staging->arena, Value *, staging->values * module->bodies.stages.count);
+    staging->held = arena_array(staging->arena, Value *, staging->values * module->templates.stages.count);
     staging->summands = arena_array(staging->arena, Summands, staging->values);
     module->union_def = module_def(module, rule_inserted(module->arena, "union", "y[i..] = union(xs[][i..]) replicate(i) kernel(union)"));
     find_readers(staging);
 }
 
 /* One of the two loops, of all bodies. False after errors. */
-static bool make_loop(Staging *staging, const bool *read, Turn turn)
+static bool make_loop(Staging *staging, const bool *read, LoopPosition turn)
 {
     Module *module = staging->module;
-    for (int b = 0; b < module->bodies.at.count; b++) {
-        staging->run = body_run(&module->bodies, b);
-        staging->shorter = module->shorter ? module->shorter[staging->run->pipeline] : NULL;
+    for (int b = 0; b < module->templates.at.count; b++) {
+        staging->run = template_first_run(&module->templates, b);
+        staging->shorter = module->length_variants ? module->length_variants[staging->run->pipeline] : NULL;
         if (!find_visits(staging))
             return false;
         make_body(staging, read, turn);
@@ -434,10 +434,10 @@ static void make_bodies(Staging *staging)
     begin(staging);
     const bool *read = find_read_behind(staging);
     find_loose(staging, read);
-    if (!make_loop(staging, read, TURN_COUNT) || !make_loop(staging, read, TURN_EACH))
+    if (!make_loop(staging, read, LOOP_COUNT) || !make_loop(staging, read, LOOP_EACH))
         return;
     for (int i = 0; i < module->ops.count; i++)
-        if (!turn_loops(module->ops.at[i]->turn))
+        if (!loop_repeats(module->ops.at[i]->loop))
             read_behind_loop(staging, module->ops.at[i]);
     finish(staging);
     order_turns(staging);
@@ -449,17 +449,17 @@ static void make_bodies(Staging *staging)
 static void shrink_rows(Module *module)
 {
     for (int i = 0; i < module->ops.count; i++)
-        if (turn_loops(module->ops.at[i]->turn))
-            take_rows_of_results(module, module->ops.at[i], module->bodies.at.at[0].rows);
+        if (loop_repeats(module->ops.at[i]->loop))
+            take_rows_of_results(module, module->ops.at[i], module->templates.at.at[0].rows);
 }
 
 void pass_stage(Module *module)
 {
-    if (!module->bodies.at.count)
+    if (!module->templates.at.count)
         return;
     if (!lengths_fit(module))
         return;
-    if (module->bodies.stages.count == 1 && module->bodies.runs.count == 1 && !module->bodies.at.at[0].shorter) {
+    if (module->templates.stages.count == 1 && module->templates.runs.count == 1 && !module->templates.at.at[0].short_rows) {
         shrink_rows(module);
         return;
     }

@@ -1,4 +1,4 @@
-/* What the files of pass stage share: visits.c says in which stage an operator runs, sums.c what of a sum each stage adds up, stage.c makes
+/* What the files of pass stage share: visits.c says in which stage an operator runs, partial_sums.c what of a sum each stage adds up, stage.c makes
  * the bodies. */
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H
@@ -23,7 +23,7 @@ typedef struct Staging {
     int *readers;       // by value id: operators that read it, outputs and the loss included
     bool *dissolved;    // by op index: an addition that the stages and the union make instead
     bool *loose;        // by op index: an addition that may be dissolved, so that nothing goes from visit to visit for it
-    const BodyRun *run; // the first of the body at hand
+    const PipelineRun *run; // the first of the body at hand
     const Module *shorter; // the model with the body's lengths, operator by operator the same; NULL: it has the module's
     Array(const Layer *) layers;
     Placement *placement;    // of the layers in the body
@@ -37,7 +37,7 @@ typedef struct Staging {
 } Staging;
 
 /* Whether an operator of the loop makes a value. */
-static inline bool in_loop(const Value *value) { return value && value->def && turn_loops(value->def->turn); }
+static inline bool in_loop(const Value *value) { return value && value->def && loop_repeats(value->def->loop); }
 
 /* Whether the model with the lengths of each pipeline is the module's, operator by operator, and differs only inside the loop; else false,
  * after an error. */

@@ -8,12 +8,12 @@
  * them gives of its gradient comes back from the same visit or a later one; these are added up where the last of them is made. So the
  * forward section is placed first, visits are put together and numbered by it, and the backward section is placed by these numbers.
  */
-#include "ir/parts.h"
+#include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
 
 #include <string.h>
 
-static bool is_forward(const Op *op) { return turn_loops(op->turn) && op->section == SECTION_FORWARD; }
+static bool is_forward(const Op *op) { return loop_repeats(op->loop) && op->section == SECTION_FORWARD; }
 
 /* The number of a layer among those of the model, in the order in which it runs them; -1: it is none. */
 static int layer_number(const Staging *staging, const Layer *layer)
@@ -25,12 +25,12 @@ static int layer_number(const Staging *staging, const Layer *layer)
 }
 
 /* Lists the layers that a turn has and that are not listed yet. */
-static void list_layers_of(Staging *staging, Turn turn)
+static void list_layers_of(Staging *staging, LoopPosition turn)
 {
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->turn == turn && is_forward(op) && op->layer && layer_number(staging, op->layer) < 0)
+        if (op->loop == turn && is_forward(op) && op->layer && layer_number(staging, op->layer) < 0)
             array_push(staging->arena, &staging->layers, op->layer);
     }
 }
@@ -39,8 +39,8 @@ static void list_layers_of(Staging *staging, Turn turn)
 static void list_layers(Staging *staging)
 {
     staging->layers.count = 0;
-    list_layers_of(staging, TURN_EACH);
-    list_layers_of(staging, TURN_COUNT);
+    list_layers_of(staging, LOOP_EACH);
+    list_layers_of(staging, LOOP_COUNT);
 }
 
 /* The operator of the loop that makes what another one reads; NULL where nothing is handed on: every stage has its own part of an input,
@@ -48,7 +48,7 @@ static void list_layers(Staging *staging)
 static const Op *maker_of(const Staging *staging, const Value *value)
 {
     const Op *maker = in_loop(value) ? value->def : NULL;
-    bool handed = maker && maker->turn == TURN_EACH && maker->def != staging->module->part_def;
+    bool handed = maker && maker->loop == LOOP_EACH && maker->def != staging->module->local_part_def;
     return handed && !op_gathers(staging->module, maker) ? maker : NULL;
 }
 
@@ -141,14 +141,14 @@ static int backward_visit(const Staging *staging, const Op *op, int visit)
 static int known_visit(const Staging *staging, const Op *op, const int *unit)
 {
     int layer = layer_number(staging, op->layer);
-    if (op->turn == TURN_COUNT)
+    if (op->loop == LOOP_COUNT)
         return staging->placement->visit_count - 1;
     if (op->section == SECTION_FORWARD)
         return layer >= 0 ? staging->placement->visit_of[layer] : operands_visit(staging, op);
     int summed = op_is_addition(op) ? backward_visit(staging, op, -1) : -1;
     if (summed >= 0)
         return summed;
-    int own = layer >= 0 ? staging->placement->visit_of[layer] : op->unit >= 0 ? unit[op->unit] : -1;
+    int own = layer >= 0 ? staging->placement->visit_of[layer] : op->source_op >= 0 ? unit[op->source_op] : -1;
     return backward_visit(staging, op, own);
 }
 
@@ -179,7 +179,7 @@ static bool settle_visits(Staging *staging)
     const int *joined = strategy_join(staging->arena, staging->placement, edge, edges.count);
     for (int i = 0; i < module->ops.count; i++)
         staging->visit[i] = staging->visit[i] < 0 ? -1 : joined[staging->visit[i]];
-    Body *body = &module->bodies.at.at[staging->run->body];
+    Body *body = &module->templates.at.at[staging->run->template_index];
     int count = staging->placement->visit_count, *stages = arena_array(module->arena, int, count);
     for (int v = 0; v < count; v++)
         stages[v] = staging->placement->visits[v].stage;
@@ -220,11 +220,11 @@ static void assign_visits(Staging *staging, Section section, int *unit)
     int last = staging->placement->visit_count - 1, *earliest = arena_array(staging->arena, int, staging->values);
     memset(earliest, -1, sizeof *earliest * (size_t)staging->values);
     for (int i = 0; i < module->ops.count; i++)
-        if (turn_loops(module->ops.at[i]->turn) && module->ops.at[i]->section == section)
+        if (loop_repeats(module->ops.at[i]->loop) && module->ops.at[i]->section == section)
             staging->visit[i] = known_visit(staging, module->ops.at[i], unit);
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        if (!turn_loops(op->turn) || op->section != section)
+        if (!loop_repeats(op->loop) || op->section != section)
             continue;
         if (staging->visit[i] < 0)
             staging->visit[i] = reader_visit(op, earliest);
@@ -241,8 +241,8 @@ static int *visits_of_units(Staging *staging)
     int count = staging->ops + staging->values, *unit = arena_array(staging->arena, int, count);
     memset(unit, -1, sizeof *unit * (size_t)count);
     for (int i = module->ops.count - 1; i >= 0; i--)
-        if (is_forward(module->ops.at[i]) && module->ops.at[i]->unit >= 0)
-            unit[module->ops.at[i]->unit] = staging->visit[i];
+        if (is_forward(module->ops.at[i]) && module->ops.at[i]->source_op >= 0)
+            unit[module->ops.at[i]->source_op] = staging->visit[i];
     return unit;
 }
 
@@ -260,5 +260,5 @@ bool find_visits(Staging *staging)
 
 int stage_of(const Staging *staging, const Op *op)
 {
-    return staging->module->bodies.at.at[staging->run->body].first_stage + staging->placement->visits[staging->visit[op->index]].stage;
+    return staging->module->templates.at.at[staging->run->template_index].first_stage + staging->placement->visits[staging->visit[op->index]].stage;
 }

@@ -14,7 +14,7 @@ typedef Array(SenderGroup) SenderGroups;
 
 /* What gathering needs. Devices that hold the same of the source have its replicas, by their places among these. */
 typedef struct Gathering {
-    Planner *planner;
+    PlanBuilder *planner;
     const Transfers *transfers; // bucket by bucket
     int *replicas;              // in the bucket at hand, by slot: which one the device has; -1: it holds nothing
     Index *holders;             // of a transfer, by replica: their places are those of the slots of that number
@@ -27,7 +27,7 @@ typedef struct Gathering {
 static int transfer_bucket(const Plan *plan, const Transfer *transfer) { return plan->tasks.at[transfer->segment.task].bucket; }
 
 /* Transfers bucket by bucket, of each in their order. */
-static Transfers sort_by_bucket(Planner *planner, const Transfers *transfers)
+static Transfers sort_by_bucket(PlanBuilder *planner, const Transfers *transfers)
 {
     const Plan *plan = planner->plan;
     int count = transfers->count, *bucket = arena_array(planner->arena, int, count);
@@ -119,7 +119,7 @@ static bool suits_senders(const Gathering *gathering, const int *order, int coun
 /* Makes one collective of a component when it is one. Two devices of which one sends are better served by a message. */
 static bool add_gather(Gathering *gathering, const Components *components, int c, const Devices *sets, const int *senders, bool broadcasts)
 {
-    Planner *planner = gathering->planner;
+    PlanBuilder *planner = gathering->planner;
     const int *order = components->sets + components->begin[c];
     int sending, count = components->begin[c + 1] - components->begin[c];
     Devices members = closed_group(planner, components, c, sets, senders, gathering->members, &sending);
@@ -137,7 +137,7 @@ static bool add_gather(Gathering *gathering, const Components *components, int c
 /* ---- what is left ---- */
 
 /* Appends what collectives left of a transfer: all of it where they did nothing, else the groups that are not served. */
-static void add_rest(Planner *planner, const Transfer *transfer, const SenderGroup *groups, const bool *served, int count, Transfers *rest)
+static void add_rest(PlanBuilder *planner, const Transfer *transfer, const SenderGroup *groups, const bool *served, int count, Transfers *rest)
 {
     bool any = false, all = true;
     for (int i = 0; i < count; i++) {
@@ -160,7 +160,7 @@ static void add_rest(Planner *planner, const Transfer *transfer, const SenderGro
 /* By group, whether a collective serves it; all groups of its component are, or none. */
 static bool *gather_components(Gathering *gathering, bool broadcasts)
 {
-    Planner *planner = gathering->planner;
+    PlanBuilder *planner = gathering->planner;
     int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),
         *senders = arena_array(planner->arena, int, count);
     Devices *sets = arena_array(planner->arena, Devices, count);
@@ -180,7 +180,7 @@ static bool *gather_components(Gathering *gathering, bool broadcasts)
     return served;
 }
 
-Transfers gather_transfers(Planner *planner, const Transfers *transfers, bool broadcasts)
+Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts)
 {
     const Plan *plan = planner->plan;
     Transfers rest = {0}, sorted = sort_by_bucket(planner, transfers);

@@ -20,7 +20,7 @@ static bool is_countable(const Plan *plan, const Messages *messages, const int *
 }
 
 /* The devices of a component of messages when each sends to every other, and there are three at least; else none. */
-static Devices mutual_devices(Planner *planner, const Messages *messages, const int *order, int count, Index *index)
+static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, const int *order, int count, Index *index)
 {
     Devices devices = {0};
     int size = 2;
@@ -45,7 +45,7 @@ static Devices mutual_devices(Planner *planner, const Messages *messages, const 
 }
 
 /* The sender and receiver of each message. */
-static Devices *message_ends(Planner *planner, const Messages *messages)
+static Devices *message_ends(PlanBuilder *planner, const Messages *messages)
 {
     Devices *sets = arena_array(planner->arena, Devices, messages->count);
     int *ends = arena_array(planner->arena, int, 2 * messages->count);
@@ -57,7 +57,7 @@ static Devices *message_ends(Planner *planner, const Messages *messages)
     return sets;
 }
 
-void end_exchange(Planner *planner, int exchange)
+void end_exchange(PlanBuilder *planner, int exchange)
 {
     close_messages(planner, exchange);
     if (planner->messages)

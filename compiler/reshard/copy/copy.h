@@ -6,7 +6,7 @@
 #ifndef RESHARD_COPY_COPY_H
 #define RESHARD_COPY_COPY_H
 
-#include "reshard/balance/balance.h"
+#include "reshard/senders/balance_senders.h"
 
 /* How a transfer travels: which job has its loads, and whether along a tree. */
 typedef struct Route {
@@ -18,15 +18,15 @@ typedef struct Route {
 typedef Array(Route) Routes;
 
 /* Does by all-gathers, and broadcasts if these are wanted, what can be done so; the result has the transfers that are left. */
-Transfers gather_transfers(Planner *planner, const Transfers *transfers, bool broadcasts);
+Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
 /* Adds the routes of the transfers, and the jobs by which their senders are chosen; the loads' cap says how fine they must be. */
-void routes_add(Planner *planner, const Transfers *transfers, int64_t cap, Routes *routes, Jobs *jobs);
+void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, Routes *routes, Jobs *jobs);
 
 /* Appends the steps that bring the transfers to their receivers. */
-void routes_send(Planner *planner, const Routes *routes, const Jobs *jobs);
+void routes_send(PlanBuilder *planner, const Routes *routes, const Jobs *jobs);
 
 /* Ends an exchange: makes its messages, and takes out the devices that all send to each other, three or more, as all-to-alls. */
-void end_exchange(Planner *planner, int exchange);
+void end_exchange(PlanBuilder *planner, int exchange);
 
 #endif

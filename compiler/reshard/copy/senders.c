@@ -3,7 +3,7 @@
  * Where holders would send too much, those that want a value pass it on: a holder sends each of some receivers a share, which that one
  * sends to the others. Where the receivers are so many that passing one share on is too much for one device, a share travels along a tree.
  */
-#include "reshard/balance/tree.h"
+#include "reshard/senders/tree.h"
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
 #include "reshard/steps.h"
@@ -22,7 +22,7 @@ static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t un
 
 /* Makes a transfer's job: its holders send every element once and a remainder to all receivers, or as far as they can all of it; the
  * receivers pass on the rest. */
-static Job direct_job(Planner *planner, const Transfer *transfer, int64_t cap)
+static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap)
 {
     int64_t volume = transfer->segment.hi - transfer->segment.lo, others = transfer->receivers.count - 1,
             unit = task_element(planner->plan, transfer->segment.task);
@@ -41,7 +41,7 @@ static Job direct_job(Planner *planner, const Transfer *transfer, int64_t cap)
 }
 
 /* The same in a tree: one grain takes the whole transfer to one receiver. */
-static Job tree_job(Planner *planner, const Transfer *transfer, int64_t cap)
+static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap)
 {
     Job job = direct_job(planner, transfer, cap);
     job.unit *= transfer->segment.hi - transfer->segment.lo;
@@ -50,7 +50,7 @@ static Job tree_job(Planner *planner, const Transfer *transfer, int64_t cap)
     return job;
 }
 
-void routes_add(Planner *planner, const Transfers *transfers, int64_t cap, Routes *routes, Jobs *jobs)
+void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, Routes *routes, Jobs *jobs)
 {
     for (int g = 0; g < transfers->count; g++) {
         Transfer transfer = transfers->at[g];
@@ -68,7 +68,7 @@ void routes_add(Planner *planner, const Transfers *transfers, int64_t cap, Route
 
 /* The exchanges of transfers: the one at hand, and what must then be passed on. */
 typedef struct Rounds {
-    Planner *planner;
+    PlanBuilder *planner;
     int step;
     Array(Transfers) later; // by the number of exchanges in between
 } Rounds;
@@ -144,7 +144,7 @@ static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job
 /* Sends a transfer along a tree: the messages of its holders now, those of the others when they have it. */
 static void send_along_tree(Rounds *rounds, const Transfer *transfer, const Job *job)
 {
-    Planner *planner = rounds->planner;
+    PlanBuilder *planner = rounds->planner;
     int count = job->devices.count, *degree = arena_array(planner->arena, int, count), *parent = arena_array(planner->arena, int, count),
         *depth = arena_array(planner->arena, int, count);
     Devices *receivers = arena_array(planner->arena, Devices, count);
@@ -178,7 +178,7 @@ static void send_later(Rounds *rounds, const Transfers *later)
     end_exchange(rounds->planner, rounds->step);
 }
 
-void routes_send(Planner *planner, const Routes *routes, const Jobs *jobs)
+void routes_send(PlanBuilder *planner, const Routes *routes, const Jobs *jobs)
 {
     Rounds rounds = {.planner = planner};
     if (!routes->count)

@@ -1,7 +1,7 @@
 /* What remains to be said of the steps: their groups' numbers, the types that they move, and whether tensors stay where they are. */
 #include "reshard/finish/finish.h"
 
-#include "reshard/price.h"
+#include "reshard/cost/price.h"
 #include "support/intern.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ static void number_groups(Plan *plan)
 
 /* Puts the segments with larger elements first: then each lies on a border of its elements wherever the list is packed. Notes the smallest
  * type in *step. */
-static void order_by_element(Planner *planner, Segments *segments, Step *step, int *least)
+static void order_by_element(PlanBuilder *planner, Segments *segments, Step *step, int *least)
 {
     const Plan *plan = planner->plan;
     Segment *sorted = arena_array(planner->arena, Segment, segments->count);
@@ -101,7 +101,7 @@ static void order_by_element(Planner *planner, Segments *segments, Step *step, i
         memcpy(segments->at, sorted, sizeof *sorted * (size_t)kept);
 }
 
-static void find_types(Planner *planner)
+static void find_types(PlanBuilder *planner)
 {
     Plan *plan = planner->plan;
     for (int s = 0; s < plan->steps.count; s++) {
@@ -116,7 +116,7 @@ static void find_types(Planner *planner)
 
 /* ---- all together ---- */
 
-void finish_plan(Planner *planner)
+void finish_plan(PlanBuilder *planner)
 {
     Plan *plan = planner->plan;
     number_groups(plan);
@@ -124,7 +124,7 @@ void finish_plan(Planner *planner)
     find_in_place(plan);
     plan->name = name_plan(planner);
     plan->lowered = arena_array(planner->arena, const ht_reshard_device *, plan->device_count);
-    plan->seats = arena_new(planner->arena, struct Seats *);
+    plan->seats = arena_new(planner->arena, struct DeviceSteps *);
     plan->wholes = intern_create(planner->arena);
     plan->blocks = intern_create(planner->arena);
     plan->shared = intern_create(planner->arena);

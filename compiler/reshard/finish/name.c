@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Whether each device sends to one other at most and receives from one. */
-static bool is_permutation(Planner *planner, const Step *step)
+static bool is_permutation(PlanBuilder *planner, const Step *step)
 {
     char *uses = arena_array(planner->arena, char, planner->plan->device_count);
     for (int i = 0; i < step->messages.count; i++) {
@@ -20,7 +20,7 @@ static bool is_permutation(Planner *planner, const Step *step)
     return !step->combine;
 }
 
-static const char *step_name(Planner *planner, const Step *step)
+static const char *step_name(PlanBuilder *planner, const Step *step)
 {
     static const char *const names[] = {
         [HT_ALL_REDUCE] = "all-reduce", [HT_REDUCE_SCATTER] = "reduce-scatter", [HT_ALL_GATHER] = "all-gather",
@@ -30,7 +30,7 @@ static const char *step_name(Planner *planner, const Step *step)
     return is_permutation(planner, step) ? "permute" : "send-receive";
 }
 
-const char *name_plan(Planner *planner)
+const char *name_plan(PlanBuilder *planner)
 {
     const Plan *plan = planner->plan;
     if (!plan->steps.count)

@@ -1,6 +1,6 @@
 /* Lowering: collectives. */
 #include "reshard/lower/lower.h"
-#include "reshard/lower/whole.h"
+#include "reshard/lower/shared_parts.h"
 
 #include "support/intern.h"
 
@@ -8,7 +8,7 @@
 typedef struct Sides {
     Blocks send, receive;
     const ht_block *all; // of all members, which lie one after another: in place of `send` or `receive`; NULL: these are lists of their own
-    Moves pack, unpack;
+    MoveList pack, unpack;
 } Sides;
 
 static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
@@ -129,7 +129,7 @@ static void broadcast_sides(Lowering *lowering, const Step *step, int position, 
 /* ---- all-to-all ---- */
 
 /* The messages to or from all members, in the group's order; NULL where there is none. */
-static const Message **messages_of(Lowering *lowering, const Step *step, const StepSeat *seat, bool received)
+static const Message **messages_of(Lowering *lowering, const Step *step, const StepPlace *seat, bool received)
 {
     const Plan *plan = lowering->plan;
     const Message **messages = arena_array(lowering->arena, const Message *, step->group.count),
@@ -157,7 +157,7 @@ static bool direct_blocks(Lowering *lowering, const Step *step, const Message *c
     return one_buffer(blocks);
 }
 
-static void packed_blocks(Lowering *lowering, const Step *step, const Message *const *messages, bool received, Blocks *blocks, Moves *moves)
+static void packed_blocks(Lowering *lowering, const Step *step, const Message *const *messages, bool received, Blocks *blocks, MoveList *moves)
 {
     blocks->count = 0;
     for (int i = 0; i < step->group.count; i++) {
@@ -174,7 +174,7 @@ static void packed_blocks(Lowering *lowering, const Step *step, const Message *c
     }
 }
 
-static void all_to_all_sides(Lowering *lowering, const Step *step, const StepSeat *seat, Sides *sides)
+static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPlace *seat, Sides *sides)
 {
     for (int received = 0; received < 2; received++) {
         const Message **messages = messages_of(lowering, step, seat, received);
@@ -195,7 +195,7 @@ static ht_reduction step_reduction(const Plan *plan, const Step *step)
     return HT_NO_REDUCTION;
 }
 
-void lower_collective(Lowering *lowering, const Step *step, const StepSeat *seat)
+void lower_collective(Lowering *lowering, const Step *step, const StepPlace *seat)
 {
     Sides sides = {0};
     int position = seat->position;

@@ -4,16 +4,16 @@
 #include <stdlib.h>
 
 /* A contribution to a reduction: which, the part that it covers, and where it lies. */
-typedef struct Contribution {
+typedef struct PlannedContribution {
     Segment segment;
     Where where;
-} Contribution;
+} SentContribution;
 
-typedef Array(Contribution) Contributions;
+typedef Array(SentContribution) SentContributions;
 
 static int compare_contributions(const void *a, const void *b)
 {
-    const Contribution *x = a, *y = b;
+    const SentContribution *x = a, *y = b;
     if (x->segment.source != y->segment.source)
         return x->segment.source - y->segment.source;
     return (x->segment.lo > y->segment.lo) - (x->segment.lo < y->segment.lo);
@@ -22,17 +22,17 @@ static int compare_contributions(const void *a, const void *b)
 /* The same task by task. */
 static int compare_by_task(const void *a, const void *b)
 {
-    const Contribution *x = a, *y = b;
+    const SentContribution *x = a, *y = b;
     return x->segment.task != y->segment.task ? x->segment.task - y->segment.task : compare_contributions(a, b);
 }
 
 /* The contribution that the device itself holds; none when it holds no part of the bundle. */
-static void add_own(Lowering *lowering, const Segment *segment, Contributions *contributions)
+static void add_own(Lowering *lowering, const Segment *segment, SentContributions *contributions)
 {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     for (int p = 0; p < task->source_count; p++)
         if (devices_find(&task->sources[p], lowering->device) >= 0) {
-            Contribution own = {.segment = *segment};
+            SentContribution own = {.segment = *segment};
             own.segment.source = p;
             own.segment.origin = task->origin;
             own.where = origin_of(lowering, &own.segment);
@@ -42,7 +42,7 @@ static void add_own(Lowering *lowering, const Segment *segment, Contributions *c
 }
 
 /* A contribution's part [lo, hi), moved to where the reduction is stored. */
-static void move_part(Lowering *lowering, Moves *moves, const Contribution *contribution, int64_t lo, int64_t hi, const Segment *target,
+static void move_part(Lowering *lowering, MoveList *moves, const SentContribution *contribution, int64_t lo, int64_t hi, const Segment *target,
                       Where to)
 {
     Segment part = contribution->segment;
@@ -57,7 +57,7 @@ static void move_part(Lowering *lowering, Moves *moves, const Contribution *cont
 
 /* Reduces the contributions in the order of their numbers: for each stretch on which they are the same, the first is copied and the others
  * are combined. */
-static void reduce(Lowering *lowering, const Contributions *contributions, const Segment *target, Where to, Moves *copies, Moves *combines)
+static void reduce(Lowering *lowering, const SentContributions *contributions, const Segment *target, Where to, MoveList *copies, MoveList *combines)
 {
     if (contributions->count)
         qsort(contributions->at, (size_t)contributions->count, sizeof *contributions->at, compare_contributions);
@@ -70,7 +70,7 @@ static void reduce(Lowering *lowering, const Contributions *contributions, const
         }
         bool first = true;
         for (int i = 0; i < contributions->count; i++) {
-            const Contribution *contribution = &contributions->at[i];
+            const SentContribution *contribution = &contributions->at[i];
             if (contribution->segment.lo > lo || contribution->segment.hi < hi)
                 continue;
             move_part(lowering, first ? copies : combines, contribution, lo, hi, target, to);
@@ -80,16 +80,16 @@ static void reduce(Lowering *lowering, const Contributions *contributions, const
 }
 
 /* All that the device received in this step, task by task; `offsets` has where each of its messages lies in scratch, in bytes. */
-static Contributions all_received(Lowering *lowering, const Step *step, const StepSeat *seat, const int64_t *offsets)
+static SentContributions all_received(Lowering *lowering, const Step *step, const StepPlace *seat, const int64_t *offsets)
 {
-    Contributions all = {0};
+    SentContributions all = {0};
     for (int i = 0, k = 0; i < seat->messages.count; i++) {
         const Message *message = &step->messages.at[seat->messages.at[i]];
         if (message->receiver != lowering->device)
             continue;
         int64_t offset = offsets[k++];
         for (int s = 0; s < message->segments.count; s++) {
-            array_push(lowering->arena, &all, (Contribution){message->segments.at[s], packed_at(offset)});
+            array_push(lowering->arena, &all, (SentContribution){message->segments.at[s], packed_at(offset)});
             offset += segment_bytes(lowering->plan, &message->segments.at[s]);
         }
     }
@@ -99,7 +99,7 @@ static Contributions all_received(Lowering *lowering, const Step *step, const St
 }
 
 /* What of it is for a reduction. */
-static void add_received(Lowering *lowering, const Contributions *all, const Segment *target, Contributions *contributions)
+static void add_received(Lowering *lowering, const SentContributions *all, const Segment *target, SentContributions *contributions)
 {
     int low = 0, high = all->count;
     while (low < high) {
@@ -121,13 +121,13 @@ static Where reduced_at(const Lowering *lowering, const Reducing *reduction)
     return reduction->partial ? origin_of(lowering, &kept) : result_of(lowering, &reduction->segment);
 }
 
-static void reduce_all(Lowering *lowering, const Step *step, const StepSeat *seat, const int64_t *offsets)
+static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *seat, const int64_t *offsets)
 {
-    Moves copies = {0}, combines = {0};
-    Contributions all = all_received(lowering, step, seat, offsets);
+    MoveList copies = {0}, combines = {0};
+    SentContributions all = all_received(lowering, step, seat, offsets);
     for (int r = 0; r < seat->reductions.count; r++) {
         const Reducing *reduction = &step->reductions.at[seat->reductions.at[r]];
-        Contributions contributions = {0};
+        SentContributions contributions = {0};
         add_own(lowering, &reduction->segment, &contributions);
         add_received(lowering, &all, &reduction->segment, &contributions);
         reduce(lowering, &contributions, &reduction->segment, reduced_at(lowering, reduction), &copies, &combines);
@@ -136,9 +136,9 @@ static void reduce_all(Lowering *lowering, const Step *step, const StepSeat *sea
     add_moves(lowering, HT_COMBINE, &combines);
 }
 
-void lower_exchange(Lowering *lowering, const Step *step, const StepSeat *seat)
+void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat)
 {
-    Moves pack = {0}, unpack = {0};
+    MoveList pack = {0}, unpack = {0};
     Blocks send = {0}, receive = {0};
     Array(int64_t) offsets = {0};
     for (int i = 0; i < seat->messages.count; i++) {

@@ -20,7 +20,7 @@ static Segments gathered_segments(Lowering *lowering)
     const Plan *plan = lowering->plan;
     Segments gathered = {0};
     for (int s = 0; s < lowering->seats->steps.count; s++) {
-        const StepSeat *seat = &lowering->seats->steps.at[s];
+        const StepPlace *seat = &lowering->seats->steps.at[s];
         const Step *step = &plan->steps.at[seat->step];
         int position = step->verb == HT_ALL_GATHER ? seat->position : -1;
         for (int k = 0; position >= 0 && k < step->parts[position].count; k++)
@@ -33,7 +33,7 @@ static Segments gathered_segments(Lowering *lowering)
 }
 
 /* Copies what the device holds of a task, but for what all-gathers bring; *next is the first of these that may be of the task. */
-static void copy_own(Lowering *lowering, Moves *copies, Segment own, const Segments *gathered, int *next)
+static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Segments *gathered, int *next)
 {
     int64_t end = own.hi;
     while (*next < gathered->count && gathered->at[*next].task < own.task)
@@ -52,11 +52,11 @@ static void copy_own(Lowering *lowering, Moves *copies, Segment own, const Segme
 /* What the device keeps of what it has, and the identities that it fills in. */
 static void lower_local(Lowering *lowering)
 {
-    Moves copies = {0}, fills = {0};
+    MoveList copies = {0}, fills = {0};
     Segments gathered = gathered_segments(lowering);
     int next = 0;
     for (int t = 0; t < lowering->seats->tasks.count; t++) {
-        const TaskSeat *seat = &lowering->seats->tasks.at[t];
+        const TaskPlace *seat = &lowering->seats->tasks.at[t];
         const Task *task = &lowering->plan->tasks.at[seat->task];
         if (!lowering->holding[SIDE_TO][task->bucket])
             continue;
@@ -106,7 +106,7 @@ static void reserve_parts(Lowering *lowering, const Step *step, int position)
 static void reserve_residents(Lowering *lowering)
 {
     for (int s = 0; s < lowering->seats->steps.count; s++) {
-        const StepSeat *seat = &lowering->seats->steps.at[s];
+        const StepPlace *seat = &lowering->seats->steps.at[s];
         const Step *step = &lowering->plan->steps.at[seat->step];
         reserve_parts(lowering, step, seat->position);
         for (int k = 0; k < seat->reductions.count; k++) {
@@ -118,7 +118,7 @@ static void reserve_residents(Lowering *lowering)
     lowering->used = lowering->most = 0;
 }
 
-static void lower_step(Lowering *lowering, const StepSeat *seat)
+static void lower_step(Lowering *lowering, const StepPlace *seat)
 {
     const Step *step = &lowering->plan->steps.at[seat->step];
     lowering->used = 0;
@@ -204,7 +204,7 @@ const ht_reshard_device *plan_device(const Plan *plan, int device)
         return none;
     }
     if (!plan->lowered[slot]) {
-        Lowering lowering = {.plan = plan, .arena = arena_create(), .device = device, .seats = plan_seats(plan, slot)};
+        Lowering lowering = {.plan = plan, .arena = arena_create(), .device = device, .seats = plan_device_steps(plan, slot)};
         lower_device(&lowering);
         plan->lowered[slot] = copy_device(plan->arena, &lowering);
         arena_destroy(lowering.arena);

@@ -6,8 +6,8 @@
 #ifndef RESHARD_LOWER_H
 #define RESHARD_LOWER_H
 
-#include "reshard/lower/seats.h"
-#include "reshard/planner.h"
+#include "reshard/lower/device_steps.h"
+#include "reshard/plan_builder.h"
 
 /* Where the elements of segments lie: in the device's storage, or packed in scratch from an offset in bytes on. */
 typedef struct Where {
@@ -17,11 +17,11 @@ typedef struct Where {
 } Where;
 
 /* A list of moves; `shared`: it is the plan's, for all devices that have it. */
-typedef struct Moves {
+typedef struct MoveList {
     ht_move *at;
     int count, capacity;
     bool shared;
-} Moves;
+} MoveList;
 
 typedef Array(ht_block) Blocks;
 
@@ -35,7 +35,7 @@ typedef struct Lowering {
     const Plan *plan;
     Arena *arena;
     int device;
-    const Seats *seats;
+    const DeviceSteps *seats;
     const Holding **holding[2]; // by Side, by bucket; NULL: the device stands nowhere in that layout
     const struct Whole *whole;  // of the step (lower/whole.h); NULL: it was not asked for
     ht_dtype dtype;             // of the step's blocks
@@ -60,19 +60,19 @@ Segment resident_segment(const Plan *plan, Segment segment, bool partial);
 int64_t take_scratch(Lowering *lowering, int64_t bytes);
 
 /* Appends the moves of a segment. Packed offsets are those of the segment's first element. */
-void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Where from, Where to);
+void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from, Where to);
 
 /* Whether segments lie one after another in one buffer, from where they are sent or, when `received`, where they belong: then
  * that is the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
 /* Segments to send: where they lie, or packed in scratch by moves that go to `pack`. */
-ht_block send_block(Lowering *lowering, const Segments *segments, Moves *pack);
-ht_block pack_block(Lowering *lowering, const Segments *segments, Moves *pack);
+ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack);
+ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 
 /* Segments to receive: where they belong, or in scratch, from which moves that go to `unpack` bring them there. */
-ht_block receive_block(Lowering *lowering, const Segments *segments, Moves *unpack);
-void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack);
+ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack);
+void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack);
 
 /* A block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
@@ -83,10 +83,10 @@ const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int cou
 
 /* Appends a step, whose lists are the plan's; one of moves alone only when there are any. */
 void add_lowered(Lowering *lowering, ht_reshard_step step);
-void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves);
+void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 
 /* The steps of an exchange, and those of a collective. */
-void lower_exchange(Lowering *lowering, const Step *step, const StepSeat *seat);
-void lower_collective(Lowering *lowering, const Step *step, const StepSeat *seat);
+void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat);
+void lower_collective(Lowering *lowering, const Step *step, const StepPlace *seat);
 
 #endif

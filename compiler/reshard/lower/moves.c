@@ -1,6 +1,6 @@
 /* Lowering: moves and blocks, the places of segments in storage and in scratch. */
 #include "reshard/lower/lower.h"
-#include "reshard/lower/whole.h"
+#include "reshard/lower/shared_parts.h"
 
 #include <string.h>
 
@@ -37,7 +37,7 @@ static bool is_contiguous(const ht_move *move)
 static int64_t move_extent(const ht_move *move) { return move->rank ? move->dim[0].extent : 1; }
 
 /* Appends a move; one that goes on where the last one ended is merged with it. */
-static void add_move(Lowering *lowering, Moves *moves, ht_move move, const ht_stride *dim)
+static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht_stride *dim)
 {
     move.dim = dim;
     ht_move *last = moves->count ? &moves->at[moves->count - 1] : NULL;
@@ -57,15 +57,15 @@ static void add_move(Lowering *lowering, Moves *moves, ht_move move, const ht_st
 }
 
 /* One tensor's part of a bundle that is moved. */
-typedef struct Part {
+typedef struct ScatterPart {
     const Bucket *bucket;
     int bucket_index, tensor;
     Where from, to;
-} Part;
+} MovePart;
 
 /* The place of a cell, in elements, in the device's storage or in packed space; `begin` is how far into the packed space the cell starts.
  */
-static int64_t cell_place(const Lowering *lowering, const Part *part, const Where *where, const int64_t *corner, const int64_t *extents,
+static int64_t cell_place(const Lowering *lowering, const MovePart *part, const Where *where, const int64_t *corner, const int64_t *extents,
                           int64_t begin, int64_t *strides)
 {
     const CommonView *view = &part->bucket->overlap->view;
@@ -81,7 +81,7 @@ static int64_t cell_place(const Lowering *lowering, const Part *part, const Wher
 }
 
 /* Moves the elements [lo, hi) of a cell, which begins `begin` elements into the packed space (it may begin before it). */
-static void move_cell(Lowering *lowering, Moves *moves, const Part *part, const int64_t *corner, const int64_t *extents, int64_t lo,
+static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part, const int64_t *corner, const int64_t *extents, int64_t lo,
                       int64_t hi, int64_t begin)
 {
     int rank = part->bucket->overlap->view.rank;
@@ -104,7 +104,7 @@ static void move_cell(Lowering *lowering, Moves *moves, const Part *part, const 
 }
 
 /* Moves the elements [lo, hi) of a bundle of one tensor, which begins `begin` elements into the packed space. */
-static void move_bundle(Lowering *lowering, Moves *moves, const Part *part, const Bundle *bundle, int64_t lo, int64_t hi, int64_t begin)
+static void move_bundle(Lowering *lowering, MoveList *moves, const MovePart *part, const Bundle *bundle, int64_t lo, int64_t hi, int64_t begin)
 {
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
     for (int64_t c = 0, before = 0; c < bundle->cells.count && before < hi; c++) {
@@ -116,10 +116,10 @@ static void move_bundle(Lowering *lowering, Moves *moves, const Part *part, cons
     }
 }
 
-void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Where from, Where to)
+void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from, Where to)
 {
     const Task *task = &lowering->plan->tasks.at[segment->task];
-    Part part = {.bucket = &lowering->plan->buckets.at[task->bucket], .bucket_index = task->bucket, .from = from, .to = to};
+    MovePart part = {.bucket = &lowering->plan->buckets.at[task->bucket], .bucket_index = task->bucket, .from = from, .to = to};
     const Bundle *bundle = &part.bucket->overlap->bundles.at[task->bundle];
     for (int64_t k = segment->lo / bundle->volume; k * bundle->volume < segment->hi; k++) {
         int64_t before = k * bundle->volume, end = segment->hi - before;
@@ -190,11 +190,11 @@ static ht_move fold_progression(Lowering *lowering, const ht_move *move, int cou
 }
 
 /* Copies with those that are boxes in regular places as one: what the devices of a group have is one move, not one for each of them. */
-static Moves folded_copies(Lowering *lowering, Moves moves)
+static MoveList folded_copies(Lowering *lowering, MoveList moves)
 {
     for (int before = moves.count + 1; moves.count < before;) {
         before = moves.count;
-        Moves folded = {0};
+        MoveList folded = {0};
         for (int i = 0, same; i < moves.count; i += same) {
             same = progression(moves.at + i, moves.count - i);
             bool regular = same >= LEAST_FOLDED && moves.at[i].rank < VIEW_MAX_RANK;
@@ -222,9 +222,9 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes)
 }
 
 /* The moves that pack segments from their origins, or from where they belong when `received`, to a place in scratch. */
-static Moves make_packing(Lowering *lowering, const Segments *segments, int64_t offset, bool received)
+static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset, bool received)
 {
-    Moves moves = {0};
+    MoveList moves = {0};
     for (int i = 0; i < segments->count; i++) {
         move_segment(lowering, &moves, &segments->at[i], (received ? result_of : origin_of)(lowering, &segments->at[i]), packed_at(offset));
         offset += segment_bytes(lowering->plan, &segments->at[i]);
@@ -233,7 +233,7 @@ static Moves make_packing(Lowering *lowering, const Segments *segments, int64_t 
 }
 
 /* Appends the moves that bring segments from scratch to where they belong. */
-static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack)
+static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack)
 {
     for (int i = 0; i < segments->count; i++) {
         move_segment(lowering, unpack, &segments->at[i], packed_at(offset), result_of(lowering, &segments->at[i]));
@@ -241,9 +241,9 @@ static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t 
     }
 }
 
-static Moves make_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
+static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
 {
-    Moves moves = {0};
+    MoveList moves = {0};
     if (way == WAY_UNPACK)
         add_unpacking(lowering, segments, offset, &moves);
     else
@@ -252,14 +252,14 @@ static Moves make_moves(Lowering *lowering, const Segments *segments, int64_t of
 }
 
 /* The moves of segments; those of all parts of a step are made once for all devices that store alike. */
-static Moves moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
+static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
 {
-    Moves *known = whole_moves(lowering, segments, offset, way);
+    MoveList *known = whole_moves(lowering, segments, offset, way);
     if (!known)
         return make_moves(lowering, segments, offset, way);
     if (!known->shared) {
-        Moves made = folded_copies(lowering, make_moves(lowering, segments, offset, way));
-        *known = (Moves){.count = made.count, .capacity = made.count, .shared = true};
+        MoveList made = folded_copies(lowering, make_moves(lowering, segments, offset, way));
+        *known = (MoveList){.count = made.count, .capacity = made.count, .shared = true};
         known->at = (ht_move *)share_moves(lowering, made.at, made.count);
     }
     return *known;
@@ -267,7 +267,7 @@ static Moves moves_of(Lowering *lowering, const Segments *segments, int64_t offs
 
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block)
 {
-    Moves moves = moves_of(lowering, segments, 0, received ? WAY_FIND : WAY_PACK);
+    MoveList moves = moves_of(lowering, segments, 0, received ? WAY_FIND : WAY_PACK);
     if (moves.count != 1 || !is_contiguous(&moves.at[0]))
         return false;
     int64_t size = task_element(lowering->plan, segments->at[0].task) / lowering->unit;
@@ -280,24 +280,24 @@ bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_
 
 void add_lowered(Lowering *lowering, ht_reshard_step step) { array_push(lowering->arena, &lowering->steps, step); }
 
-void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves)
+void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves)
 {
     if (!moves->count)
         return;
-    Moves list = moves->shared || verb == HT_COMBINE ? *moves : folded_copies(lowering, *moves);
+    MoveList list = moves->shared || verb == HT_COMBINE ? *moves : folded_copies(lowering, *moves);
     const ht_move *move = moves->shared ? moves->at : share_moves(lowering, list.at, list.count);
     add_lowered(lowering, (ht_reshard_step){.verb = verb, .move_count = list.count, .move = move});
 }
 
 /* Makes a list one that may be changed. */
-static void own_moves(Lowering *lowering, Moves *moves)
+static void own_moves(Lowering *lowering, MoveList *moves)
 {
     if (moves->shared)
         moves->at = arena_copy(lowering->arena, moves->at, sizeof *moves->at * (size_t)moves->count);
     moves->shared = false;
 }
 
-static void append_moves(Lowering *lowering, Moves *all, const Moves *moves)
+static void append_moves(Lowering *lowering, MoveList *all, const MoveList *moves)
 {
     if (!all->count) {
         *all = *moves;
@@ -308,32 +308,32 @@ static void append_moves(Lowering *lowering, Moves *all, const Moves *moves)
         array_push(lowering->arena, all, moves->at[i]);
 }
 
-ht_block pack_block(Lowering *lowering, const Segments *segments, Moves *pack)
+ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack)
 {
     int64_t bytes = segments_bytes(lowering->plan, segments), offset = take_scratch(lowering, bytes);
-    Moves moves = moves_of(lowering, segments, offset, WAY_PACK);
+    MoveList moves = moves_of(lowering, segments, offset, WAY_PACK);
     append_moves(lowering, pack, &moves);
     return scratch_block(lowering, offset, bytes);
 }
 
-ht_block send_block(Lowering *lowering, const Segments *segments, Moves *pack)
+ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack)
 {
     ht_block block = {0};
     return find_block(lowering, segments, false, &block) ? block : pack_block(lowering, segments, pack);
 }
 
-void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack)
+void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack)
 {
     if (!whole_moves(lowering, segments, offset, WAY_UNPACK)) {
         own_moves(lowering, unpack);
         add_unpacking(lowering, segments, offset, unpack);
         return;
     }
-    Moves moves = moves_of(lowering, segments, offset, WAY_UNPACK);
+    MoveList moves = moves_of(lowering, segments, offset, WAY_UNPACK);
     append_moves(lowering, unpack, &moves);
 }
 
-ht_block receive_block(Lowering *lowering, const Segments *segments, Moves *unpack)
+ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack)
 {
     ht_block block = {.place = HT_SCRATCH};
     int64_t bytes = segments_bytes(lowering->plan, segments);

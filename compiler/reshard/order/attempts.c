@@ -1,8 +1,8 @@
 /* Which plan is made: several attempts, of which the cheapest is taken among those whose loads are spread well. */
 #include "reshard/devices.h"
 #include "reshard/order/order.h"
-#include "reshard/price.h"
-#include "reshard/tiers/hosts.h"
+#include "reshard/cost/price.h"
+#include "reshard/hierarchical/hosts.h"
 
 #include <string.h>
 
@@ -26,7 +26,7 @@ typedef struct Attempt {
 
 /* What decides about attempts. */
 typedef struct Choice {
-    Planner *planner;
+    PlanBuilder *planner;
     Plan before;                     // as it was before the first attempt
     int64_t must_send, must_receive; // of the device that must do most, whatever the plan; an even share at least
     Attempt attempts[ATTEMPTS];
@@ -54,7 +54,7 @@ static bool others_want(const Task *task, const Index *holders)
 }
 
 /* Adds what the only holders of values and contributions must send, and what those that want values must receive. */
-static void count_forced(Planner *planner, int t, Index *holders, int64_t *sent, int64_t *received)
+static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *sent, int64_t *received)
 {
     const Plan *plan = planner->plan;
     const Task *task = &plan->tasks.at[t];
@@ -73,7 +73,7 @@ static void count_forced(Planner *planner, int t, Index *holders, int64_t *sent,
 
 static void find_forced(Choice *choice)
 {
-    Planner *planner = choice->planner;
+    PlanBuilder *planner = choice->planner;
     int count = planner->plan->device_count;
     int64_t *sent = arena_array(planner->arena, int64_t, count), *received = arena_array(planner->arena, int64_t, count);
     Index *holders = index_create(planner);
@@ -99,7 +99,7 @@ static void raise_to_even(Choice *choice, const Attempt *attempt)
 /* Makes the steps from the tasks as they were before the first attempt. */
 static void make_attempt(Choice *choice)
 {
-    Planner *planner = choice->planner;
+    PlanBuilder *planner = choice->planner;
     Plan *plan = planner->plan;
     int count = plan->device_count;
     *plan = choice->before;
@@ -209,7 +209,7 @@ static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts)
 }
 
 /* Whether hosts have several of the devices, and a plan in two tiers is not too large. */
-static bool has_tiers(Planner *planner)
+static bool has_tiers(PlanBuilder *planner)
 {
     const Plan *plan = planner->plan;
     Hosts *hosts = hosts_of(planner);
@@ -252,7 +252,7 @@ static bool on_one_host(const Plan *plan)
     return true;
 }
 
-void choose_steps(Planner *planner)
+void choose_steps(PlanBuilder *planner)
 {
     Choice choice = {.planner = planner, .before = *planner->plan};
     bool single = on_one_host(planner->plan);

@@ -5,7 +5,7 @@
  */
 #include "reshard/devices.h"
 #include "reshard/order/order.h"
-#include "reshard/price.h"
+#include "reshard/cost/price.h"
 #include "reshard/steps.h"
 #include "support/intern.h"
 
@@ -24,16 +24,16 @@ typedef struct Share {
 typedef Array(Share) Shares;
 
 /* Steps that could be one: of the same kind, in the same group, with the same root and type. */
-typedef struct Kind {
+typedef struct MoveKind {
     const Step *step; // the first of them
     Segments *parts;  // what their small tensors have
     int64_t bytes;
-} Kind;
+} FuseKind;
 
-typedef Array(Kind *) Kinds;
+typedef Array(FuseKind *) Kinds;
 
 typedef struct Fusion {
-    Planner *planner;
+    PlanBuilder *planner;
     int *share_of; // by tensor: its share of the step at hand + 1
     Kinds kinds;
     Intern *known; // kinds by what makes them alike
@@ -96,9 +96,9 @@ static const Segment *first_segment(const Step *step)
     BUG("a collective moves nothing");
 }
 
-static Kind *find_kind(Fusion *fusion, const Step *step)
+static FuseKind *find_kind(Fusion *fusion, const Step *step)
 {
-    Planner *planner = fusion->planner;
+    PlanBuilder *planner = fusion->planner;
     const Bucket *bucket = task_bucket(planner->plan, first_segment(step)->task);
     bool reduces = step_reduces(step);
     int count = step->group.count, *key = arena_array(planner->arena, int, count + 4), n = 0;
@@ -108,16 +108,16 @@ static Kind *find_kind(Fusion *fusion, const Step *step)
     key[n++] = step->verb == HT_BROADCAST || step->verb == HT_REDUCE ? step->group.at[0] : 0;
     memcpy(key + n, step->group.at, sizeof *key * (size_t)count);
     sort_devices(key + n, count);
-    Kind **kind = intern_slot(fusion->known, key, sizeof *key * (size_t)(n + count));
+    FuseKind **kind = intern_slot(fusion->known, key, sizeof *key * (size_t)(n + count));
     if (!*kind) {
-        *kind = arena_new(planner->arena, Kind);
+        *kind = arena_new(planner->arena, FuseKind);
         (*kind)->step = step;
         array_push(planner->arena, &fusion->kinds, *kind);
     }
     return *kind;
 }
 
-static void emit_kind(Fusion *fusion, Kind *kind)
+static void emit_kind(Fusion *fusion, FuseKind *kind)
 {
     if (kind->bytes)
         add_countable_collective(fusion->planner, &kind->step->group, kind->parts, kind->step->verb);
@@ -126,7 +126,7 @@ static void emit_kind(Fusion *fusion, Kind *kind)
 }
 
 /* Adds a small tensor's share of `step` to those that share a collective. */
-static void join(Fusion *fusion, Kind *kind, const Step *step, const Share *share)
+static void join(Fusion *fusion, FuseKind *kind, const Step *step, const Share *share)
 {
     Arena *arena = fusion->planner->arena;
     int parts = step_part_count(step);
@@ -173,7 +173,7 @@ static int phase_of(const Step *step)
 }
 
 /* Puts the steps from `first` on verb by verb, of each in their order. */
-static void sort_by_verb(Planner *planner, int first)
+static void sort_by_verb(PlanBuilder *planner, int first)
 {
     Plan *plan = planner->plan;
     int count = plan->steps.count - first, kept = 0;
@@ -184,7 +184,7 @@ static void sort_by_verb(Planner *planner, int first)
                 plan->steps.at[first + kept++] = steps[s];
 }
 
-void fuse_collectives(Planner *planner)
+void fuse_collectives(PlanBuilder *planner)
 {
     Plan *plan = planner->plan;
     Fusion fusion = {.planner = planner, .share_of = arena_array(planner->arena, int, plan->tensor_count)};

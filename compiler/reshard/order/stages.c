@@ -3,14 +3,14 @@
 #include "reshard/order/order.h"
 
 #include "reshard/copy/copy.h"
-#include "reshard/price.h"
+#include "reshard/cost/price.h"
 #include "reshard/steps.h"
-#include "reshard/tiers/tiers.h"
+#include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
 
 /* A value that some already hold goes to the others that want it. */
-static void add_copies(Planner *planner)
+static void add_copies(PlanBuilder *planner)
 {
     Index *index = index_create(planner);
     for (int t = 0; t < planner->plan->tasks.count; t++) {
@@ -26,7 +26,7 @@ static void add_copies(Planner *planner)
     }
 }
 
-static Tasks reducing_tasks(Planner *planner)
+static Tasks reducing_tasks(PlanBuilder *planner)
 {
     Tasks tasks = {0};
     for (int t = 0; t < planner->plan->tasks.count; t++)
@@ -36,7 +36,7 @@ static Tasks reducing_tasks(Planner *planner)
 }
 
 /* What is sent in all, by the steps so far and by these jobs and transfers. */
-static int64_t all_sent(const Planner *planner, const Jobs *jobs, const Transfers *transfers)
+static int64_t all_sent(const PlanBuilder *planner, const Jobs *jobs, const Transfers *transfers)
 {
     int64_t total = 0;
     for (int i = 0; i < planner->plan->device_count; i++)
@@ -49,7 +49,7 @@ static int64_t all_sent(const Planner *planner, const Jobs *jobs, const Transfer
 }
 
 /* Appends the steps that make what these tasks make and, if asked, those that then bring all transfers to their receivers. */
-static void add_stage(Planner *planner, const Tasks *tasks, bool deliver)
+static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver)
 {
     Reductions reductions = {0};
     Jobs jobs = {0};
@@ -72,14 +72,14 @@ static void add_stage(Planner *planner, const Tasks *tasks, bool deliver)
 }
 
 /* The steps from here on depend on those so far, and their loads are balanced on their own. */
-static void next_stage(Planner *planner, const Transfers *transfers)
+static void next_stage(PlanBuilder *planner, const Transfers *transfers)
 {
     planner->stage++;
     planner->first = planner->plan->steps.count;
     planner->transfers = *transfers;
 }
 
-static void add_one_tier(Planner *planner)
+static void add_one_tier(PlanBuilder *planner)
 {
     Tasks tasks = reducing_tasks(planner);
     add_copies(planner);
@@ -87,7 +87,7 @@ static void add_one_tier(Planner *planner)
 }
 
 /* Reductions inside hosts and then across them; values across hosts, and then inside them. */
-static void add_two_tiers(Planner *planner)
+static void add_two_tiers(PlanBuilder *planner)
 {
     Hosts *hosts = hosts_of(planner);
     Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};
@@ -106,7 +106,7 @@ static void add_two_tiers(Planner *planner)
     add_stage(planner, &none, true);
 }
 
-void make_steps(Planner *planner)
+void make_steps(PlanBuilder *planner)
 {
     planner->stage = planner->first = 0;
     memset(&planner->transfers, 0, sizeof planner->transfers);

@@ -15,7 +15,7 @@ static int holders_each(const Task *task)
     return each;
 }
 
-Devices replica_group(Planner *planner, const Task *task, int replica)
+Devices replica_group(PlanBuilder *planner, const Task *task, int replica)
 {
     Devices group = {.at = arena_array(planner->arena, int, task->source_count), .count = task->source_count};
     for (int p = 0; p < task->source_count; p++)
@@ -26,7 +26,7 @@ Devices replica_group(Planner *planner, const Task *task, int replica)
 
 /* Whether groups of one holder of each contribution may each reduce and keep the value. Several groups get the same bits from two
  * contributions, since the sum of two numbers does not depend on their order. `targets` has the devices that want the value. */
-static bool is_all_reduce(const Planner *planner, const Task *task, const Index *targets)
+static bool is_all_reduce(const PlanBuilder *planner, const Task *task, const Index *targets)
 {
     int each = holders_each(task);
     if (!each || each * task->source_count != task->targets.count || (each > 1 && task->source_count > 2))
@@ -39,7 +39,7 @@ static bool is_all_reduce(const Planner *planner, const Task *task, const Index 
 }
 
 /* The all-reduce of a group for a bucket. `known` has, by group, the number of the last one's step + 1. */
-static Step *all_reduce_step(Planner *planner, Intern *known, Devices group, int bucket)
+static Step *all_reduce_step(PlanBuilder *planner, Intern *known, Devices group, int bucket)
 {
     Plan *plan = planner->plan;
     intptr_t *number = intern_slot(known, group.at, sizeof *group.at * (size_t)group.count);
@@ -55,7 +55,7 @@ static Step *all_reduce_step(Planner *planner, Intern *known, Devices group, int
     return step;
 }
 
-Tasks add_all_reduces(Planner *planner, const Tasks *tasks)
+Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks)
 {
     const Plan *plan = planner->plan;
     Tasks rest = {0};

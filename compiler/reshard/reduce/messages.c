@@ -4,8 +4,8 @@
  * would be too much for it, holders of contributions combine them beforehand, and the reducer takes in one such partial reduction. Where
  * there are so many contributions that combining even one element of them is too much for one device, they are combined along a tree.
  */
-#include "reshard/balance/tree.h"
-#include "reshard/price.h"
+#include "reshard/senders/tree.h"
+#include "reshard/cost/price.h"
 #include "reshard/reduce/reduce.h"
 #include "reshard/steps.h"
 
@@ -16,12 +16,12 @@ typedef struct Leaf {
 } Leaf;
 
 /* A contribution to a reduction, or a partial reduction that is sent on. */
-typedef struct Contribution {
+typedef struct PlannedContribution {
     Devices holders;
     Segment segment; // all of it
     int64_t volume;  // of its leaves
     int job;         // which divides the sending among the holders; -1: the first does all
-} Contribution;
+} PlannedContribution;
 
 typedef struct Reduced {
     Reducing reducing;
@@ -29,13 +29,13 @@ typedef struct Reduced {
 } Reduced;
 
 struct Combining {
-    Planner *planner;
+    PlanBuilder *planner;
     const Reduction *reduction; // at hand
     const Task *task;           // which it does
     int64_t extra;              // contributions that are taken in beyond the one receipt that all who want the value have, by element
     int first;                  // of its contributions
     Index *source;              // by device: the contribution that it holds
-    Array(Contribution) contributions;
+    Array(PlannedContribution) contributions;
     Array(Leaf) leaves;
     Array(Reduced) reduced;
     int deepest, step; // the depth of the first of the exchanges, and its number
@@ -79,7 +79,7 @@ static int64_t task_bytes(const Plan *plan, int task) { return plan->tasks.at[ta
 /* ---- where a value is complete first ---- */
 
 /* Adds to the loads what the holders of contributions, and of values that are handed on, will send about. */
-static void estimate_sent(const Planner *planner, const Reductions *reductions)
+static void estimate_sent(const PlanBuilder *planner, const Reductions *reductions)
 {
     const Plan *plan = planner->plan;
     for (int r = 0; r < reductions->count; r++) {
@@ -94,7 +94,7 @@ static void estimate_sent(const Planner *planner, const Reductions *reductions)
 }
 
 /* Puts the reducers in the order of the contributions that they hold. */
-static void sort_reducers(const Planner *planner, Index *places, Reduction *reduction)
+static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *reduction)
 {
     const Task *task = &planner->plan->tasks.at[reduction->task];
     Devices sorted = {.at = arena_array(planner->arena, int, reduction->reducers.count)};
@@ -108,7 +108,7 @@ static void sort_reducers(const Planner *planner, Index *places, Reduction *redu
 
 /* Decides which parts of the values are complete first at which of the reducers that hold contributions: these then send them to the
  * others. */
-static void choose_shares(Planner *planner, Reductions *reductions)
+static void choose_shares(PlanBuilder *planner, Reductions *reductions)
 {
     Jobs jobs = {0};
     Index *places = index_create(planner);
@@ -139,7 +139,7 @@ static void add_leaf(Combining *combining, int contribution, int receiver, int d
 static void add_contribution(Combining *combining, Devices holders, Origin origin, int source, Range part)
 {
     Segment segment = {.task = combining->reduction->task, .origin = origin, .source = source, .lo = part.lo, .hi = part.hi};
-    array_push(combining->planner->arena, &combining->contributions, (Contribution){holders, segment, 0, -1});
+    array_push(combining->planner->arena, &combining->contributions, (PlannedContribution){holders, segment, 0, -1});
 }
 
 static void add_reduced(Combining *combining, int device, int depth, bool partial, Range part)
@@ -383,7 +383,7 @@ static void add_stretches(const Combining *combining, int64_t cap, Stretches *st
  * received, with what remains to be divided. */
 static int64_t count_receipts(Combining *combining, const Reductions *reductions)
 {
-    Planner *planner = combining->planner;
+    PlanBuilder *planner = combining->planner;
     const Plan *plan = planner->plan;
     int64_t total = 0;
     count_moves(planner);
@@ -421,7 +421,7 @@ static void combine_stretches(Combining *combining, const Stretches *stretches, 
     }
 }
 
-Combining *combining_plan(Planner *planner, Reductions *reductions)
+Combining *combining_plan(PlanBuilder *planner, Reductions *reductions)
 {
     Combining *combining = arena_new(planner->arena, Combining);
     Stretches stretches = {0};
@@ -447,11 +447,11 @@ Combining *combining_plan(Planner *planner, Reductions *reductions)
 
 static int step_at(const Combining *combining, int depth) { return combining->step + combining->deepest - depth; }
 
-void combining_add(Planner *planner, Combining *combining, Jobs *jobs)
+void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs)
 {
     const Plan *plan = planner->plan;
     for (int c = 0; c < combining->contributions.count; c++) {
-        Contribution *contribution = &combining->contributions.at[c];
+        PlannedContribution *contribution = &combining->contributions.at[c];
         Job job = {.devices = contribution->holders, .first = contribution->holders.count, .least = contribution->volume, .grain = 1};
         job.unit = task_element(plan, contribution->segment.task);
         if (job.first == 1 || !job.least)
@@ -463,7 +463,7 @@ void combining_add(Planner *planner, Combining *combining, Jobs *jobs)
 
 /* Sends the stretches of a contribution, by the numbers of their leaves, one after another from its holders, each of which does its share.
  */
-static void send_contribution(const Combining *combining, const Contribution *contribution, const int *leaves, int count, const Jobs *jobs)
+static void send_contribution(const Combining *combining, const PlannedContribution *contribution, const int *leaves, int count, const Jobs *jobs)
 {
     const int64_t *shares = contribution->job < 0 ? NULL : jobs->at[contribution->job].units;
     int holder = 0;
@@ -496,7 +496,7 @@ static void send_contributions(const Combining *combining, const Jobs *jobs)
                 send_contribution(combining, &combining->contributions.at[c], leaves + begin[c], begin[c + 1] - begin[c], jobs);
 }
 
-void combining_send(Planner *planner, const Combining *combining, const Jobs *jobs)
+void combining_send(PlanBuilder *planner, const Combining *combining, const Jobs *jobs)
 {
     for (int i = 0; i < combining->reduced.count; i++) {
         const Reduced *reduced = &combining->reduced.at[i];

@@ -8,7 +8,7 @@
 #ifndef RESHARD_REDUCE_REDUCE_H
 #define RESHARD_REDUCE_REDUCE_H
 
-#include "reshard/balance/balance.h"
+#include "reshard/senders/balance_senders.h"
 #include "reshard/devices.h"
 
 /* A reduction that no collective does. */
@@ -27,16 +27,16 @@ typedef Array(int) Tasks;
 /* ---- all-reduces ---- */
 
 /* Appends the all-reduces among the reductions of these tasks; the result has the tasks that are left. */
-Tasks add_all_reduces(Planner *planner, const Tasks *tasks);
+Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
 /* The group of one holder of each contribution, in ascending order: those that come at place `replica` among the holders. */
-Devices replica_group(Planner *planner, const Task *task, int replica);
+Devices replica_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */
 
 /* Appends the reduce-scatters and reduces that reduce what these tasks make, and a transfer of each value to the others that want it. The
  * reductions that are left go to `rest`. */
-void add_reduce_scatters(Planner *planner, const Tasks *tasks, Reductions *rest);
+void add_reduce_scatters(PlanBuilder *planner, const Tasks *tasks, Reductions *rest);
 
 /* ---- reductions by messages ---- */
 
@@ -44,12 +44,12 @@ typedef struct Combining Combining;
 
 /* Decides where each value is made and in which rounds, and appends empty exchanges for these; and a transfer of each value to the others
  * that want it. */
-Combining *combining_plan(Planner *planner, Reductions *reductions);
+Combining *combining_plan(PlanBuilder *planner, Reductions *reductions);
 
 /* Adds the jobs of sending the contributions, and the sending that leaves no choice to the loads. */
-void combining_add(Planner *planner, Combining *combining, Jobs *jobs);
+void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs);
 
 /* Fills the exchanges with messages. */
-void combining_send(Planner *planner, const Combining *combining, const Jobs *jobs);
+void combining_send(PlanBuilder *planner, const Combining *combining, const Jobs *jobs);
 
 #endif

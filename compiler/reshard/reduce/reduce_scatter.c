@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 /* A part of a value with the device that reduces it and those whose contributions it takes. */
-typedef struct Part {
+typedef struct ScatterPart {
     Segment segment;
     int reducer;
     Devices group; // a holder of each contribution, the reducer among them
-} Part;
+} ScatterPart;
 
-typedef Array(Part) Parts;
+typedef Array(ScatterPart) Parts;
 
 /* A reduction, and the parts in which groups would do it. */
 typedef struct Candidate {
@@ -25,7 +25,7 @@ typedef struct Candidate {
 typedef Array(Candidate) Candidates;
 
 typedef struct Reducer {
-    Planner *planner;
+    PlanBuilder *planner;
     Index *targets; // of the task at hand
     Index *members; // of the group at hand
     Candidates candidates;
@@ -80,7 +80,7 @@ static void find_reducers(Reducer *reducer, const Task *task, Candidate *candida
 /* Divides the value evenly among the members of groups, each of which reduces its part in its group. */
 static void add_parts(Reducer *reducer, Candidate *candidate)
 {
-    Planner *planner = reducer->planner;
+    PlanBuilder *planner = reducer->planner;
     const Task *task = &planner->plan->tasks.at[candidate->reduction.task];
     const Devices *members = &candidate->members;
     int count = candidate->groups;
@@ -98,7 +98,7 @@ static void add_parts(Reducer *reducer, Candidate *candidate)
         segment.lo += task->volume * r / members->count;
         if (segment.lo < segment.hi)
             array_push(planner->arena, &reducer->parts,
-                       (Part){segment, members->at[r], groups[index_find(reducer->members, members->at[r])]});
+                       (ScatterPart){segment, members->at[r], groups[index_find(reducer->members, members->at[r])]});
     }
     candidate->last = reducer->parts.count;
 }
@@ -136,10 +136,10 @@ static void find_collective(const Candidates *candidates, const int *component, 
 /* The collective of a component in whose group each device keeps its parts; their places are in the index. */
 static void add_scatter(Reducer *reducer, const Components *components, int c, Devices group)
 {
-    Planner *planner = reducer->planner;
+    PlanBuilder *planner = reducer->planner;
     Segments *kept = arena_array(planner->arena, Segments, group.count);
     for (int i = components->begin[c]; i < components->begin[c + 1]; i++) {
-        const Part *part = &reducer->parts.at[components->sets[i]];
+        const ScatterPart *part = &reducer->parts.at[components->sets[i]];
         array_push(planner->arena, &kept[index_find(reducer->members, part->reducer)], part->segment);
     }
     add_collective(planner, group, kept, HT_REDUCE_SCATTER);
@@ -148,12 +148,12 @@ static void add_scatter(Reducer *reducer, const Components *components, int c, D
 /* Does by collectives what can be done so: where the groups of all parts of a component are the same devices. Marks those candidates. */
 static void reduce_in_groups(Reducer *reducer)
 {
-    Planner *planner = reducer->planner;
+    PlanBuilder *planner = reducer->planner;
     int count = reducer->parts.count, *buckets = arena_array(planner->arena, int, count),
         *reducers = arena_array(planner->arena, int, count), leading;
     Devices *groups = arena_array(planner->arena, Devices, count);
     for (int i = 0; i < count; i++) {
-        const Part *part = &reducer->parts.at[i];
+        const ScatterPart *part = &reducer->parts.at[i];
         groups[i] = part->group;
         reducers[i] = part->reducer;
         buckets[i] = planner->plan->tasks.at[part->segment.task].bucket;
@@ -168,7 +168,7 @@ static void reduce_in_groups(Reducer *reducer)
             add_scatter(reducer, &components, c, closed_group(planner, &components, c, groups, reducers, reducer->members, &leading));
 }
 
-void add_reduce_scatters(Planner *planner, const Tasks *tasks, Reductions *rest)
+void add_reduce_scatters(PlanBuilder *planner, const Tasks *tasks, Reductions *rest)
 {
     Reducer reducer = {.planner = planner, .targets = index_create(planner), .members = index_create(planner)};
     for (int i = 0; i < tasks->count; i++)

@@ -3,7 +3,7 @@
 
 #include "transport/meet/rendezvous.h"
 #include "base/memory.h"
-#include "transport/fabric/lanes.h"
+#include "transport/fabric/channels.h"
 #include "transport/fabric/queues.h"
 #include "transport/fabric/sockets.h"
 #include "transport/watch/watch.h"
@@ -96,7 +96,7 @@ static void fabric_check(void)
 /* ---- many transfers at once ---- */
 
 typedef struct Flow {
-    Transfer transfer;
+    HostTransfer transfer;
     size_t done;
     bool sends;
 } Flow;
@@ -164,7 +164,7 @@ static void flows_run(Flow *flows, int count)
     free(busy);
 }
 
-static int add_flows(Flow *flows, const Transfer *transfers, int count, bool sends)
+static int add_flows(Flow *flows, const HostTransfer *transfers, int count, bool sends)
 {
     int added = 0;
     for (int i = 0; i < count; i++)
@@ -173,7 +173,7 @@ static int add_flows(Flow *flows, const Transfer *transfers, int count, bool sen
     return added;
 }
 
-void fabric_exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
 {
     Flow *flows = memory_array(send_count + receive_count, sizeof *flows);
     transfer_copy_own(fabric.launch.rank, sends, send_count, receives, receive_count);
@@ -185,10 +185,10 @@ void fabric_exchange(const Transfer *sends, int send_count, const Transfer *rece
 /* Every rank sends its own to all. */
 static void fabric_gather(const void *mine, size_t bytes, void *all)
 {
-    Transfer *transfers = memory_array(2 * (int64_t)fabric.launch.size, sizeof *transfers), *receives = transfers + fabric.launch.size;
+    HostTransfer *transfers = memory_array(2 * (int64_t)fabric.launch.size, sizeof *transfers), *receives = transfers + fabric.launch.size;
     for (int rank = 0; rank < fabric.launch.size; rank++) {
-        transfers[rank] = (Transfer){(void *)mine, bytes, rank};
-        receives[rank] = (Transfer){(char *)all + (size_t)rank * bytes, bytes, rank};
+        transfers[rank] = (HostTransfer){(void *)mine, bytes, rank};
+        receives[rank] = (HostTransfer){(char *)all + (size_t)rank * bytes, bytes, rank};
     }
     fabric_exchange(transfers, fabric.launch.size, receives, fabric.launch.size);
     free(transfers);
@@ -249,7 +249,7 @@ static WorldPlace fabric_open(int *argc, char ***argv, bool threads)
 static void fabric_forget(void)
 {
     fabric.active = false;
-    fabric_lanes_forget();
+    fabric_channels_forget();
     queues_close(fabric.queues);
     fabric.queues = NULL;
     for (int rank = 0; rank < fabric.launch.size; rank++)
@@ -268,9 +268,9 @@ static void fabric_close(void)
 
 /* ---- lanes ---- */
 
-static void fabric_open_lanes(void)
+static void fabric_open_channels(void)
 {
-    fabric_lanes_open(&(LaneGround){.rank = fabric.launch.rank,
+    fabric_channels_open(&(ChannelGround){.rank = fabric.launch.rank,
                                     .size = fabric.launch.size,
                                     .node_rank = fabric.node_rank,
                                     .node = fabric.meeting.node,
@@ -291,8 +291,8 @@ const WorldKind world_fabric = {.launched = fabric_launched,
                                 .gather = fabric_gather,
                                 .exchange = fabric_exchange,
                                 .least = fabric_least,
-                                .open_lanes = fabric_open_lanes,
-                                .close_lanes = fabric_lanes_close,
+                                .open_lanes = fabric_open_channels,
+                                .close_lanes = fabric_channels_close,
                                 .tags = fabric_tags,
                                 .begin = fabric_post_begin,
                                 .done = fabric_post_done};

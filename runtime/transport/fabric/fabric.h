@@ -11,6 +11,6 @@
 bool fabric_active(void);
 
 /* Carries out transfers; ends the program when nothing moves for the time of HETU_TIMEOUT, too. */
-void fabric_exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
+void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count);
 
 #endif

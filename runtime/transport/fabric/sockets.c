@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 #include "transport/fabric/sockets.h"
-#include "base/plain.h"
+#include "base/c_locale.h"
 
 #include <hetu/kernel.h>
 

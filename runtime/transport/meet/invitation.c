@@ -2,7 +2,7 @@
 #include "transport/meet/invitation.h"
 
 #include "base/files.h"
-#include "base/plain.h"
+#include "base/c_locale.h"
 #include "transport/watch/peers.h"
 
 #include <hetu/kernel.h>

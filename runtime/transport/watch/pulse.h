@@ -18,7 +18,7 @@ typedef enum PulseKind {
 
 typedef struct Pulse {
     int32_t kind;     // PulseKind
-    uint32_t signals; // base/told.h
+    uint32_t signals; // base/signals.h
     char text[248];
 } Pulse;
 

@@ -6,8 +6,8 @@
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/plain.h"
-#include "base/told.h"
+#include "base/c_locale.h"
+#include "base/signals.h"
 
 #include <hetu/kernel.h>
 
@@ -28,7 +28,7 @@ enum {
     GRACE = 4                  // ticks: the launcher, and those who know more, speak first
 };
 
-typedef enum Stage { STAGE_NONE, STAGE_START, STAGE_TOGETHER, STAGE_LEAVING, STAGE_OVER } Stage;
+typedef enum WatchStage { STAGE_NONE, STAGE_START, STAGE_TOGETHER, STAGE_LEAVING, STAGE_OVER } WatchStage;
 
 /* What is known of a rank. */
 typedef struct Peer {
@@ -40,7 +40,7 @@ typedef struct Peer {
 
 static struct {
     pthread_mutex_t lock; // for all below; the thread holds it while it is awake
-    Stage stage;
+    WatchStage stage;
     int rank;
     int limit;       // ticks; 0: none
     int ticks;       // since the start
@@ -255,7 +255,7 @@ static bool ranks_come_together(void)
 
 /* Sleeps for a tick. While the ranks come together, signals that end the process are taken here, so that nothing is left behind. One that
  * came when they were together, in this thread's sleep, is for the main thread. */
-static void rest(Stage stage)
+static void rest(WatchStage stage)
 {
     const struct timespec one = {.tv_nsec = TICK};
     int ended = stage == STAGE_START ? sigtimedwait(&watch.ending, NULL, &one) : nanosleep(&one, NULL);
@@ -274,7 +274,7 @@ static void rest(Stage stage)
 static void *keep_watch(void *argument)
 {
     (void)argument;
-    for (Stage stage = STAGE_START; stage != STAGE_OVER;) {
+    for (WatchStage stage = STAGE_START; stage != STAGE_OVER;) {
         rest(stage);
         pthread_mutex_lock(&watch.lock);
         stage = watch.stage;

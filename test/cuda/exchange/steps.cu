@@ -7,7 +7,7 @@
  *     cuda_steps types     sums over micro-batches and fills, of every type
  */
 #include "exchange/channel.h"
-#include "exchange/moves.h"
+#include "exchange/copy_boxes.h"
 #include "transport/world.h"
 #include "device/device.h"
 #include "cuda/streams.h"

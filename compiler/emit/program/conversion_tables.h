@@ -1,0 +1,25 @@
+/* Writes a resharding plan as the C tables that <hetu/reshard.h> describes. */
+#ifndef EMIT_PROGRAM_CONVERSION_TABLES_H
+#define EMIT_PROGRAM_CONVERSION_TABLES_H
+
+#include "emit/emitter.h"
+#include "reshard/plan.h"
+
+/* How emitted tables call the devices of a plan. */
+typedef struct PlanNames {
+    int kind;             // of pipelines by whose positions they name devices; -1: by ranks
+    int least, span;      // of the plan's devices
+    const int *place;     // by device from `least` on: its place in its crew
+    int crew_count, size; // crews, and the devices of each
+    const char *crews;    // the name of the table of crews: their devices, crew by crew
+} PlanNames;
+
+/* How tables call the devices of a plan of crews; `kind` and `positions` (NULL: ranks) are of the pipelines by whose positions they name
+ * devices. The table of crews is written when it is new. */
+PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *crews, int kind, const int *positions);
+
+/* Appends `static const ht_reshard NAME = {...};` and those tables that it refers to and that are not written yet. `label` is what messages
+ * call the conversion. */
+void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, const char *label, const PlanNames *names);
+
+#endif

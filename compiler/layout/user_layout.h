@@ -1,0 +1,43 @@
+/* Layouts as a model's source writes them, in the pragmas `shard` and `reshard`: in device numbers, or over the axes of a mesh that is
+ * known later.
+ *
+ *     [0-3]{0:4}            device numbers: a layout
+ *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the first major; `seq:cp fold`
+ */
+#ifndef LAYOUT_USER_LAYOUT_H
+#define LAYOUT_USER_LAYOUT_H
+
+#include "layout/layout.h"
+
+typedef struct UserLayoutAxis {
+    const char *name;
+    Position at;
+} UserLayoutAxis;
+
+typedef struct UserLayoutState {
+    StateKind kind;
+    const char *name; // STATE_SPLIT: the dimension's name; NULL: it is numbered
+    int dim;          // its number
+    int axis_count;
+    const UserLayoutAxis *axes;
+    bool zigzag; // STATE_SPLIT
+    Position at;
+} UserLayoutState;
+
+typedef struct UserLayout {
+    Position at;
+    const Layout *layout; // NULL: over axes
+    int state_count;
+    const UserLayoutState *states;
+} UserLayout;
+
+/* Reads a layout from the tokens, up to `close`, which stays the current token; NULL: up to the end. NULL after an error was reported. */
+const UserLayout *user_layout_parse(Tokens *tokens, const char *close);
+
+/* Appends its text, which parses back. */
+void user_layout_print(Text *out, const UserLayout *written);
+
+/* Whether the layout names the axis. */
+bool user_layout_names(const UserLayout *written, const char *axis);
+
+#endif

@@ -1,0 +1,419 @@
+/* Pass refine: reshapes and merged dimensions split every dimension that shares their factors, parameters included.
+ *
+ * Requires: bindings as ir_bind makes them. Leaves: every dimension of every tensor is one bound factor (or none, under a reshape or merged
+ * dimension that does not nest with others: those are not cut); dimensions of extent 1 are gone; reshapes that only regroup are gone; names
+ * stand on factors; what `shard` and `reshard` wrote counts the dimensions that are there now.
+ */
+#include "passes/microbatch/cut.h"
+#include "passes/factor_dims/batches.h"
+#include "passes/factor_dims/equal_dims.h"
+#include "passes/factor_dims/names.h"
+#include "passes/factor_dims/user_layouts.h"
+#include "passes/pipeline.h"
+
+#include <string.h>
+
+/* A value with a layout in the source. */
+typedef struct Written {
+    Value *value;
+    Type source;
+    int8_t origin[IR_MAX_RANK];
+} Written;
+
+typedef struct Refine {
+    Module *module;
+    Arena *arena; // scratch
+    Classes *classes;
+    int devices;          // of the strategy
+    const DimName *names; // by atom
+    Intern *shared;       // in the module's arena
+    Value **replacement;  // by value id: what a dropped reshape's result became
+    Array(Written) written;
+} Refine;
+
+/* ---- values ---- */
+
+/* The atoms of all dimensions of a value in a row; returns how many. */
+static int value_atoms(Refine *refine, const Value *value, int *atoms)
+{
+    int count = 0, node = refine->classes->value_node[value->id];
+    for (int d = 0; d < value->type.rank; d++)
+        for (int j = 0; j < classes_atoms(refine->classes, node + d); j++)
+            atoms[count++] = classes_atom(refine->classes, node + d, j);
+    return count;
+}
+
+/* By dimension after refinement: the one that it was before. */
+static void find_origins(Refine *refine, const Value *value, int8_t *origin)
+{
+    int count = 0, node = refine->classes->value_node[value->id];
+    for (int d = 0; d < value->type.rank; d++)
+        for (int j = 0; j < classes_atoms(refine->classes, node + d); j++)
+            origin[count++] = (int8_t)d;
+}
+
+static void refine_value(Refine *refine, Value *value)
+{
+    int atoms[IR_MAX_RANK], count = value_atoms(refine, value, atoms);
+    if (value->user_layout) {
+        Written written = {.value = value, .source = value->type};
+        find_origins(refine, value, written.origin);
+        array_push(refine->arena, &refine->written, written);
+    }
+    int64_t extent[IR_MAX_RANK];
+    Dim dims[IR_MAX_RANK];
+    bool named = false;
+    memset(dims, 0, sizeof dims);
+    for (int d = 0; d < count; d++) {
+        extent[d] = refine->classes->atom_extent[atoms[d]];
+        dims[d].count = refine->names[atoms[d]].name != NULL;
+        dims[d].names = dims[d].count ? &refine->names[atoms[d]] : NULL;
+        if (atoms[d] == refine->classes->micro_atom)
+            value->micro = d + 1;
+        named |= dims[d].count;
+    }
+    value->type.rank = count;
+    value->type.extent = intern(refine->shared, extent, sizeof *extent * (size_t)count);
+    value->dims = named ? intern(refine->shared, dims, sizeof *dims * (size_t)count) : NULL;
+}
+
+/* ---- bindings ---- */
+
+typedef struct Binder {
+    Refine *refine;
+    const Op *op;
+    int factor_count;
+    BoundFactor factors[IR_MAX_FACTORS];
+    int first[IR_MAX_FACTORS]; // by old bound factor: the first of its new ones
+} Binder;
+
+static int add_factor(Binder *binder, int factor, int64_t extent)
+{
+    if (binder->factor_count == IR_MAX_FACTORS)
+        BUG("too many factors in a call of %s", binder->op->def->name);
+    binder->factors[binder->factor_count] = (BoundFactor){.factor = factor, .extent = extent};
+    return binder->factor_count++;
+}
+
+/* Every old bound factor becomes its atoms. */
+static void refine_factors(Binder *binder)
+{
+    const Classes *classes = binder->refine->classes;
+    for (int f = 0; f < binder->op->binding->factor_count; f++) {
+        int node = classes->op_node[binder->op->index] + f;
+        binder->first[f] = binder->factor_count;
+        for (int j = 0; j < classes_atoms(classes, node); j++)
+            add_factor(binder, binder->op->binding->factors[f].factor, classes->atom_extent[classes_atom(classes, node, j)]);
+    }
+}
+
+/* Whether the merged dimension of this node is opaque in this operator. */
+static bool is_opaque(const Binder *binder, int node)
+{
+    const Classes *classes = binder->refine->classes;
+    for (int i = classes->op_equation[binder->op->index]; i < classes->equations.count; i++) {
+        const Equation *equation = &classes->equations.at[i];
+        if (equation->op != binder->op)
+            break;
+        if (equation->left[0] == node)
+            return equation->opaque;
+    }
+    return false;
+}
+
+/* The new factors of one old dimension, in order; -1 for a dimension that no factor may cut. Returns how many. */
+static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors)
+{
+    const Classes *classes = binder->refine->classes;
+    int count = 0;
+    if (dim->count != 1 && is_opaque(binder, node)) {
+        for (int j = 0; j < classes_atoms(classes, node); j++)
+            factors[count++] = -1;
+        return count;
+    }
+    for (int k = 0; k < dim->count; k++) {
+        int parts = classes_atoms(classes, classes->op_node[binder->op->index] + dim->factors[k]);
+        for (int j = 0; j < parts; j++)
+            factors[count++] = binder->first[dim->factors[k]] + j;
+    }
+    return count;
+}
+
+/* Whether the kernel sees the new factors of an old dimension one by one: those of an ellipsis, where it is told where its piece starts. */
+static bool shows_factors(const Binder *binder, const BoundDim *dim)
+{
+    const Op *op = binder->op;
+    int factor = dim->count == 1 ? op->binding->factors[dim->factors[0]].factor : -1;
+    return factor >= 0 && op->def->rule->factors[factor].ellipsis && op->def->rule->factors[factor].offset;
+}
+
+static BoundAccess refine_access(Binder *binder, const Value *value, const BoundAccess *old)
+{
+    Refine *refine = binder->refine;
+    BoundAccess access = *old;
+    BoundDim dims[IR_MAX_RANK];
+    memset(dims, 0, sizeof dims);
+    int rank = 0, more = 0;
+    for (int d = 0; value && d < old->rank; d++) {
+        int factors[IR_MAX_RANK];
+        int count = dim_factors(binder, &old->dims[d], refine->classes->value_node[value->id] + d, factors);
+        bool shown = shows_factors(binder, &old->dims[d]) && old->written_rank + more + count - 1 <= IR_MAX_RANK;
+        for (int j = 0; j < count; j++, rank++) {
+            dims[rank].written = old->dims[d].written + more + (shown ? j : 0);
+            dims[rank].count = factors[j] >= 0;
+            dims[rank].factors = factors[j] >= 0 ? intern(refine->shared, &factors[j], sizeof(int)) : NULL;
+        }
+        more += shown && count > 1 ? count - 1 : 0;
+    }
+    access.rank = rank;
+    access.written_rank += more;
+    access.dims = intern(refine->shared, dims, sizeof *dims * (size_t)rank);
+    return access;
+}
+
+/* The refined accesses of operands or results, shared. */
+static const BoundAccess *refine_accesses(Binder *binder, Value *const *values, const BoundAccess *old, int count)
+{
+    BoundAccess *accesses = arena_array(binder->refine->arena, BoundAccess, count);
+    for (int k = 0; k < count; k++) {
+        BoundAccess access = refine_access(binder, values[k], &old[k]);
+        accesses[k].access = access.access;
+        accesses[k].rank = access.rank;
+        accesses[k].written_rank = access.written_rank;
+        accesses[k].dims = access.dims;
+    }
+    return intern(binder->refine->shared, accesses, sizeof *accesses * (size_t)count);
+}
+
+static const Binding *finish_binding(Binder *binder, const BoundAccess *operands, const BoundAccess *results)
+{
+    Intern *shared = binder->refine->shared;
+    Binding *binding = arena_new(binder->refine->arena, Binding);
+    binding->factor_count = binder->factor_count;
+    binding->operand_count = binder->op->operand_count;
+    binding->result_count = binder->op->result_count;
+    binding->factors = intern(shared, binder->factors, sizeof(BoundFactor) * (size_t)binder->factor_count);
+    binding->operands = operands;
+    binding->results = results;
+    return intern(shared, binding, sizeof *binding);
+}
+
+static const Binding *refine_binding(Refine *refine, const Op *op)
+{
+    Binder *binder = arena_new(refine->arena, Binder);
+    binder->refine = refine;
+    binder->op = op;
+    refine_factors(binder);
+    const BoundAccess *operands = refine_accesses(binder, op->operands, op->binding->operands, op->operand_count);
+    const BoundAccess *results = refine_accesses(binder, op->results, op->binding->results, op->result_count);
+    return finish_binding(binder, operands, results);
+}
+
+/* ---- reshapes ---- */
+
+/* One side of a reshape that stays: a dimension whose atom the other side has is a factor, the rest may not be cut. */
+static BoundAccess view_access(Binder *binder, const int *factor, int count)
+{
+    Refine *refine = binder->refine;
+    BoundDim dims[IR_MAX_RANK];
+    memset(dims, 0, sizeof dims);
+    for (int d = 0; d < count; d++) {
+        dims[d].written = d;
+        dims[d].count = factor[d] >= 0;
+        dims[d].factors = factor[d] >= 0 ? intern(refine->shared, &factor[d], sizeof(int)) : NULL;
+    }
+    return (BoundAccess){.rank = count, .written_rank = count, .dims = intern(refine->shared, dims, sizeof *dims * (size_t)count)};
+}
+
+/* The binding of a reshape that does more than regroup: common leading and trailing atoms are factors. */
+static const Binding *view_binding(Refine *refine, const Op *op)
+{
+    Binder *binder = arena_new(refine->arena, Binder);
+    binder->refine = refine;
+    binder->op = op;
+    int x[IR_MAX_RANK], y[IR_MAX_RANK], x_factor[IR_MAX_RANK], y_factor[IR_MAX_RANK];
+    int m = value_atoms(refine, op->operands[0], x), n = value_atoms(refine, op->results[0], y), first = 0, last = 0;
+    memset(x_factor, -1, sizeof x_factor);
+    memset(y_factor, -1, sizeof y_factor);
+    while (first < m && first < n && x[first] == y[first]) {
+        x_factor[first] = y_factor[first] = add_factor(binder, -1, refine->classes->atom_extent[x[first]]);
+        first++;
+    }
+    while (last < m - first && last < n - first && x[m - 1 - last] == y[n - 1 - last]) {
+        x_factor[m - 1 - last] = y_factor[n - 1 - last] = add_factor(binder, -1, refine->classes->atom_extent[x[m - 1 - last]]);
+        last++;
+    }
+    BoundAccess *sides = arena_array(refine->arena, BoundAccess, 2);
+    sides[0] = view_access(binder, x_factor, m);
+    sides[1] = view_access(binder, y_factor, n);
+    return finish_binding(binder, intern(refine->shared, &sides[0], sizeof *sides), intern(refine->shared, &sides[1], sizeof *sides));
+}
+
+/* Whether a reshape only regroups: both sides are the same atoms, and nobody asked for a layout of the result. */
+static bool only_regroups(Refine *refine, const Op *op)
+{
+    int x[IR_MAX_RANK], y[IR_MAX_RANK];
+    int m = value_atoms(refine, op->operands[0], x), n = value_atoms(refine, op->results[0], y);
+    return m == n && !memcmp(x, y, sizeof *x * (size_t)n) && !op->results[0]->user_layout;
+}
+
+static Value *replaced(const Refine *refine, Value *value)
+{
+    return value && refine->replacement[value->id] ? refine->replacement[value->id] : value;
+}
+
+/* Takes out the reshapes that only regroup; what they made is what they were given. */
+static void drop_reshapes(Refine *refine)
+{
+    Module *module = refine->module;
+    int kept = 0;
+    for (int i = 0; i < module->ops.count; i++) {
+        Op *op = module->ops.at[i];
+        for (int k = 0; k < op->operand_count; k++)
+            op->operands[k] = replaced(refine, op->operands[k]);
+        if (op->def->rule->kind == RULE_VIEW && only_regroups(refine, op))
+            refine->replacement[op->results[0]->id] = op->operands[0];
+        else
+            module->ops.at[kept++] = op;
+    }
+    module->ops.count = kept;
+    module->loss = replaced(refine, module->loss);
+    for (int i = 0; i < module->outputs.count; i++)
+        module->outputs.at[i].value = replaced(refine, module->outputs.at[i].value);
+    for (int i = 0; i < module->params.count; i++)
+        module->params.at[i]->gradient = replaced(refine, module->params.at[i]->gradient);
+}
+
+/* ---- limits ---- */
+
+static int atoms_of(const Refine *refine, int node, int count)
+{
+    int atoms = 0;
+    for (int i = 0; i < count; i++)
+        atoms += classes_atoms(refine->classes, node + i);
+    return atoms;
+}
+
+static void check_value(Refine *refine, Value *value)
+{
+    if (atoms_of(refine, refine->classes->value_node[value->id], value->type.rank) > IR_MAX_RANK)
+        diag_error(refine->module->diag, value->at, "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
+    if (type_elements(value->type) > INT64_MAX / 4 / dtype_size(value->type.dtype) / refine->devices)
+        diag_error(refine->module->diag, value->at, "this tensor has too many elements for the %d devices of the strategy",
+                   refine->devices);
+}
+
+static void check_op(Refine *refine, const Op *op)
+{
+    bool view = op->def->rule->kind == RULE_VIEW;
+    if (!view && atoms_of(refine, refine->classes->op_node[op->index], op->binding->factor_count) > IR_MAX_FACTORS)
+        diag_error(refine->module->diag, op->at, "reshapes split the dimensions of this call of %s into more than %d factors",
+                   op->def->name, IR_MAX_FACTORS);
+}
+
+/* ---- the pass ---- */
+
+/* Calls `visit` for every value of the module. */
+static void each_value(Refine *refine, void (*visit)(Refine *, Value *))
+{
+    Module *module = refine->module;
+    for (int i = 0; i < module->params.count; i++) {
+        Parameter *parameter = module->params.at[i];
+        visit(refine, parameter->value);
+        for (int s = 0; s < parameter->state_count; s++)
+            visit(refine, parameter->states[s]);
+    }
+    for (int i = 0; i < module->inputs.count; i++)
+        visit(refine, module->inputs.at[i]);
+    for (int i = 0; i < module->ops.count; i++)
+        for (int r = 0; r < module->ops.at[i]->result_count; r++)
+            visit(refine, module->ops.at[i]->results[r]);
+}
+
+/* Whether values and calls keep to what the compiler can hold; reports those that do not. */
+static bool check_limits(Refine *refine)
+{
+    each_value(refine, check_value);
+    for (int i = 0; i < refine->module->ops.count; i++)
+        check_op(refine, refine->module->ops.at[i]);
+    return !diag_errors(refine->module->diag);
+}
+
+static void refine_ops(Refine *refine)
+{
+    Module *module = refine->module;
+    const Binding **bindings = arena_array(refine->arena, const Binding *, module->ops.count);
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        bindings[i] = op->def->rule->kind == RULE_VIEW ? view_binding(refine, op) : refine_binding(refine, op);
+    }
+    for (int i = 0; i < module->ops.count; i++)
+        module->ops.at[i]->binding = bindings[i];
+}
+
+/* An output that is a parameter is copied in the beginning: training changes the parameter before the output is fetched. */
+static void keep_outputs(Module *module)
+{
+    const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
+    for (int i = 0; i < module->outputs.count; i++) {
+        Output *output = &module->outputs.at[i];
+        if (output->value->kind != VALUE_PARAM || !param_changes(module, output->value))
+            continue;
+        Op place = op_place_at(output->value->at), *op = ir_op_like(module, copy, &output->value, 1, NULL, &place);
+        op->results[0]->dims = output->value->dims;
+        op->results[0]->name = output->value->name;
+        array_push(module->arena, &module->ops, op);
+        memmove(module->ops.at + 1, module->ops.at, sizeof *module->ops.at * (size_t)(module->ops.count - 1));
+        module->ops.at[0] = op;
+        output->value = op->results[0];
+    }
+}
+
+static void refine_layouts(Refine *refine)
+{
+    for (int i = 0; i < refine->written.count; i++) {
+        Written *written = &refine->written.at[i];
+        written->value->user_layout = refine_written(refine->module, written->value, written->source, written->origin);
+    }
+}
+
+/* Finds the bodies of the micro-batches that the strategy makes of the batch; a batch that runs as a whole has none. False after an error:
+ * rows that do not add up. */
+static bool cut_batch(Refine *refine)
+{
+    Module *module = refine->module;
+    const Classes *classes = refine->classes;
+    int64_t rows = classes->batch_rows, unit = classes->micro_atom < 0 ? 1 : rows / classes->atom_extent[classes->micro_atom];
+    bool fits = microbatch_bodies(module, rows, unit);
+    if (!microbatch_loops(module))
+        module->templates = (PipelineTemplates){0};
+    module->templates.row_unit = unit;
+    if (fits)
+        batches_check(module, classes);
+    return fits && !diag_errors(module->diag);
+}
+
+static void refine_module(Refine *refine)
+{
+    Module *module = refine->module;
+    refine->names = atom_names(module->arena, module, refine->classes);
+    refine->shared = module_interned(module);
+    refine->replacement = arena_array(refine->arena, Value *, module->next_id);
+    refine_ops(refine);
+    drop_reshapes(refine);
+    each_value(refine, refine_value);
+    keep_outputs(module);
+    refine_layouts(refine);
+    ir_number(module);
+}
+
+void pass_factor_dims(Module *module)
+{
+    Refine refine = {.module = module, .arena = arena_create()};
+    refine.devices = module->strategy ? strategy_device_count(module->strategy) : 1;
+    ir_number(module);
+    refine.classes = classes_create(refine.arena, module);
+    if (cut_batch(&refine) && check_limits(&refine))
+        refine_module(&refine);
+    arena_destroy(refine.arena);
+}

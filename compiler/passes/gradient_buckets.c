@@ -1,0 +1,161 @@
+#include "passes/gradient_buckets.h"
+
+#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/phases.h"
+#include "reshard/plan.h"
+#include "support/intern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is converted alike. */
+typedef struct MoveKind {
+    int64_t bytes, limit; // of all together; of a bucket
+    Ops open;             // of the bucket that is not full
+    int64_t open_bytes;
+} ConversionKind;
+
+typedef struct Filler {
+    Module *module;
+    const Roles *roles;
+    Arena *arena;
+    Intern *kinds;
+    ConversionKind **of; // by conversion: its kind; NULL: not looked for
+} Filler;
+
+typedef Array(int) Words;
+
+static void add_devices(Arena *arena, Words *words, const int *devices, int count)
+{
+    array_push(arena, words, count);
+    for (int i = 0; i < count; i++)
+        array_push(arena, words, devices[i]);
+}
+
+/* Layouts are told apart by their addresses, which are never printed. */
+static void add_layout(Arena *arena, Words *words, const Layout *layout)
+{
+    int part[sizeof layout / sizeof(int)];
+    memcpy(part, &layout, sizeof layout);
+    for (size_t w = 0; w < sizeof layout / sizeof(int); w++)
+        array_push(arena, words, part[w]);
+}
+
+/* The kind of a conversion of one tensor: its crews, and where there are several its layouts, without which tensors have no crews together;
+ * the steps' groups, its type and its name. */
+static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversion)
+{
+    ConversionKind **known = &filler->of[conversion->number];
+    if (*known)
+        return *known;
+    Words words = {0};
+    const Plan *plan = conversion->plan;
+    const ReplicaGroups *crews = &conversion->groups;
+    const ConvertedTensor *tensor = &conversion->tensors.at[0];
+    if (crews->count > 1) {
+        add_layout(filler->arena, &words, tensor->from);
+        add_layout(filler->arena, &words, tensor->to);
+    }
+    array_push(filler->arena, &words, crews->size);
+    array_push(filler->arena, &words, (int)conversion->tensors.at[0].type.dtype);
+    add_devices(filler->arena, &words, crews->devices, crews->count * crews->size);
+    add_devices(filler->arena, &words, plan->devices, plan->device_count);
+    for (int g = 0; g < plan->groups.count; g++)
+        add_devices(filler->arena, &words, plan->groups.at[g].device, plan->groups.at[g].count);
+    for (const char *c = plan_name(plan); *c; c++)
+        array_push(filler->arena, &words, *c);
+    ConversionKind **kind = intern_slot(filler->kinds, words.at, sizeof *words.at * (size_t)words.count);
+    if (!*kind)
+        *kind = arena_new(filler->arena, ConversionKind);
+    return *known = *kind;
+}
+
+/* The most bytes that a device has of what is converted. */
+static int64_t most_bytes(const Filler *filler, const Value *value)
+{
+    int64_t most = 0;
+    for (int r = 0; r < filler->roles->role_count; r++) {
+        int64_t bytes = value_local_bytes(filler->module, value, filler->roles->at[r].devices[0]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static int compare_indices(const void *a, const void *b) { return (*(Op *const *)a)->index - (*(Op *const *)b)->index; }
+
+/* Makes one conversion of the operators of a bucket, its tensors in the order of their operators. */
+static void close_bucket(Filler *filler, ConversionKind *kind)
+{
+    Module *module = filler->module;
+    if (kind->open.count > 1) {
+        PlannedConversion *bucket = conversion_add(module);
+        qsort(kind->open.at, (size_t)kind->open.count, sizeof(Op *), compare_indices);
+        for (int t = 0; t < kind->open.count; t++) {
+            Op *op = kind->open.at[t];
+            array_push(module->arena, &bucket->tensors, op->conversion->tensors.at[0]);
+            conversion_use(bucket, t, op);
+        }
+        conversion_plan(module, bucket);
+    }
+    kind->open = (Ops){0};
+    kind->open_bytes = 0;
+}
+
+static void find_limit(const Filler *filler, ConversionKind *kind)
+{
+    int64_t share = (kind->bytes + MIN_GRADIENT_BUCKETS - 1) / MIN_GRADIENT_BUCKETS;
+    kind->limit = filler->module->options.bucket ? filler->module->options.bucket : share < GRADIENT_BUCKET_BYTES ? share : GRADIENT_BUCKET_BYTES;
+}
+
+/* Drops conversions without users; the users of the others are the first operators that have them. */
+static void drop_unused(Module *module)
+{
+    int count = 0;
+    for (int c = 0; c < module->conversions.count; c++)
+        module->conversions.at[c]->user = NULL;
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        PlannedConversion *own = op->conversion ? module->conversions.at[op->conversion->number] : NULL;
+        if (own && !own->user)
+            own->user = op;
+    }
+    for (int c = 0; c < module->conversions.count; c++)
+        if (module->conversions.at[c]->user) {
+            module->conversions.at[count] = module->conversions.at[c];
+            module->conversions.at[count]->number = count;
+            count++;
+        }
+    module->conversions.count = count;
+}
+
+/* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many pieces as it may have on `devices`. */
+static bool is_full(const Filler *filler, const ConversionKind *kind, int devices)
+{
+    bool given = filler->module->options.bucket > 0;
+    return kind->open_bytes >= kind->limit || (!given && (int64_t)kind->open.count * devices >= MOST_PIECES);
+}
+
+void fill_gradient_buckets(Module *module, const Roles *roles)
+{
+    Filler filler = {module, roles, arena_create(), NULL, NULL};
+    filler.kinds = intern_create(filler.arena);
+    filler.of = arena_array(filler.arena, ConversionKind *, module->conversions.count + 1);
+    AsyncCollectives flights = module_async_collectives(filler.arena, module);
+    ConversionKind **kind = arena_array(filler.arena, ConversionKind *, flights.count + 1);
+    for (int f = 0; f < flights.count; f++) {
+        kind[f] = kind_of(&filler, flights.at[f].op->conversion);
+        kind[f]->bytes += most_bytes(&filler, flights.at[f].op->operands[0]);
+    }
+    for (int f = 0; f < flights.count; f++) {
+        find_limit(&filler, kind[f]);
+        array_push(module->arena, &kind[f]->open, module->ops.at[flights.at[f].op->index]);
+        kind[f]->open_bytes += most_bytes(&filler, flights.at[f].op->operands[0]);
+        if (is_full(&filler, kind[f], flights.at[f].op->conversion->groups.size))
+            close_bucket(&filler, kind[f]);
+    }
+    for (int f = 0; f < flights.count; f++)
+        close_bucket(&filler, kind[f]);
+    if (flights.count)
+        drop_unused(module);
+    arena_destroy(filler.arena);
+}

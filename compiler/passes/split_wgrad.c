@@ -1,0 +1,89 @@
+/* Pass weights: what of the backward section no other layer waits for.
+ *
+ * Requires: pass regather. Leaves, where the schedule runs it apart from the rest (zero_bubble): Op.weights, and operators in the order of
+ * their parts. Such an operator leads to sums over micro-batches alone, without operators of other layers in between; what only hands
+ * values on (conversions, views, additions) is of no layer. So of a layer's backward section the gradients of its parameters are among
+ * them, and what the layer before it needs is not, in every stage alike. What goes from one visit to another is of the backward part at
+ * both ends, whatever it leads to: a schedule has messages from forward to forward and from backward to backward parts alone.
+ */
+#include "ir/analysis/phases.h"
+#include "passes/pipeline.h"
+
+/* To what an operator's results lead. */
+typedef enum Lead {
+    LEAD_SUMS,  // to sums alone, over what hands values on
+    LEAD_LAYER, // to sums, over operators of its own layer
+    LEAD_OTHER  // to anything else
+} Lead;
+
+typedef struct Weighing {
+    const Module *module;
+    Lead *lead;   // by operator
+    Lead *reader; // by value: the worst of its readers, as the value's maker sees them
+} Weighing;
+
+static bool hands_on(const Module *module, const Op *op)
+{
+    const Rule *rule = op->def->rule;
+    return (op->def == module->reshard_def && !op_crosses_stages(module, op)) || rule->kind == RULE_VIEW || rule_is_copy(rule) ||
+           op_is_addition(op);
+}
+
+static bool is_backward(const Op *op) { return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD; }
+
+/* What `op` makes of a value's readers: those of another layer than its maker's are others. */
+static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader)
+{
+    if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader))
+        return LEAD_SUMS;
+    if (!is_backward(reader) || op_crosses_stages(weighing->module, reader))
+        return LEAD_OTHER;
+    Lead lead = weighing->lead[reader->index];
+    return lead == LEAD_LAYER && !layer_same(reader->layer, maker->layer) ? LEAD_OTHER : lead;
+}
+
+static void find_lead(Weighing *weighing, const Op *op)
+{
+    const Module *module = weighing->module;
+    Lead worst = LEAD_SUMS;
+    for (int r = 0; r < op->result_count; r++)
+        worst = weighing->reader[op->results[r]->id] > worst ? weighing->reader[op->results[r]->id] : worst;
+    worst = worst == LEAD_SUMS && !hands_on(module, op) ? LEAD_LAYER : worst;
+    weighing->lead[op->index] = op_crosses_stages(module, op) ? LEAD_OTHER : worst;
+    for (int k = 0; k < op->operand_count; k++) {
+        const Op *maker = op->operands[k] ? op->operands[k]->def : NULL;
+        Lead seen = maker ? seen_by(weighing, maker, op) : LEAD_SUMS;
+        if (maker && seen > weighing->reader[op->operands[k]->id])
+            weighing->reader[op->operands[k]->id] = seen;
+    }
+}
+
+static bool reads_weights(const Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && op->operands[k]->def && op->operands[k]->def->is_wgrad)
+            return true;
+    return false;
+}
+
+/* What hands on, or adds up, runs where what it reads is made. */
+static void mark(const Weighing *weighing, Op *op)
+{
+    bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
+    op->is_wgrad = is_backward(op) && (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
+}
+
+void pass_split_wgrad(Module *module)
+{
+    if (!module->templates.at.count || strategy_schedule(module->strategy) != SCHEDULE_ZERO_BUBBLE)
+        return;
+    Arena *scratch = arena_create();
+    Weighing weighing = {module, arena_array(scratch, Lead, module->ops.count), arena_array(scratch, Lead, module->next_id)};
+    ir_number(module);
+    for (int i = module->ops.count - 1; i >= 0; i--)
+        find_lead(&weighing, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++)
+        mark(&weighing, module->ops.at[i]);
+    arena_destroy(scratch);
+    ir_order_parts(module);
+}

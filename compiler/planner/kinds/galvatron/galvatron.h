@@ -1,0 +1,110 @@
+/* Galvatron: a pipeline of stages over device classes, and for every layer a strategy: tensor or Ulysses parallelism, data parallelism,
+ * ZeRO, recomputation.
+ *
+ *     Galvatron problem = ...;
+ *     GalvatronPlan *plan = galvatron_plan(arena, &problem);        NULL: nothing fits
+ *     GalvatronBound bound = galvatron_bound(arena, &problem);
+ *
+ * Times are milliseconds, sizes MB (2^20 bytes). A plan takes
+ *
+ *     sum of the stages' times + (microbatches - 1) * the longest + what synchronisation of gradients is left over
+ *
+ * (1F1B), where a stage's gradients are hidden behind the stages before it. Search: every pipeline and number of micro-batches has a lower
+ * bound (bound.c); in the order of their bounds, until the next bound is no better than the best plan, each is solved: every stage by all
+ * pairs of strategies, the stages together by a dynamic program over layers under a cap of the longest time (search.c).
+ */
+#ifndef PLANNER_KINDS_GALVATRON_GALVATRON_H
+#define PLANNER_KINDS_GALVATRON_GALVATRON_H
+
+#include "planner/kinds/kinds.h"
+
+#include <stdbool.h>
+
+enum { GALVATRON_CLASSES = 4, GALVATRON_STAGES = 16, GALVATRON_LOGS = 16 };
+
+typedef struct GalvatronClass {
+    const char *name;
+    int gpus, first; // the first device's number
+    double slow, memory_mb;
+} GalvatronClass;
+
+/* GB/s by the logarithm of the number of devices; 0 where the input has none. */
+typedef struct GalvatronLinks {
+    double latency_ms, node[GALVATRON_LOGS], near[GALVATRON_LOGS], far[GALVATRON_LOGS], alltoall[GALVATRON_LOGS];
+    double p2p[GALVATRON_STAGES + 1]; // by the number of stages
+} GalvatronLinks;
+
+typedef struct Galvatron {
+    int class_count, per_node, layers, batch;
+    GalvatronClass class[GALVATRON_CLASSES];
+    double forward_ms, parameter_mb, hidden_mb, recompute_mb, ends_mb, overlap;
+    double activation_mb[GALVATRON_LOGS]; // by the logarithm of the degree
+    GalvatronLinks links;
+} Galvatron;
+
+/* A pipeline: the classes in some order, each of them cut into stages of equal size. */
+typedef struct Pipeline {
+    int microbatches, stages;
+    int class[GALVATRON_STAGES]; // of each stage
+    int gpus[GALVATRON_STAGES], first[GALVATRON_STAGES];
+} Pipeline;
+
+/* The strategy of a layer and what it costs in a stage. */
+typedef struct Strategy {
+    int tp, ulysses, dp, zero;
+    bool recompute;
+    double ms;   // of a micro-batch
+    double left; // ms of synchronisation that the layer's own backward pass does not hide
+    double mb;   // of states, and of the activations of all micro-batches in flight
+} Strategy;
+
+/* A stage: `count[0]` layers of strategy[0], then `count[1]` of strategy[1]. */
+typedef struct StagePlan {
+    double ms, left;
+    int count[2];
+    Strategy strategy[2];
+} StagePlan;
+
+typedef struct GalvatronPlan {
+    double milliseconds;
+    Pipeline pipeline;
+    StagePlan stage[GALVATRON_STAGES];
+} GalvatronPlan;
+
+/* What no plan falls below: the least bound over pipelines; the pipeline that has it, and the layers of its relaxed stages. */
+typedef struct GalvatronBound {
+    double value;
+    int pipelines; // how many there are
+    Pipeline pipeline;
+    int layers[GALVATRON_STAGES];
+} GalvatronBound;
+
+/* All pipelines with all numbers of micro-batches; *count: how many. */
+const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count);
+
+/* The strategies that a stage's layers can have; those that another one of the same degree beats in everything are left out. */
+const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline, int stage, int *count);
+
+/* Milliseconds to hand activations from layers of one strategy to another's, forward and backward. */
+double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from, const Strategy *to);
+
+/* Milliseconds to hand on the activations of a stage whose first layer has this strategy; 0 in a pipeline of one stage. */
+double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const Strategy *first);
+
+/* MB of the embedding in the first stage and the head in the last. */
+double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage, const Strategy *first, const Strategy *last);
+
+/* The least that plans of one pipeline can take, INFINITY when nothing fits, and the layers of its relaxed stages. */
+double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
+
+/* The best plan of one pipeline that takes less than `below`; false when there is none. */
+bool pipeline_plan(const Galvatron *q, const Pipeline *pipeline, double below, GalvatronPlan *plan);
+
+GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);
+GalvatronBound galvatron_bound(Arena *arena, const Galvatron *q);
+
+/* The rows of the table of kinds. */
+json_t *galvatron_answer(Arena *arena, Field input, Budget *budget);
+json_t *galvatron_certify(Arena *arena, Field input, Budget *budget);
+
+#endif

@@ -1,0 +1,50 @@
+/* Linear and integer programs, solved by GLPK: minimise cost x columns, each column and each row between its bounds.
+ *
+ *     Program *program = program_create();
+ *     int x = program_column(program, 0, INFINITY, 1, false);
+ *     int row = program_row(program, 3, INFINITY);
+ *     program_entry(program, row, x, 1);
+ *     bool solved = program_relax(program) && program_integers(program, 2, 0.001);
+ *     double value = program_value(program, x);
+ *     program_destroy(program);
+ *
+ * A program can be changed and solved again: the simplex method goes on from the last basis.
+ */
+#ifndef PLANNER_KINDS_LINEAR_PROGRAM_H
+#define PLANNER_KINDS_LINEAR_PROGRAM_H
+
+#include <stdbool.h>
+
+typedef struct Program Program;
+
+Program *program_create(void);
+void program_destroy(Program *program);
+
+/* A new column or row, numbered from 0; infinite bounds are none. */
+int program_column(Program *program, double low, double high, double cost, bool integer);
+int program_row(Program *program, double low, double high);
+
+/* Adds an entry to a row; each place once. */
+void program_entry(Program *program, int row, int column, double value);
+
+/* Changes bounds. */
+void program_bound_column(Program *program, int column, double low, double high);
+void program_bound_row(Program *program, int row, double low, double high);
+
+/* Solves without regard to integers, by the simplex method; false: no best solution was found. */
+bool program_relax(Program *program);
+
+/* Whether program_relax has proven that there is no solution: more than that it found none. */
+bool program_is_impossible(const Program *program);
+
+/* Solves with integers by branch and bound, after program_relax, within seconds and to a relative gap; false: no solution was found.
+ * program_bound is then a bound on the least cost, of the relaxation when nothing better is proven. */
+bool program_integers(Program *program, double seconds, double gap);
+
+/* Of the last solution: the cost, a bound on the least cost, a column's value, a row's dual (of the relaxation). */
+double program_cost(const Program *program);
+double program_bound(const Program *program);
+double program_value(const Program *program, int column);
+double program_dual(const Program *program, int row);
+
+#endif

@@ -1,0 +1,64 @@
+/* The least time: a linear program of malleable operators. */
+#include "planner/kinds/spindle/spindle.h"
+
+#include "planner/kinds/linear_program.h"
+
+#include <math.h>
+
+/* Numbers of the program's rows and columns. */
+typedef struct Rows {
+    int end;   // column: the end of the last slice
+    int area;  // row: all slices in devices' time
+    int *last; // (operators), row: the operator ends before the end
+} Rows;
+
+/* Columns of an operator: its start, and how many layers run on each allotment, which sum to its layers. The first column of the latter. */
+static int operator_columns(Program *program, const Operator *operator, int * start)
+{
+    *start = program_column(program, 0, INFINITY, 0, false);
+    int first = 0, row = program_row(program, operator->layers, operator->layers);
+    for (int k = 0; k < operator->allotment_count; k++) {
+        int column = program_column(program, 0, INFINITY, 0, false);
+        program_entry(program, row, column, 1);
+        first = k ? first : column;
+    }
+    return first;
+}
+
+/* Row: the operator's start and time is at most another column. */
+static int ends_before(Program *program, const Operator *operator, int start, int first, int column)
+{
+    int row = program_row(program, 0, INFINITY);
+    program_entry(program, row, column, 1);
+    program_entry(program, row, start, -1);
+    for (int k = 0; k < operator->allotment_count; k++)
+        program_entry(program, row, first + k, -operator->allotment[k].ms);
+    return row;
+}
+
+/* Least end, such that layers may be parts, every operator starts after those before it have ended and ends before the end, and devices
+ * times time of all layers is at most all devices times the end. */
+SpindleBound spindle_bound(Arena *arena, const Spindle *q)
+{
+    Program *program = program_create();
+    int *start = arena_array(arena, int, q->operator_count), *first = arena_array(arena, int, q->operator_count);
+    Rows rows = {.end = program_column(program, 0, INFINITY, 1, false), .last = arena_array(arena, int, q->operator_count)};
+    rows.area = program_row(program, 0, INFINITY);
+    program_entry(program, rows.area, rows.end, q->gpus);
+    for (int o = 0; o < q->operator_count; o++) {
+        const Operator *operator= & q->operator[o];
+        first[o] = operator_columns(program, operator, & start[o]);
+        rows.last[o] = ends_before(program, operator, start[o], first[o], rows.end);
+        for (int k = 0; k < operator->after_count; k++)
+            ends_before(program, &q->operator[operator->after[k]], start[operator->after[k]], first[operator->after[k]], start[o]);
+        for (int k = 0; k < operator->allotment_count; k++)
+            program_entry(program, rows.area, first[o] + k, -operator->allotment[k].devices * operator->allotment[k].ms);
+    }
+    double *price = arena_array(arena, double, q->operator_count);
+    SpindleBound bound = {.value = program_relax(program) ? program_cost(program) : 0, .end = price};
+    bound.area = program_dual(program, rows.area);
+    for (int o = 0; o < q->operator_count; o++)
+        price[o] = program_dual(program, rows.last[o]);
+    program_destroy(program);
+    return bound;
+}

@@ -1,0 +1,52 @@
+/* From an order of pieces to a schedule. Every operator has PIECES pieces, each with layers (some have none) and an allotment; a piece
+ * becomes a slice. Pieces are placed in their order, each at the earliest time at which an island (or enough whole ones) has enough devices
+ * free; among devices that are free then, those that have waited least.
+ *
+ * A search changes the choices a little at a time. The scheduler keeps the devices' times before each place of one order, so that a
+ * schedule that differs from some place on is made from there on:
+ *
+ *     schedule_make(scheduler, &choices, 0, INFINITY, &objective, &fits);
+ *     schedule_keep(scheduler, &choices);
+ *     ... choices change at place 17 of the order and behind ...
+ *     schedule_make(scheduler, &choices, 17, most, &objective, &fits);
+ */
+#ifndef PLANNER_KINDS_SPINDLE_SCHEDULE_H
+#define PLANNER_KINDS_SPINDLE_SCHEDULE_H
+
+#include "planner/kinds/spindle/spindle.h"
+
+enum { PIECES = 2 };
+
+/* A piece's layers, and the index of its allotment. */
+typedef struct Piece {
+    int layers, allotment;
+} StackedPiece;
+
+/* Choices that make a schedule. In the order, an operator's pieces stand behind those of the operators that it is after. */
+typedef struct Choices {
+    StackedPiece *piece; // (operators * PIECES), by operator
+    int count;    // pieces that have layers
+    int *order;   // (count), their numbers
+    int *place;   // (operators * PIECES), in the order; -1: no layers
+} Choices;
+
+typedef struct Scheduler Scheduler;
+
+/* `penalty`: how often the objective counts the share of a device's memory that states have too much. */
+Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty);
+
+/* How much work a schedule of a search is, about 3 ns each. */
+int64_t schedule_work(const Scheduler *scheduler);
+
+/* The end of the last slice; *objective is that and a little of when devices are done on average, and of states that fit nowhere. Sets
+ * *fits: all states do. INFINITY, and so the objective, once it is sure to be more than `most`. Before place `from` the choices are those
+ * of the schedule kept. */
+double schedule_make(Scheduler *scheduler, const Choices *choices, int from, double most, double *objective, bool *fits);
+
+/* Keeps the last schedule made, of these choices, to make others from. */
+void schedule_keep(Scheduler *scheduler, const Choices *choices);
+
+/* The slices of the choices' schedule. */
+SpindlePlan *schedule_plan(Arena *arena, Scheduler *scheduler, const Choices *choices);
+
+#endif

@@ -1,0 +1,338 @@
+/* Annealing over the choices that make a schedule. */
+#include "planner/kinds/spindle/schedule.h"
+
+#include "planner/kinds/random.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+typedef struct Search {
+    const Spindle *q;
+    Scheduler *scheduler;
+    Random random;
+    int pieces;
+    const bool *after; // (operators, operators): the first is after the second, at once or by way of others
+    int *others;       // (pieces), scratch
+    Choices now, next, best;
+    int changed; // the first place at which the order or its pieces are not those of `now`
+    double now_objective, best_ms;
+} Search;
+
+static Choices choices_create(Arena *arena, int pieces)
+{
+    return (Choices){arena_array(arena, StackedPiece, pieces), 0, arena_array(arena, int, pieces), arena_array(arena, int, pieces)};
+}
+
+static void choices_copy(Choices *to, const Choices *from, int pieces)
+{
+    memcpy(to->piece, from->piece, sizeof *to->piece * (size_t)pieces);
+    memcpy(to->order, from->order, sizeof *to->order * (size_t)from->count);
+    memcpy(to->place, from->place, sizeof *to->place * (size_t)pieces);
+    to->count = from->count;
+}
+
+/* Which operators are after which, at once or by way of others. */
+static const bool *find_after(Arena *arena, const Spindle *q)
+{
+    int count = q->operator_count;
+    bool *after = arena_array(arena, bool, count *count);
+    for (int o = 0; o < count; o++)
+        for (int k = 0; k < q->operator[o].after_count; k++) {
+            int before = q->operator[o].after[k];
+            after[o * count + before] = true;
+            for (int other = 0; other < before; other++)
+                after[o * count + other] |= after[before * count + other];
+        }
+    return after;
+}
+
+/* The order, or the piece there, has changed from a place on. */
+static void changed_from(Search *s, int place) { s->changed = place < s->changed ? place : s->changed; }
+
+static void order_set(Search *s, int place, int piece)
+{
+    s->next.order[place] = piece;
+    s->next.place[piece] = place;
+}
+
+/* Moves a piece to another place in the order. On its way back, pieces that must precede it go along; on its way on, those that it must
+ * precede. */
+static void order_move(Search *s, int from, int to)
+{
+    int piece = s->next.order[from], way = to < from ? -1 : 1, at = from, moved = 0, count = s->q->operator_count;
+    for (int place = from + way; place != to + way; place += way) {
+        int other = s->next.order[place], a = (way < 0 ? piece : other) / PIECES, b = (way < 0 ? other : piece) / PIECES;
+        if (s->after[a * count + b]) {
+            s->others[moved++] = other;
+        } else {
+            order_set(s, at, other);
+            at += way;
+        }
+    }
+    order_set(s, at, piece);
+    for (int k = 0; k < moved; k++)
+        order_set(s, at += way, s->others[k]);
+    changed_from(s, from < to ? from : to);
+}
+
+/* A piece that has layers. */
+static int piece_pick(Search *s) { return s->next.order[random_below(&s->random, s->next.count)]; }
+
+/* Another place: one of all, or as often one of those near by. */
+static int place_pick(Search *s, int place)
+{
+    enum { NEAR = 4 };
+    if (random_bits(&s->random) & 1)
+        return random_below(&s->random, s->next.count);
+    int to = place + random_below(&s->random, 2 * NEAR + 1) - NEAR;
+    return to < 0 ? 0 : to < s->next.count ? to : s->next.count - 1;
+}
+
+/* A piece to another place in the order. */
+static void place_move(Search *s)
+{
+    int from = random_below(&s->random, s->next.count), to = place_pick(s, from);
+    if (from != to)
+        order_move(s, from, to);
+}
+
+/* Two pieces change places, as far as others let them. */
+static void place_swap(Search *s)
+{
+    int a = random_below(&s->random, s->next.count), b = place_pick(s, a), other = s->next.order[b];
+    if (a == b)
+        return;
+    order_move(s, a, b);
+    if (s->next.place[other] != a)
+        order_move(s, s->next.place[other], a);
+}
+
+/* A piece gets its first layers, and a place next to another one of its operator, or anywhere. */
+static void piece_add(Search *s, int piece, int beside)
+{
+    int place = s->next.place[beside] + (random_bits(&s->random) & 1);
+    for (int at = s->next.count++; at > place; at--)
+        order_set(s, at, s->next.order[at - 1]);
+    order_set(s, place, piece);
+    changed_from(s, place);
+    int to = random_below(&s->random, s->next.count);
+    if (random_bits(&s->random) & 1 && to != place)
+        order_move(s, place, to);
+}
+
+/* A piece has no layers any more. */
+static void piece_remove(Search *s, int piece)
+{
+    int place = s->next.place[piece];
+    changed_from(s, place);
+    s->next.count--;
+    for (; place < s->next.count; place++)
+        order_set(s, place, s->next.order[place + 1]);
+    s->next.place[piece] = -1;
+}
+
+/* Another allotment for a piece, a neighbouring one as often as not. */
+static void allotment_move(Search *s)
+{
+    int piece = piece_pick(s), count = s->q->operator[piece / PIECES].allotment_count;
+    StackedPiece *p = &s->next.piece[piece];
+    int near = p->allotment + (random_bits(&s->random) & 1 ? 1 : -1), old = p->allotment;
+    p->allotment = random_bits(&s->random) & 1 && near >= 0 && near < count ? near : random_below(&s->random, count);
+    if (p->allotment != old)
+        changed_from(s, s->next.place[piece]);
+}
+
+/* Some layers, one or two, or all, from a piece to another one of its operator, which gets a random allotment when it had no layers. */
+static void layers_move(Search *s)
+{
+    int from = piece_pick(s), to = from / PIECES * PIECES + (from % PIECES + 1 + random_below(&s->random, PIECES - 1)) % PIECES;
+    StackedPiece *a = &s->next.piece[from], *b = &s->next.piece[to];
+    int dice = random_below(&s->random, 16), most = dice < 8 && a->layers > 2 ? 2 : a->layers;
+    int some = dice < 14 ? 1 + random_below(&s->random, most) : a->layers;
+    if (!b->layers) {
+        b->allotment = random_below(&s->random, s->q->operator[from / PIECES].allotment_count);
+        piece_add(s, to, from);
+    }
+    a->layers -= some;
+    b->layers += some;
+    changed_from(s, s->next.place[from]);
+    changed_from(s, s->next.place[to]);
+    if (!a->layers)
+        piece_remove(s, from);
+}
+
+/* Changes the next choices. */
+static void change(Search *s)
+{
+    for (bool more = true; more; more = random_below(&s->random, 4) == 0) {
+        int dice = random_below(&s->random, 16);
+        if (dice < 3)
+            place_move(s);
+        else if (dice < 6)
+            place_swap(s);
+        else if (dice < 12)
+            allotment_move(s);
+        else
+            layers_move(s);
+    }
+}
+
+/* Tries a change of the choices. */
+static void step(Search *s, double temperature)
+{
+    double objective;
+    bool fits;
+    s->changed = s->pieces;
+    choices_copy(&s->next, &s->now, s->pieces);
+    change(s);
+    if (s->changed == s->pieces)
+        return;
+    double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
+    double ms = schedule_make(s->scheduler, &s->next, s->changed, most, &objective, &fits);
+    if (objective > most)
+        return;
+    schedule_keep(s->scheduler, &s->next);
+    Choices old = s->now;
+    s->now = s->next, s->next = old;
+    s->now_objective = objective;
+    if (fits && ms < s->best_ms) {
+        s->best_ms = ms;
+        choices_copy(&s->best, &s->now, s->pieces);
+    }
+}
+
+/* Anneals by `work` schedules from `hot` to `cold` times the objective, from the best choices so far. */
+static void anneal(Search *s, double hot, double cold, int64_t work)
+{
+    bool fits;
+    if (isfinite(s->best_ms))
+        choices_copy(&s->now, &s->best, s->pieces);
+    double ms = schedule_make(s->scheduler, &s->now, 0, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
+    schedule_keep(s->scheduler, &s->now);
+    if (fits && ms < s->best_ms) {
+        s->best_ms = ms;
+        choices_copy(&s->best, &s->now, s->pieces);
+    }
+    double temperature = scale * hot, cooling = pow(cold / hot, 1 / (double)work);
+    for (int64_t done = 0; done < work; done++, temperature *= cooling)
+        step(s, temperature);
+}
+
+/* The most efficient allotment that makes a tower take at most `ms`, or the fastest. */
+static int allotment_within(const Operator *operator, double ms)
+{
+    int best = 0;
+    for (int k = 0; k < operator->allotment_count; k++) {
+        const Allotment *a = &operator->allotment[k], *b = &operator->allotment[best];
+        bool within = a->ms * operator->layers <= ms, had = b->ms * operator->layers <= ms;
+        if (within && had ? a->ms * a->devices < b->ms * b->devices : within || (!had && a->ms < b->ms))
+            best = k;
+    }
+    return best;
+}
+
+/* Operators in their order, each in one piece that takes at most `ms`. */
+static Search *search_create(Arena *arena, const Spindle *q, double ms, double penalty, uint64_t seed)
+{
+    Search *s = arena_new(arena, Search);
+    *s = (Search){.q = q, .scheduler = scheduler_create(arena, q, penalty), .random = {seed}, .pieces = q->operator_count * PIECES};
+    s->now = choices_create(arena, s->pieces);
+    s->next = choices_create(arena, s->pieces);
+    s->best = choices_create(arena, s->pieces);
+    s->best_ms = INFINITY;
+    s->after = find_after(arena, q);
+    s->others = arena_array(arena, int, s->pieces);
+    for (int i = 0; i < s->pieces; i++) {
+        const Operator *operator= & q->operator[i / PIECES];
+        s->now.piece[i] = (StackedPiece){i % PIECES ? 0 : operator->layers, allotment_within(operator, ms)};
+        s->now.place[i] = i % PIECES ? -1 : s->now.count;
+        if (i % PIECES == 0)
+            s->now.order[s->now.count++] = i;
+    }
+    return s;
+}
+
+/* The best first; equal ones in their order. */
+static void best_first(Search **player, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && player[k]->best_ms < player[k - 1]->best_ms; k--) {
+            Search *worse = player[k - 1];
+            player[k - 1] = player[k];
+            player[k] = worse;
+        }
+}
+
+typedef struct Tournament {
+    Arena *arena; // its own
+    const Spindle *q;
+    double penalty;
+    int64_t work;
+    uint64_t seed;
+    SpindlePlan *plan; // NULL: none of its players has found a schedule in which all fit
+} Tournament;
+
+/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best third goes on from where
+ * it is, with more work each and cooler. Every other one minds states without room more. */
+static void *hold(void *argument)
+{
+    Tournament *own = argument;
+    const Spindle *q = own->q;
+    enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
+    static const double HOT = 0.006, COLD = 0.0005;
+    Search *player[PLAYERS];
+    double bound = spindle_bound(own->arena, q).value;
+    for (int i = 0; i < PLAYERS; i++)
+        player[i] = search_create(own->arena, q, bound * (i + 1) / PLAYERS, own->penalty * (i % 2 ? MORE : 1), own->seed + (uint64_t)i);
+    for (int round = 0, count = PLAYERS; round < ROUNDS; round++, count = (count + SHRINK - 1) / SHRINK) {
+        for (int i = 0; i < count; i++)
+            anneal(player[i], ldexp(HOT, -round), COLD, own->work / ROUNDS / count / schedule_work(player[i]->scheduler));
+        best_first(player, count);
+    }
+    if (!isinf(player[0]->best_ms))
+        own->plan = schedule_plan(own->arena, player[0]->scheduler, &player[0]->best);
+    return NULL;
+}
+
+static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan)
+{
+    SpindlePlan *copy = arena_copy(arena, plan, sizeof *plan);
+    Slice *slices = arena_copy(arena, plan->slices, sizeof *slices * (size_t)plan->slice_count);
+    for (int i = 0; i < plan->slice_count; i++)
+        slices[i].devices = arena_copy(arena, slices[i].devices, sizeof(int) * (size_t)slices[i].device_count);
+    copy->slices = slices;
+    return copy;
+}
+
+/* Holds two tournaments of equal work from other starts, side by side where there is a second core. Returns the best plan of both, the
+ * first of equal ones; NULL: there is none. */
+static SpindlePlan *two_tournaments(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
+{
+    enum { STARTS = 128 };
+    Tournament first = {arena_create(), q, penalty, work, seed << 8, NULL}, second = first;
+    second.arena = arena_create();
+    second.seed += STARTS;
+    pthread_t beside;
+    bool threaded = !pthread_create(&beside, NULL, hold, &second);
+    hold(&first);
+    if (threaded)
+        pthread_join(beside, NULL);
+    else
+        hold(&second);
+    const SpindlePlan *best =
+        first.plan && (!second.plan || first.plan->milliseconds <= second.plan->milliseconds) ? first.plan : second.plan;
+    SpindlePlan *plan = best ? plan_copy(arena, best) : NULL;
+    arena_destroy(first.arena);
+    arena_destroy(second.arena);
+    return plan;
+}
+
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed)
+{
+    static const double penalties[] = {1, 30, 1000};
+    SpindlePlan *plan = NULL;
+    for (int i = 0; i < 3 && !plan; i++)
+        plan = two_tournaments(arena, q, penalties[i], work, seed);
+    return plan;
+}

@@ -1,0 +1,64 @@
+/* Spindle: several tasks and modalities. Operators (towers of equal layers) in a directed acyclic graph are cut into slices; a slice runs
+ * some consecutive layers on some devices without a break.
+ *
+ *     Spindle problem = ...;
+ *     SpindlePlan *plan = spindle_plan(arena, &problem, work, 0);     NULL: none was found in which all states fit
+ *     SpindleBound bound = spindle_bound(arena, &problem);
+ *
+ * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice. Devices stand in islands with fast links: a
+ * slice has devices of one island, or whole islands. A device holds the states of all layers that it runs; layers of equal weights and
+ * number are one.
+ */
+#ifndef PLANNER_KINDS_SPINDLE_SPINDLE_H
+#define PLANNER_KINDS_SPINDLE_SPINDLE_H
+
+#include "planner/kinds/kinds.h"
+
+/* So many devices run a layer in so many milliseconds. */
+typedef struct Allotment {
+    int devices;
+    double ms;
+} Allotment;
+
+typedef struct Operator {
+    const char *name;
+    int layers, after_count, allotment_count;
+    int weights;                // a number: equal ones share states
+    const int *after;           // operators that end before this one starts
+    const Allotment *allotment; // by ascending devices
+    double state_mb;            // a layer
+} Operator;
+
+typedef struct Spindle {
+    int gpus, island, operator_count, weights_count, layers_most; // layers_most: of any operator
+    double memory_mb;
+    const Operator *operator; // an operator stands behind those that it is after
+} Spindle;
+
+typedef struct Slice {
+    int operator, layers, device_count;
+    double start;
+    const int *devices;
+} Slice;
+
+typedef struct SpindlePlan {
+    double milliseconds;
+    int slice_count;
+    const Slice *slices;
+} SpindlePlan;
+
+/* What no plan falls below, and what holds it: the duals of the linear program's rows. */
+typedef struct SpindleBound {
+    double value;
+    double area;       // price of the devices' time
+    const double *end; // (operators): prices of ending before the end
+} SpindleBound;
+
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed);
+SpindleBound spindle_bound(Arena *arena, const Spindle *q);
+
+/* The rows of the table of kinds. */
+json_t *spindle_answer(Arena *arena, Field input, Budget *budget);
+json_t *spindle_certify(Arena *arena, Field input, Budget *budget);
+
+#endif

@@ -1,0 +1,28 @@
+/* What has a name in a program, and how it lies: parameters, states, inputs and named values of the forward section. */
+#ifndef PLANNER_REPORT_VALUES_H
+#define PLANNER_REPORT_VALUES_H
+
+#include "ir/ir.h"
+
+typedef struct NamedValue {
+    const char *kind; // "parameter", "optimizer" (its states, where they lie otherwise), "state", "input", "value", "converted"
+    const char *name; // "h3.w"
+    const Value *value;
+} NamedValue;
+typedef Array(NamedValue) NamedValues;
+
+/* Each once for a name, line and layout, in the program's order. Of a module that has come through pass deduce. */
+NamedValues named_values(Arena *arena, const Module *module);
+
+/* "h3.y", "h3.w", "ht_linear in h3". */
+const char *value_text(Arena *arena, const Value *value);
+
+/* "f32[3,4]"; the layout's text, "by micro-batch" where pipelines have parts of it alone; "gpt.c:42". */
+const char *type_text(Arena *arena, Type type);
+const char *layout_text(Arena *arena, const Layout *layout);
+const char *place_text(Arena *arena, Position at);
+
+/* The last part of a path; "" for none. */
+const char *path_end(const char *path);
+
+#endif

@@ -1,0 +1,399 @@
+#include "planner/simulate/symmetry.h"
+
+#include "ir/analysis/phases.h"
+#include "reshard/plan.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What conversions are, by run + 1 and number. */
+struct TransferTable {
+    int conversions;
+    bool *used;
+    SimulatedTransfers *hops;        // of devices
+    ActorTransfers *folded; // of actors
+};
+
+/* ---- hashes, of which sums do not depend on an order ---- */
+
+static uint64_t mixed(uint64_t a, uint64_t b)
+{
+    uint64_t x = a * 0x9e3779b97f4a7c15u + (b ^ (b >> 29)) * 0xbf58476d1ce4e5b9u + 0x94d049bb133111ebu;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* ---- conversions of a program ---- */
+
+static int slot_of(const struct TransferTable *table, const PlannedConversion *conversion, int run)
+{
+    return (run + 1) * table->conversions + conversion->number;
+}
+
+/* By device of a body's first pipeline, those of another. */
+static int *counterparts(Arena *arena, const Symmetry *fold, int run)
+{
+    const Module *module = fold->module;
+    int *own = arena_array(arena, int, fold->device_span);
+    for (int d = 0; d < fold->device_span; d++)
+        own[d] = d;
+    if (run < 0)
+        return own;
+    const PipelineRun *there = &module->templates.runs.at[run];
+    const Pipeline *first = &module->strategy->pipelines.at[template_first_run(&module->templates, there->template_index)->pipeline];
+    const Pipeline *pipeline = &module->strategy->pipelines.at[there->pipeline];
+    for (int s = 0; s < pipeline->stages.count; s++)
+        for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
+            own[first->stages.at[s].devices.at[i]] = pipeline->stages.at[s].devices.at[i];
+    return own;
+}
+
+static void use_conversion(const Symmetry *fold, const PlannedConversion *conversion, int run, const int *counterpart)
+{
+    struct TransferTable *table = fold->table;
+    int slot = slot_of(table, conversion, run);
+    if (table->used[slot])
+        return;
+    table->used[slot] = true;
+    const Plan *plan = conversion->plan;
+    const ReplicaGroups *crews = &conversion->groups;
+    int *device_of = arena_array(fold->arena, int, plan->device_count);
+    for (int i = 0; i < crews->size; i++)
+        device_of[plan_slot(plan, crews->name[i])] = counterpart[crews->devices[i]];
+    table->hops[slot] = simulated_transfers_of(fold->arena, fold->module->options.cluster, plan, device_of);
+}
+
+static void find_conversions(Symmetry *fold)
+{
+    const Module *module = fold->module;
+    int runs = module->templates.runs.count;
+    const int **counterpart = arena_array(fold->arena, const int *, runs + 1);
+    for (int r = -1; r < runs; r++)
+        counterpart[r + 1] = counterparts(fold->arena, fold, r);
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (!op->conversion || op->tensor || plan_nothing(op->conversion->plan))
+            continue;
+        if (op->stage == STAGE_ALL)
+            use_conversion(fold, op->conversion, -1, counterpart[0]);
+        for (int r = 0; r < runs && op->stage != STAGE_ALL; r++)
+            if (module->templates.runs.at[r].template_index == module->templates.stages.at[op->stage].template_index)
+                use_conversion(fold, op->conversion, r, counterpart[r + 1]);
+    }
+}
+
+/* ---- colours ---- */
+
+/* Devices and what tells them apart: entries are by index in module->roles->devices. */
+typedef struct Colours {
+    const Symmetry *fold;
+    int count, *of;
+    int *index; // by device number
+    uint64_t *found;
+} Colours;
+
+static uint64_t changes_hash(const Changes *changes, int device)
+{
+    uint64_t hash = 0;
+    for (int c = 0; c < changes->count; c++)
+        for (int i = 0; i < changes->at[c].device_count; i++)
+            if (changes->at[c].devices[i] == device)
+                hash = mixed(hash, (uint64_t)c + 1);
+    return hash;
+}
+
+/* What a stage runs. */
+static uint64_t table_hash(const Schedule *schedule, int stage)
+{
+    uint64_t hash = (uint64_t)schedule->slot_count[stage];
+    for (int r = 0; r < schedule->row_count[stage]; r++) {
+        const ScheduleRow *row = &schedule->rows[stage][r];
+        hash = mixed(hash, mixed(mixed((uint64_t)row->phase, (uint64_t)row->visit), mixed((uint64_t)row->microbatch, (uint64_t)row->slot)));
+    }
+    return hash;
+}
+
+/* What a device is by itself. */
+static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index)
+{
+    Module *module = fold->module;
+    int device = module->roles->devices[index], stage = 0;
+    const PipelineRun *run = device_run(module, device, &stage);
+    uint64_t hash = mixed((uint64_t)module->roles->role_of[index], (uint64_t)(uintptr_t)cluster_class(module->options.cluster, device));
+    if (run)
+        hash = mixed(mixed(mixed(hash, (uint64_t)run->template_index), (uint64_t)run->microbatches),
+                     mixed(table_hash(run->schedule, stage), (uint64_t)stage));
+    return mixed(hash, changes_hash(changes, device));
+}
+
+/* The hash of a member's ports; *next goes on behind them. */
+static uint64_t ports_hash(const SimulatedTransfer *hop, int member, int *next)
+{
+    uint64_t hash = 1;
+    for (; *next < hop->port_count && hop->ports[*next].member == member; ++*next)
+        hash = mixed(mixed(hash, (uint64_t)hop->ports[*next].port), bits_of(hop->ports[*next].share));
+    return hash;
+}
+
+/* The hash of who takes part in a hop, and how. */
+static uint64_t hop_hash(const Colours *colours, int slot, const SimulatedTransfer *hop)
+{
+    uint64_t members = 0;
+    for (int m = 0, port = 0; m < hop->member_count; m++)
+        members += mixed((uint64_t)colours->of[colours->index[hop->members[m]]], ports_hash(hop, m, &port));
+    const struct TransferTable *table = colours->fold->table;
+    uint64_t own = mixed((uint64_t)(slot % table->conversions), (uint64_t)(slot >= table->conversions));
+    return mixed(mixed(mixed(own, (uint64_t)hop->round), mixed(bits_of(hop->latency), bits_of(hop->work))), members);
+}
+
+static void note_hops(Colours *colours, int slot)
+{
+    const SimulatedTransfers *hops = &colours->fold->table->hops[slot];
+    for (int h = 0; h < hops->count; h++) {
+        const SimulatedTransfer *hop = &hops->at[h];
+        uint64_t hash = hop_hash(colours, slot, hop);
+        for (int m = 0, port = 0; m < hop->member_count; m++)
+            colours->found[colours->index[hop->members[m]]] += mixed(hash, ports_hash(hop, m, &port));
+    }
+    for (int m = 0; m < hops->mover_count; m++)
+        colours->found[colours->index[hops->movers[m]]] +=
+            mixed((uint64_t)(slot % colours->fold->table->conversions), bits_of(hops->moving));
+}
+
+/* Of a pipeline: which colours its devices have. */
+static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline)
+{
+    uint64_t hash = 0;
+    for (int s = 0; s < pipeline->stages.count; s++)
+        for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
+            hash += mixed((uint64_t)colours->of[colours->index[pipeline->stages.at[s].devices.at[i]]], (uint64_t)s);
+    return hash;
+}
+
+/* Devices of two pipelines are of one actor only where all of these pipelines' are. */
+static void note_runs(Colours *colours)
+{
+    const Module *module = colours->fold->module;
+    for (int r = 0; r < module->templates.runs.count; r++) {
+        const Pipeline *pipeline = &module->strategy->pipelines.at[module->templates.runs.at[r].pipeline];
+        uint64_t hash = run_hash(colours, pipeline);
+        for (int s = 0; s < pipeline->stages.count; s++)
+            for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
+                colours->found[colours->index[pipeline->stages.at[s].devices.at[i]]] += hash;
+    }
+}
+
+typedef struct Shade {
+    int colour, index;
+    uint64_t found;
+} Shade;
+
+static int compare_shades(const void *a, const void *b)
+{
+    const Shade *x = a, *y = b;
+    if (x->colour != y->colour)
+        return x->colour < y->colour ? -1 : 1;
+    if (x->found != y->found)
+        return x->found < y->found ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Gives devices that what was found tells apart colours of their own, numbered by their first devices; whether there are more than before.
+ */
+static bool split(Colours *colours)
+{
+    int devices = colours->fold->module->roles->device_count, before = colours->count;
+    Arena *scratch = arena_create();
+    Shade *shades = arena_array(scratch, Shade, devices);
+    int *number = arena_array(scratch, int, devices), *group = arena_array(scratch, int, devices), groups = 0;
+    for (int i = 0; i < devices; i++)
+        shades[i] = (Shade){colours->of[i], i, colours->found[i]};
+    qsort(shades, (size_t)devices, sizeof *shades, compare_shades);
+    for (int i = 0; i < devices; i++) {
+        groups += i && (shades[i].colour != shades[i - 1].colour || shades[i].found != shades[i - 1].found);
+        group[shades[i].index] = groups;
+    }
+    colours->count = 0;
+    for (int i = 0; i < devices; i++) {
+        if (!number[group[i]])
+            number[group[i]] = ++colours->count;
+        colours->of[i] = number[group[i]] - 1;
+    }
+    arena_destroy(scratch);
+    return colours->count > before;
+}
+
+static void refine(Colours *colours)
+{
+    const Symmetry *fold = colours->fold;
+    do {
+        memset(colours->found, 0, sizeof *colours->found * (size_t)fold->module->roles->device_count);
+        for (int slot = 0; slot < fold->table->conversions * (fold->module->templates.runs.count + 1); slot++)
+            if (fold->table->used[slot])
+                note_hops(colours, slot);
+        note_runs(colours);
+    } while (split(colours));
+}
+
+static Colours colours_of(const Symmetry *fold, const Changes *changes, bool alone)
+{
+    const Roles *roles = fold->module->roles;
+    Colours colours = {.fold = fold,
+                       .of = arena_array(fold->arena, int, roles->device_count),
+                       .index = arena_array(fold->arena, int, fold->device_span),
+                       .found = arena_array(fold->arena, uint64_t, roles->device_count)};
+    for (int i = 0; i < roles->device_count; i++) {
+        colours.index[roles->devices[i]] = i;
+        colours.found[i] = alone ? (uint64_t)i : own_hash(fold, changes, i);
+    }
+    split(&colours);
+    if (!alone)
+        refine(&colours);
+    return colours;
+}
+
+/* ---- actors ---- */
+
+static void make_actors(Symmetry *fold, const Colours *colours)
+{
+    Module *module = fold->module;
+    const Roles *roles = module->roles;
+    fold->actor_count = colours->count;
+    fold->actors = arena_array(fold->arena, Actor, colours->count);
+    for (int i = 0; i < roles->device_count; i++)
+        fold->actors[colours->of[i]].device_count++;
+    int **next = arena_array(fold->arena, int *, colours->count);
+    for (int a = 0; a < colours->count; a++)
+        fold->actors[a].devices = next[a] = arena_array(fold->arena, int, fold->actors[a].device_count);
+    for (int i = 0; i < roles->device_count; i++) {
+        *next[colours->of[i]]++ = roles->devices[i];
+        fold->actor_of[roles->devices[i]] = colours->of[i];
+    }
+    for (int a = 0; a < colours->count; a++) {
+        Actor *actor = &fold->actors[a];
+        actor->role = &roles->at[roles->role_of[roles_index(roles, actor->devices[0])]];
+        actor->class = cluster_class(module->options.cluster, actor->devices[0]);
+        actor->run = device_run(module, actor->devices[0], &actor->stage);
+    }
+}
+
+/* The first run with the same actors; actors that two runs share they share with all. */
+static void find_stands(Symmetry *fold)
+{
+    const Module *module = fold->module;
+    fold->stands = arena_array(fold->arena, int, module->templates.runs.count + 1);
+    for (int r = 0; r < module->templates.runs.count; r++) {
+        const Pipeline *pipeline = &module->strategy->pipelines.at[module->templates.runs.at[r].pipeline];
+        const Actor *actor = &fold->actors[fold->actor_of[pipeline->stages.at[0].devices.at[0]]];
+        int first = r;
+        for (int i = 0; i < actor->device_count; i++) {
+            int stage, own = (int)(device_run(fold->module, actor->devices[i], &stage) - module->templates.runs.at);
+            first = own < first ? own : first;
+        }
+        fold->stands[r] = first;
+    }
+}
+
+/* ---- hops of actors ---- */
+
+static ActorTransfer actor_hop(const Symmetry *fold, const SimulatedTransfer *hop)
+{
+    int *actors = arena_array(fold->arena, int, hop->member_count), count = 0, uses = 0;
+    EngineUse *use = arena_array(fold->arena, EngineUse, hop->port_count);
+    for (int m = 0, port = 0; m < hop->member_count; m++) {
+        int actor = fold->actor_of[hop->members[m]], known = 0;
+        while (known < count && actors[known] != actor)
+            known++;
+        for (; port < hop->port_count && hop->ports[port].member == m; port++)
+            if (known == count)
+                use[uses++] = (EngineUse){symmetry_port(fold, actor, hop->ports[port].port), hop->ports[port].share};
+        if (known == count)
+            actors[count++] = actor;
+    }
+    return (ActorTransfer){hop, count, uses, actors, use};
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    if (x[0] != y[0])
+        return x[0] < y[0] ? -1 : 1;
+    return (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+/* By hop, whether it is the first of those that are the same to actors. */
+static bool *first_hops(Arena *arena, const Colours *colours, int slot)
+{
+    const SimulatedTransfers *hops = &colours->fold->table->hops[slot];
+    uint64_t(*hashes)[2] = arena_alloc(arena, sizeof *hashes * (size_t)hops->count);
+    bool *first = arena_array(arena, bool, hops->count);
+    for (int h = 0; h < hops->count; h++) {
+        hashes[h][0] = hop_hash(colours, slot, &hops->at[h]);
+        hashes[h][1] = (uint64_t)h;
+    }
+    qsort(hashes, (size_t)hops->count, sizeof *hashes, compare_hashes);
+    for (int h = 0; h < hops->count; h++)
+        first[hashes[h][1]] = !h || hashes[h][0] != hashes[h - 1][0];
+    return first;
+}
+
+static void fold_slot(const Symmetry *fold, const Colours *colours, int slot)
+{
+    const SimulatedTransfers *hops = &fold->table->hops[slot];
+    ActorTransfers *folded = &fold->table->folded[slot];
+    Arena *scratch = arena_create();
+    const bool *first = first_hops(scratch, colours, slot);
+    bool *known = arena_array(scratch, bool, fold->actor_count);
+    ActorTransfer *list = arena_array(fold->arena, ActorTransfer, hops->count);
+    int *movers = arena_array(fold->arena, int, fold->actor_count);
+    for (int h = 0; h < hops->count; h++)
+        if (first[h])
+            list[folded->count++] = actor_hop(fold, &hops->at[h]);
+    for (int m = 0; m < hops->mover_count; m++) {
+        int actor = fold->actor_of[hops->movers[m]];
+        if (!known[actor])
+            movers[folded->mover_count++] = actor;
+        known[actor] = true;
+    }
+    folded->at = list;
+    folded->moving = hops->moving;
+    folded->movers = movers;
+    arena_destroy(scratch);
+}
+
+const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConversion *conversion, int run)
+{
+    return &fold->table->folded[slot_of(fold->table, conversion, run)];
+}
+
+Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone)
+{
+    const Roles *roles = module->roles;
+    Symmetry fold = {.arena = arena, .module = module, .device_span = roles->devices[roles->device_count - 1] + 1};
+    for (int i = 0; i < module->mesh->device_count; i++)
+        fold.device_span = module->mesh->devices[i] >= fold.device_span ? module->mesh->devices[i] + 1 : fold.device_span;
+    int slots = (module->conversions.count + 1) * (module->templates.runs.count + 1);
+    fold.ports = cluster_link_kinds(module->options.cluster) * 2;
+    fold.actor_of = arena_array(arena, int, fold.device_span);
+    memset(fold.actor_of, 0xff, sizeof(int) * (size_t)fold.device_span);
+    fold.table = arena_new(arena, struct TransferTable);
+    *fold.table = (struct TransferTable){module->conversions.count + 1, arena_array(arena, bool, slots), arena_array(arena, SimulatedTransfers, slots),
+                                    arena_array(arena, ActorTransfers, slots)};
+    find_conversions(&fold);
+    Colours colours = colours_of(&fold, changes, alone);
+    make_actors(&fold, &colours);
+    find_stands(&fold);
+    for (int slot = 0; slot < slots; slot++)
+        if (fold.table->used[slot])
+            fold_slot(&fold, &colours, slot);
+    return fold;
+}

@@ -1,0 +1,63 @@
+/* Conversions that run beside computing.
+ *
+ * A flight is one run of a plan: it begins, and its rank goes on with other work until it needs the flight to have ended. Flights of one
+ * tag run in the order in which they begin; others do not wait for each other, except that one may name those that must have ended before
+ * it begins, since it uses their memory.
+ *
+ *     Flight flight = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
+ *     async_exchange_begin(&flight);
+ *     ...
+ *     async_exchange_end(&flight);
+ *     async_exchange_forget(&flight);
+ *
+ * On host memory each queue has a thread, which drives the messages of all its flights on a lane of its own (transport/post.h), and sleeps
+ * when there are none. Every function here is for the main thread.
+ */
+#ifndef EXCHANGE_ASYNC_EXCHANGE_H
+#define EXCHANGE_ASYNC_EXCHANGE_H
+
+#include "exchange/channel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct AsyncExchange {
+    ChannelRun run;
+    ht_queue queue;
+    int tag;           // the same on all ranks of the plan, of this plan alone
+    const char *where; // "gpt.c:42"
+    int after_count;
+    struct AsyncExchange **after; // those that must have ended before; each has begun as often as this one when this one begins
+    int64_t runs;          // how often it has begun
+    /* What belongs to the channel. */
+    bool ended;
+    struct AsyncExchange *next; // of its queue's
+    void *state;
+    void *kept; // from one run to the next
+} AsyncExchange;
+
+/* Ends what flights need; all ranks together. */
+void async_exchanges_close(void);
+
+/* Begins a flight when all that was issued to the device before is done, and returns at once. */
+void async_exchange_begin(AsyncExchange *flight);
+
+/* What is issued to the device from now on finds the flight ended. */
+void async_exchange_end(AsyncExchange *flight);
+
+/* Gives back what a flight has kept; it does not run. */
+void async_exchange_forget(AsyncExchange *flight);
+
+/* The same on the threads, for channels that exchange through host memory. The first makes what flights need, where some plan runs beside
+ * computing and it is not there; all ranks together. */
+void async_exchanges_prepare(const ChannelPlans *plans);
+void async_exchange_begin_on_thread(AsyncExchange *flight);
+void async_exchange_end_on_thread(AsyncExchange *flight);
+void async_exchange_forget_on_thread(AsyncExchange *flight);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

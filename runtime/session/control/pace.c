@@ -1,0 +1,158 @@
+#include "base/timeline.h"
+#include "session/control/pace.h"
+
+#include "base/memory.h"
+#include "device/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    TENSORS = 16, // results, and operands, of a call that is remembered, at most
+    CALLS = 16,   // calls of a step that are told apart
+    TIMES = 3     // that a call is made again
+};
+
+/* Calls of a kernel with tensors of one size, without what these hold. */
+typedef struct Remembered {
+    ht_kernel *kernel;
+    int64_t elements;
+    int count;
+    double least; // seconds: others stand for what held the rank up
+    ht_call call;
+    ht_view views[2 * TENSORS]; // results, operands
+} Remembered;
+
+static double began, counted;
+static bool wanted;
+static Remembered calls[CALLS]; // of the step
+static int call_count;
+static Remembered longest; // of the last step in which the rank was not idle; kernel NULL: none
+
+double pace_now(void) { return timeline_now(); }
+
+void pace_begin(void) { began = pace_now(); }
+
+void pace_end(void) { counted += pace_now() - began; }
+
+void pace_step(bool reported)
+{
+    counted = 0;
+    call_count = 0;
+    wanted = reported;
+}
+
+/* ---- kernels ---- */
+
+static int64_t count_elements(const ht_call *call)
+{
+    int64_t count = 0;
+    for (int i = 0; i < call->result_count; i++)
+        count += ht_view_count(&call->result[i], 0, call->result[i].rank);
+    for (int i = 0; i < call->operand_count; i++)
+        count += call->operand[i].data ? ht_view_count(&call->operand[i], 0, call->operand[i].rank) : 0;
+    return count;
+}
+
+static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, int64_t elements)
+{
+    *own = (Remembered){.kernel = kernel, .elements = elements, .call = *call};
+    memcpy(own->views, call->result, sizeof *call->result * (size_t)call->result_count);
+    memcpy(own->views + TENSORS, call->operand, sizeof *call->operand * (size_t)call->operand_count);
+}
+
+/* Optimizers are left out: their numbers are those of a step. */
+static void remember(ht_kernel *kernel, const ht_call *call, double seconds)
+{
+    int64_t elements = count_elements(call);
+    int c = 0;
+    if (call->result_count > TENSORS || call->operand_count > TENSORS || call->hyper)
+        return;
+    while (c < call_count && (calls[c].kernel != kernel || calls[c].elements != elements))
+        c++;
+    if (c == CALLS)
+        return;
+    if (c == call_count)
+        take_call(&calls[call_count++], kernel, call, elements);
+    Remembered *own = &calls[c];
+    own->least = own->count++ && own->least < seconds ? own->least : seconds;
+}
+
+void pace_call(ht_kernel *kernel, const ht_call *call)
+{
+    if (!wanted) {
+        kernel(call);
+        return;
+    }
+    double begin = pace_now();
+    kernel(call);
+    remember(kernel, call, pace_now() - begin);
+}
+
+/* Keeps the call that took longest in the step, all times together. */
+static void keep_longest(void)
+{
+    const Remembered *most = call_count ? &calls[0] : NULL;
+    for (int c = 1; c < call_count; c++)
+        if (calls[c].least * calls[c].count > most->least * most->count)
+            most = &calls[c];
+    if (most)
+        longest = *most;
+}
+
+/* A tensor of zeros; one that had the storage of an earlier one has it again. */
+static void *storage_of(const ht_view *views, int index, void *const *made)
+{
+    for (int i = 0; i < index; i++)
+        if (views[i].data && views[i].data == views[index].data && made[i])
+            return made[i];
+    int64_t bytes = ht_view_count(&views[index], 0, views[index].rank) * 8;
+    void *data = device_alloc(bytes);
+    device_zero(data, bytes);
+    return data;
+}
+
+static bool is_first(void *const *made, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (made[i] == made[index])
+            return false;
+    return made[index];
+}
+
+/* Calls the remembered kernel on zeros; its seconds, the least of a few. */
+static double call_again(int64_t step)
+{
+    ht_view views[2 * TENSORS];
+    void *made[2 * TENSORS] = {0};
+    memcpy(views, longest.views, sizeof views);
+    for (int i = 0; i < 2 * TENSORS; i++) {
+        bool used = i < TENSORS ? i < longest.call.result_count : i - TENSORS < longest.call.operand_count;
+        made[i] = used && views[i].data ? storage_of(longest.views, i, made) : NULL;
+        views[i].data = made[i];
+    }
+    ht_call call = longest.call;
+    call.result = views;
+    call.operand = views + TENSORS;
+    call.step = step;
+    double least = 0;
+    for (int i = 0; i < TIMES; i++) {
+        double begin = pace_now();
+        longest.kernel(&call);
+        double seconds = pace_now() - begin;
+        least = i && least < seconds ? least : seconds;
+    }
+    for (int i = 0; i < 2 * TENSORS; i++)
+        if (is_first(made, i))
+            device_free(made[i]);
+    return least;
+}
+
+PaceReport pace_report(bool idle, int64_t step)
+{
+    if (idle)
+        return (PaceReport){-1, longest.kernel ? call_again(step) : device_trial()};
+    keep_longest();
+    return (PaceReport){counted, longest.kernel ? longest.least : 0};
+}

@@ -1,0 +1,492 @@
+#include "session/core/schedule.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "exchange/async_exchange.h"
+#include "session/control/pace.h"
+#include "session/observe/hooks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    BORDER = 64, // bytes: what tensors are aligned to
+    SHOWN = 64   // characters of what messages call a row
+};
+
+/* A transfer for a micro-batch. */
+typedef struct Crossing {
+    AsyncExchange flight;
+    int begins, ends;        // in front of these rows; begins -1: when it is ready
+    struct Crossing *before; // the one before it of its transfer; NULL: it is the first
+} Crossing;
+
+typedef enum LoopPosition { BEGINS, ENDS, TURNS } TransferEnd;
+
+/* The transfers that run once a step, in the order of the role's list. */
+struct Flights {
+    const ht_image_role *role;
+    int count;
+    int *number;         // of each: of the role's transfers
+    Crossing **crossing; // NULL: this rank has no part in it
+    int *awaited;        // calls of ht_ready, of this step
+    int next;            // that begins next
+    Crossing **ahead;    // by transfer of the role: what is gathered ahead; NULL: others, and where this rank has no part in it
+};
+
+struct Schedule {
+    const ht_schedule *rows;
+    const ht_image_role *role;
+    const ht_pipeline *pipeline;
+    char *kept; // the slots
+    Crossing *crossings;
+    int crossing_count;
+    int *first[TURNS];       // by row, and behind the last: the number in `order` of the first crossing in front of it
+    Crossing **order[TURNS]; // the crossings by that row
+    struct Flights *flights;
+    char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
+};
+
+/* ---- memory ---- */
+
+static int64_t rounded(int64_t bytes) { return (bytes + BORDER - 1) / BORDER * BORDER; }
+
+int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows)
+{
+    return rounded(role->arena_bytes) + rows->slot_count * rounded(role->slot_bytes);
+}
+
+static char *slot_at(const Schedule *schedule, int slot)
+{
+    return slot < 0 ? NULL : schedule->kept + slot * rounded(schedule->role->slot_bytes);
+}
+
+/* ---- when transfers begin and end ---- */
+
+/* A slot while the rows are looked through. */
+typedef struct SlotUse {
+    int tenant; // the micro-batch in it; -1: none
+    int left;   // behind the last row that used it
+    int guest_count;
+    Crossing **guest; // the tenant's crossings
+} SlotUse;
+
+/* What is known at a row. */
+typedef struct Scan {
+    const ht_image *image;
+    const ht_worker *worker;
+    Schedule *schedule;
+    int tags;          // of the programs before this one
+    SlotUse *slot;     // by slot
+    Crossing **of;     // by transfer and micro-batch; NULL: it has not begun
+    Crossing **latest; // by transfer: what began last
+} Scan;
+
+/* The number of a transfer's plan among those of the program. */
+static int plan_number(const ht_image *image, const ht_transfer *transfer)
+{
+    for (int p = 0; p < image->plan_count; p++)
+        if (image->plan[p] == transfer->plan)
+            return p;
+    ht_fail("%s: the program does not have the plan of a transfer; the program and the library are of different versions", transfer->where);
+}
+
+/* The buffers of a crossing. */
+static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht_row *row, ChannelRun *run)
+{
+    int count = transfer->plan->tensor_count;
+    ht_worker worker = *scan->worker;
+    const void **from = memory_array(count, sizeof *from);
+    void **to = memory_array(count, sizeof *to);
+    worker.kept = slot_at(scan->schedule, row->slot);
+    worker.microbatch = row->microbatch;
+    for (int t = 0; t < count; t++) {
+        from[t] = ht_turn(&worker, transfer->from[t], transfer->turn[t]);
+        to[t] = ht_at(&worker, transfer->to[t]);
+    }
+    run->from = from;
+    run->to = to;
+    run->scratch = ht_at(&worker, transfer->scratch);
+}
+
+static bool runs_once(const ht_transfer *transfer) { return transfer->queue == HT_QUEUE_GRADIENTS; }
+
+static Crossing **crossing_of(const Scan *scan, int number, int microbatch)
+{
+    int64_t wide = scan->schedule->pipeline->microbatches;
+    return &scan->of[number * wide + (runs_once(&scan->schedule->role->transfers[number]) ? 0 : microbatch)];
+}
+
+/* By what the messages of a transfer are told from those of others: gradients have a queue of their own, and so tags of their own. */
+static int tag_of(const Scan *scan, const ht_transfer *transfer)
+{
+    return scan->tags + (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
+}
+
+/* A new crossing that begins in front of row `begins`, or later (settle). NULL: this rank has no part in it. */
+static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins)
+{
+    const ht_transfer *transfer = &scan->schedule->role->transfers[number];
+    const ht_worker *worker = scan->worker;
+    Crossing *before = scan->latest[number], *crossing = &scan->schedule->crossings[scan->schedule->crossing_count];
+    ChannelRun run = channel_run(transfer->plan, worker->pipeline, worker->position, worker->device);
+    if (!run.part)
+        return NULL;
+    find_buffers(scan, transfer, row, &run);
+    *crossing = (Crossing){.begins = begins, .ends = -1, .before = before};
+    crossing->flight = (AsyncExchange){.run = run, .queue = transfer->queue, .tag = tag_of(scan, transfer), .where = transfer->where};
+    scan->schedule->crossing_count++;
+    scan->latest[number] = *crossing_of(scan, number, row->microbatch) = crossing;
+    return crossing;
+}
+
+/* Has a crossing end in front of a row at the latest. */
+static void end_before(Crossing *crossing, int row)
+{
+    if (crossing->ends < 0)
+        crossing->ends = row;
+}
+
+/* Has a crossing, which brings the slot's next tenant, wait for those of the present one that may still be under way when it begins. */
+static void follow_guests(Crossing *crossing, const SlotUse *slot)
+{
+    AsyncExchange *flight = &crossing->flight;
+    flight->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
+    for (int g = 0; g < slot->guest_count; g++)
+        if (slot->guest[g]->ends < 0 || slot->guest[g]->ends >= crossing->begins)
+            flight->after[flight->after_count++] = &slot->guest[g]->flight;
+}
+
+/* What this device itself has sent comes into the slot of the row that receives it, as soon as that is free. */
+static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer, const ht_row *row, const SlotUse *slot)
+{
+    ChannelRun here = crossing->flight.run;
+    find_buffers(scan, transfer, row, &here);
+    free((void *)here.from);
+    free((void *)crossing->flight.run.to);
+    crossing->flight.run.to = here.to;
+    if (slot && slot->left > crossing->begins)
+        crossing->begins = slot->left;
+}
+
+/* What a row receives begins as soon as its slot is free, and it was sent where that is done here. */
+static void begin_receives(Scan *scan, int number, const ht_part *part)
+{
+    const ht_row *row = &scan->schedule->rows->row[number];
+    SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
+    for (int i = 0; i < part->receive_count; i++) {
+        const ht_transfer *transfer = &scan->schedule->role->transfers[part->receive[i]];
+        Crossing *crossing = runs_once(transfer) ? NULL : *crossing_of(scan, part->receive[i], row->microbatch);
+        if (runs_once(transfer))
+            continue;
+        if (crossing)
+            redirect(scan, crossing, transfer, row, slot);
+        else
+            crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
+        if (crossing && slot && slot->tenant != row->microbatch)
+            follow_guests(crossing, slot);
+    }
+}
+
+static void add_guest(SlotUse *slot, Crossing *crossing)
+{
+    if (slot && crossing)
+        slot->guest[slot->guest_count++] = crossing;
+}
+
+/* A micro-batch moves into a slot; those crossings that use it for another one have ended. */
+static void move_in(SlotUse *slot, int microbatch, int row)
+{
+    if (slot->tenant == microbatch)
+        return;
+    for (int g = 0; g < slot->guest_count; g++)
+        end_before(slot->guest[g], row);
+    slot->guest_count = 0;
+    slot->tenant = microbatch;
+}
+
+static void scan_row(Scan *scan, int number)
+{
+    const ht_row *row = &scan->schedule->rows->row[number];
+    const ht_part *part = &scan->schedule->role->parts[row->part];
+    SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
+    begin_receives(scan, number, part);
+    if (slot)
+        move_in(slot, row->microbatch, number);
+    for (int i = 0; i < part->receive_count; i++) {
+        Crossing *crossing = *crossing_of(scan, part->receive[i], row->microbatch);
+        if (crossing)
+            end_before(crossing, number);
+    }
+    for (int i = 0; i < part->send_count; i++) {
+        const ht_transfer *transfer = &scan->schedule->role->transfers[part->send[i]];
+        if (*crossing_of(scan, part->send[i], row->microbatch))
+            ht_fail("%s: a transfer begins twice for a micro-batch; this is a fault of hetucc: report it with the source and the strategy",
+                    transfer->where);
+        add_guest(slot, add_crossing(scan, part->send[i], row, number + 1));
+    }
+    if (slot)
+        slot->left = number + 1;
+}
+
+static int row_of(const Crossing *crossing, TransferEnd turn) { return turn == BEGINS ? crossing->begins : crossing->ends; }
+
+/* What a crossing waits for: -1, the one before it of its transfer, if there is one; from 0 on, those whose memory it uses. */
+static Crossing *awaited(const Crossing *crossing, int number)
+{
+    return number < 0 ? crossing->before : (Crossing *)crossing->flight.after[number];
+}
+
+/* Has each crossing begin no earlier than those that it waits for: one that is waited for before it begins would seem to have ended, as it
+ * has in the step before. */
+static void settle(Schedule *schedule)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (Crossing *c = schedule->crossings; c < schedule->crossings + schedule->crossing_count; c++)
+            for (int a = -1; a < c->flight.after_count; a++) {
+                const Crossing *first = awaited(c, a);
+                if (!first || first->begins <= c->begins)
+                    continue;
+                c->begins = first->begins;
+                moved = true;
+                if (c->begins > schedule->rows->row_count || (c->ends >= 0 && c->begins > c->ends))
+                    ht_fail(
+                        "%s: a transfer would end before it begins; this is a fault of hetucc: report it with the source and the strategy",
+                        c->flight.where);
+            }
+    }
+}
+
+/* Whether a crossing waits for one of those between two places. */
+static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing *const *end)
+{
+    for (int a = -1; a < crossing->flight.after_count; a++)
+        for (Crossing *const *other = from; other < end; other++)
+            if (*other == awaited(crossing, a))
+                return true;
+    return false;
+}
+
+/* Has those that begin in front of one row begin behind those of them that they wait for. */
+static void order_row(Crossing **from, Crossing **end)
+{
+    for (; from < end; from++) {
+        Crossing **free = from;
+        while (free < end && waits_for(*free, from, end))
+            free++;
+        if (free == end)
+            ht_fail("%s: transfers wait for each other; this is a fault of hetucc: report it with the source and the strategy",
+                    (*from)->flight.where);
+        Crossing *taken = *free;
+        for (; free > from; free--)
+            *free = free[-1];
+        *from = taken;
+    }
+}
+
+/* Sorts the crossings by the row in front of which they begin, or end. */
+static void sort_crossings(Schedule *schedule, TransferEnd turn)
+{
+    int rows = schedule->rows->row_count, *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));
+    schedule->order[turn] = memory_array(schedule->crossing_count, sizeof(Crossing *));
+    for (int c = 0; c < schedule->crossing_count; c++)
+        first[row_of(&schedule->crossings[c], turn) + 2]++;
+    first[1] = 0;
+    for (int r = 0; r <= rows; r++)
+        first[r + 2] += first[r + 1];
+    for (int c = 0; c < schedule->crossing_count; c++)
+        if (row_of(&schedule->crossings[c], turn) >= 0)
+            schedule->order[turn][first[row_of(&schedule->crossings[c], turn) + 1]++] = &schedule->crossings[c];
+}
+
+/* The transfers that run once a step, and those that are gathered ahead. */
+static void list_flights(Scan *scan)
+{
+    const ht_image_role *role = scan->schedule->role;
+    struct Flights *flights = scan->schedule->flights = memory_array(1, sizeof *flights);
+    static const ht_row outside = {.slot = -1};
+    *flights = (struct Flights){.role = role,
+                                .number = memory_array(role->transfer_count, sizeof(int)),
+                                .crossing = memory_array(role->transfer_count, sizeof(Crossing *)),
+                                .awaited = memory_array(role->transfer_count, sizeof(int)),
+                                .ahead = memory_array(role->transfer_count, sizeof(Crossing *))};
+    for (int t = 0; t < role->transfer_count; t++) {
+        if (role->transfers[t].queue == HT_QUEUE_AHEAD)
+            flights->ahead[t] = add_crossing(scan, t, &outside, -1);
+        if (!runs_once(&role->transfers[t]))
+            continue;
+        Crossing *crossing = add_crossing(scan, t, &outside, -1);
+        if (crossing)
+            crossing->begins = -1;
+        flights->crossing[flights->count] = crossing;
+        flights->number[flights->count++] = t;
+    }
+}
+
+static void scan_rows(Scan *scan)
+{
+    Schedule *schedule = scan->schedule;
+    list_flights(scan);
+    for (int s = 0; s < schedule->rows->slot_count; s++)
+        scan->slot[s] = (SlotUse){.tenant = -1, .guest = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
+    for (int r = 0; r < schedule->rows->row_count; r++)
+        scan_row(scan, r);
+    for (int c = 0; c < schedule->crossing_count; c++)
+        if (schedule->crossings[c].flight.queue != HT_QUEUE_AHEAD)
+            end_before(&schedule->crossings[c], schedule->rows->row_count);
+    for (int s = 0; s < schedule->rows->slot_count; s++)
+        free(scan->slot[s].guest);
+}
+
+/* How messages call the rows: those of a part that runs once by its name alone. */
+static void name_rows(Schedule *schedule)
+{
+    const ht_schedule *rows = schedule->rows;
+    int *times = memory_array(schedule->role->part_count, sizeof *times);
+    schedule->shown = memory_array(rows->row_count, sizeof *schedule->shown);
+    for (int r = 0; r < rows->row_count; r++)
+        times[rows->row[r].part]++;
+    for (int r = 0; r < rows->row_count; r++) {
+        const char *name = schedule->role->parts[rows->row[r].part].name;
+        if (times[rows->row[r].part] > 1)
+            snprintf(schedule->shown[r], SHOWN, "%s, micro-batch %d", name, rows->row[r].microbatch);
+        else
+            snprintf(schedule->shown[r], SHOWN, "%s", name);
+    }
+    free(times);
+}
+
+Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker, int tags)
+{
+    Schedule *schedule = memory_array(1, sizeof *schedule);
+    *schedule = (Schedule){.rows = image->schedule[image->schedule_of[worker->device]],
+                           .role = role,
+                           .pipeline = worker->pipeline,
+                           .kept = worker->arena + rounded(role->arena_bytes)};
+    int64_t wide = schedule->pipeline->microbatches * role->transfer_count;
+    schedule->crossings = memory_array(wide, sizeof(Crossing));
+    Scan scan = {.image = image,
+                 .worker = worker,
+                 .schedule = schedule,
+                 .tags = tags,
+                 .slot = memory_array(schedule->rows->slot_count, sizeof(SlotUse)),
+                 .of = memory_array(wide, sizeof(Crossing *)),
+                 .latest = memory_array(role->transfer_count, sizeof(Crossing *))};
+    scan_rows(&scan);
+    settle(schedule);
+    sort_crossings(schedule, BEGINS);
+    sort_crossings(schedule, ENDS);
+    for (int r = 0; r <= schedule->rows->row_count; r++)
+        order_row(schedule->order[BEGINS] + schedule->first[BEGINS][r], schedule->order[BEGINS] + schedule->first[BEGINS][r + 1]);
+    name_rows(schedule);
+    free(scan.slot);
+    free(scan.of);
+    free(scan.latest);
+    return schedule;
+}
+
+void schedule_close(Schedule *schedule)
+{
+    for (int c = 0; schedule && c < schedule->crossing_count; c++) {
+        async_exchange_forget(&schedule->crossings[c].flight);
+        free(schedule->crossings[c].flight.after);
+        free((void *)schedule->crossings[c].flight.run.from);
+        free((void *)schedule->crossings[c].flight.run.to);
+    }
+    for (int turn = 0; schedule && turn < TURNS; turn++) {
+        free(schedule->first[turn]);
+        free(schedule->order[turn]);
+    }
+    if (schedule) {
+        free(schedule->crossings);
+        free(schedule->shown);
+        free(schedule->flights->number);
+        free(schedule->flights->crossing);
+        free(schedule->flights->awaited);
+        free(schedule->flights->ahead);
+        free(schedule->flights);
+    }
+    free(schedule);
+}
+
+/* ---- running ---- */
+
+/* Begins or ends what has to in front of a row. */
+static void cross(const Schedule *schedule, TransferEnd turn, int row, void (*act)(AsyncExchange *))
+{
+    for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)
+        act(&schedule->order[turn][c]->flight);
+}
+
+/* Waits for what is under way. */
+static void end_flight(AsyncExchange *flight)
+{
+    static const char *const waits[HT_QUEUES] = {"wait for a message", "wait for a sum of gradients", "wait for a parameter"};
+    async_exchange_end(flight);
+    hooks_mark(HT_STREAM_WAITING, waits[flight->queue], flight->where);
+}
+
+/* Begins what is ready, in order. */
+static void take_off(struct Flights *flights)
+{
+    for (; flights->next < flights->count && !flights->awaited[flights->number[flights->next]]; flights->next++)
+        if (flights->crossing[flights->next])
+            async_exchange_begin(&flights->crossing[flights->next]->flight);
+}
+
+static void begin_step(struct Flights *flights)
+{
+    flights->next = 0;
+    for (int i = 0; i < flights->count; i++)
+        flights->awaited[flights->number[i]] = flights->role->transfers[flights->number[i]].ready;
+    take_off(flights);
+}
+
+void ht_ready(const ht_worker *r, int number)
+{
+    if (r->microbatch != r->pipeline->microbatches - 1)
+        return;
+    r->flights->awaited[number]--;
+    take_off(r->flights);
+}
+
+void ht_begin_ahead(const ht_worker *r, int number)
+{
+    if (r->flights->ahead[number])
+        async_exchange_begin(&r->flights->ahead[number]->flight);
+}
+
+void ht_end_ahead(const ht_worker *r, int number)
+{
+    if (r->flights->ahead[number])
+        end_flight(&r->flights->ahead[number]->flight);
+}
+
+/* Runs a part for a micro-batch. */
+static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *worker)
+{
+    const ht_part *part = &schedule->role->parts[row->part];
+    worker->microbatch = row->microbatch;
+    worker->row = schedule->pipeline->first_row + row->microbatch * schedule->pipeline->rows;
+    worker->kept = slot_at(schedule, row->slot);
+    if (!part->run)
+        return;
+    hooks_phase(part);
+    pace_begin();
+    part->run(worker);
+    pace_end();
+}
+
+void schedule_run(const Schedule *schedule, ht_worker *worker)
+{
+    worker->flights = schedule->flights;
+    begin_step(schedule->flights);
+    for (int r = 0; r <= schedule->rows->row_count; r++) {
+        fail_part(r < schedule->rows->row_count ? schedule->shown[r] : NULL);
+        cross(schedule, BEGINS, r, async_exchange_begin);
+        cross(schedule, ENDS, r, end_flight);
+        if (r < schedule->rows->row_count)
+            run_row(schedule, &schedule->rows->row[r], worker);
+    }
+}

@@ -1,0 +1,147 @@
+/* HETU_CHECK and HETU_DUMP: looking at what ranks hold after a step. */
+#include "transport/world.h"
+#include "device/device.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/c_locale.h"
+#include "session/data/boxes.h"
+#include "session/core/program.h"
+
+#include <hetu/kernel.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void check_one(const Program *program, const char *what, const char *name, const ht_pieces *pieces, const void *data)
+{
+    Distribution where = {pieces, boxes_elements(pieces), program->image->device_count, NULL};
+    int rank = boxes_differ(where, data, sizeof(float));
+    if (rank == world_rank())
+        ht_fail("after step %lld rank %d holds other bits of %s \"%s\" than a rank before it", (long long)program->worker.step - 1, rank,
+                what, name);
+    if (rank >= 0)
+        world_least(0);
+}
+
+void program_check(Program *program)
+{
+    const ht_image *image = program->image;
+    for (int p = 0; p < image->param_count; p++) {
+        check_one(program, "parameter", image->params[p].name, image->params[p].pieces, program->slots[p]);
+        for (int s = 0; s < image->params[p].state_count; s++)
+            check_one(program, "a state of", image->params[p].name, image->params[p].state[s],
+                      program->slots[image->param_count + (ptrdiff_t)p * image->state_count + s]);
+    }
+}
+
+static void make_folder(const char *path)
+{
+    if (mkdir(path, 0777) && errno != EEXIST)
+        ht_fail("cannot make the folder %s: %s", path, plain_error(errno));
+}
+
+/* Removes a folder of files, if it is there; of a link to one the link. */
+static void remove_folder(const char *path)
+{
+    int opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = opened < 0 ? NULL : fdopendir(opened);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        unlinkat(opened, entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+    if (rmdir(path))
+        unlink(path);
+}
+
+/* Ends the program; what was written so far goes. */
+HT_NORETURN static void give_up(const char *folder, const char *name)
+{
+    int error = errno;
+    remove_folder(folder);
+    ht_fail("cannot write the dump of %s to %s: %s", name, folder, plain_error(error));
+}
+
+/* Names give files of their own: a slash is %2F, and a percent sign %25. State s of a parameter has %s behind its name; -1: the parameter.
+ */
+static FILE *open_file(const char *folder, const char *name, int state, const char *suffix)
+{
+    char path[4096];
+    size_t length = (size_t)snprintf(path, sizeof path, "%s/", folder);
+    for (const char *c = name; *c && length + 16 < sizeof path; c++)
+        length += (size_t)snprintf(path + length, sizeof path - length, *c == '/' ? "%%2F" : *c == '%' ? "%%25" : "%c", *c);
+    if (state >= 0)
+        length += (size_t)snprintf(path + length, sizeof path - length, "%%%d", state);
+    snprintf(path + length, sizeof path - length, "%s", suffix);
+    int made = file_create(path);
+    FILE *file = made < 0 ? NULL : fdopen(made, "wb");
+    if (!file)
+        give_up(folder, name);
+    return file;
+}
+
+static void close_file(const char *folder, FILE *file, const char *name)
+{
+    if (ferror(file) | fclose(file))
+        give_up(folder, name);
+}
+
+/* The shape, then a line of lo:hi a box. */
+static void write_boxes(FILE *file, const ht_pieces *pieces, int rank)
+{
+    for (int d = 0; d < pieces->rank; d++)
+        fprintf(file, "%s%lld", d ? " " : "", (long long)pieces->extent[d]);
+    fprintf(file, "\n");
+    for (int b = boxes_first(pieces, rank); b < boxes_end(pieces, rank); b++) {
+        int64_t bounds[PIECES_MOST_BOUNDS];
+        boxes_bounds(pieces, b, bounds);
+        for (int d = 0; d < pieces->rank; d++)
+            fprintf(file, "%s%lld:%lld", d ? " " : "", (long long)bounds[2 * d], (long long)bounds[2 * d + 1]);
+        fprintf(file, "\n");
+    }
+}
+
+static void dump_one(const char *folder, const char *name, int state, const ht_pieces *pieces, void *data)
+{
+    FILE *file = open_file(folder, name, state, ".bin");
+    int64_t bytes = boxes_count(pieces, world_rank()) * (int64_t)sizeof(float);
+    void *host = device_map(data, bytes, DEVICE_READ);
+    void *packed = memory_array(bytes, 1);
+    boxes_pack(pieces, world_rank(), host, packed, sizeof(float), true);
+    fwrite(packed, 1, (size_t)bytes, file);
+    free(packed);
+    device_unmap(data, host, bytes, DEVICE_READ);
+    close_file(folder, file, name);
+    file = open_file(folder, name, state, ".boxes");
+    write_boxes(file, pieces, world_rank());
+    close_file(folder, file, name);
+}
+
+/* The folder has its name when all files are in it. */
+void program_dump(const Program *program, const char *folder, const char *when)
+{
+    char path[2048], part[2060];
+    make_folder(folder);
+    snprintf(path, sizeof path, "%s/%s%lld", folder, when, (long long)program->worker.step - 1);
+    make_folder(path);
+    snprintf(path, sizeof path, "%s/%s%lld/%d", folder, when, (long long)program->worker.step - 1, world_rank());
+    snprintf(part, sizeof part, "%s.part", path);
+    remove_folder(part);
+    if (mkdir(part, 0777))
+        ht_fail("cannot make the folder %s: %s", part, plain_error(errno));
+    for (int p = 0; p < program->image->param_count; p++) {
+        const ht_image_param *image = &program->image->params[p];
+        dump_one(part, image->name, -1, image->pieces, program->slots[p]);
+        for (int s = 0; s < image->state_count; s++)
+            dump_one(part, image->name, s, image->state[s],
+                     program->slots[program->image->param_count + p * program->image->state_count + s]);
+    }
+    remove_folder(path);
+    if (rename(part, path))
+        give_up(part, path);
+}

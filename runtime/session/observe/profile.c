@@ -1,0 +1,264 @@
+#include "session/observe/profile.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/temporary_folders.h"
+#include "base/c_locale.h"
+#include "device/device.h"
+#include "session/core/gather_bytes.h"
+#include "transport/world.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The time of a call of a program, all its runs. */
+typedef struct Taken {
+    const ht_called *call; // NULL: an empty place of the table
+    const ht_whose *whose;
+    int64_t runs;
+    double seconds;
+} Taken;
+
+static struct {
+    Taken *at; // by a hash of the call's address
+    int64_t count, room;
+    double other[HT_STREAMS];
+} profile;
+
+/* ---- while the program runs ---- */
+
+static Taken *find(Taken *table, int64_t room, const ht_called *call, const ht_whose *whose)
+{
+    uint64_t place = ((uint64_t)(uintptr_t)call / sizeof(ht_called) + (uint64_t)(uintptr_t)whose) * 0x9e3779b97f4a7c15u;
+    for (int64_t i = (int64_t)(place >> 20) & (room - 1);; i = (i + 1) & (room - 1))
+        if (!table[i].call || (table[i].call == call && table[i].whose == whose))
+            return &table[i];
+}
+
+static void grow(void)
+{
+    int64_t room = profile.room ? 2 * profile.room : 1024;
+    Taken *table = memory_array(room, sizeof *table);
+    for (int64_t i = 0; i < profile.room; i++)
+        if (profile.at[i].call)
+            *find(table, room, profile.at[i].call, profile.at[i].whose) = profile.at[i];
+    free(profile.at);
+    profile.at = table;
+    profile.room = room;
+}
+
+void profile_call(const ht_called *call, const ht_whose *whose, double seconds)
+{
+    if (2 * profile.count >= profile.room)
+        grow();
+    Taken *taken = find(profile.at, profile.room, call, whose);
+    profile.count += !taken->call;
+    taken->call = call;
+    taken->whose = whose;
+    taken->runs++;
+    taken->seconds += seconds;
+}
+
+void profile_other(ht_stream_kind stream, double seconds) { profile.other[stream] += seconds; }
+
+/* ---- rows ---- */
+
+typedef enum RowKind { ROW_OPERATOR, ROW_LAYER, ROW_STREAM } RowKind;
+
+/* A row of a table: all calls of one name, or of one layer; of a rank, then of all. */
+typedef struct ProfileRow {
+    char name[88];
+    RowKind kind;
+    int64_t runs;
+    double seconds, operations, bytes;
+    double products; // seconds of calls at the rate of products
+} ProfileRow;
+
+typedef struct Rows {
+    int count, room;
+    ProfileRow *at;
+} Rows;
+
+static ProfileRow *row_of(Rows *rows, RowKind kind, const char *name)
+{
+    for (int i = 0; i < rows->count; i++)
+        if (rows->at[i].kind == kind && !strncmp(rows->at[i].name, name, sizeof rows->at[i].name - 1))
+            return &rows->at[i];
+    if (rows->count == rows->room) {
+        rows->room = 2 * rows->room + 64;
+        rows->at = realloc(rows->at, (size_t)rows->room * sizeof *rows->at);
+        if (!rows->at)
+            ht_fail("no memory for %d rows of a profile", rows->room);
+    }
+    ProfileRow *row = &rows->at[rows->count++];
+    *row = (ProfileRow){.kind = kind};
+    snprintf(row->name, sizeof row->name, "%s", name);
+    return row;
+}
+
+static void add(Rows *rows, const ProfileRow *more)
+{
+    ProfileRow *row = row_of(rows, more->kind, more->name);
+    row->runs += more->runs;
+    row->seconds += more->seconds;
+    row->operations += more->operations;
+    row->bytes += more->bytes;
+    row->products += more->products;
+}
+
+/* The layer that a call is of, by the pragma, else by the first part of its scope. */
+static void layer_name(char *name, size_t size, const ht_whose *call)
+{
+    if (*call->layer)
+        snprintf(name, size, "layer %s", call->layer);
+    else if (*call->scope)
+        snprintf(name, size, "%.*s", (int)strcspn(call->scope, "."), call->scope);
+    else
+        snprintf(name, size, "-");
+}
+
+/* The rows of this rank. */
+static Rows own_rows(void)
+{
+    Rows rows = {0};
+    for (int64_t i = 0; i < profile.room; i++) {
+        const Taken *taken = &profile.at[i];
+        if (!taken->call)
+            continue;
+        double runs = (double)taken->runs;
+        ProfileRow row = {.runs = taken->runs,
+                          .seconds = taken->seconds,
+                          .operations = runs * taken->call->operations,
+                          .bytes = runs * taken->call->bytes,
+                          .products = taken->call->product ? taken->seconds : 0};
+        snprintf(row.name, sizeof row.name, "%s", taken->call->name);
+        add(&rows, &row);
+        row.kind = ROW_LAYER;
+        layer_name(row.name, sizeof row.name, taken->whose);
+        add(&rows, &row);
+        row.kind = ROW_STREAM;
+        snprintf(row.name, sizeof row.name, "%s", ht_stream_name(taken->call->converts ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING));
+        add(&rows, &row);
+    }
+    for (int s = 0; s < HT_STREAMS; s++) {
+        ProfileRow row = {.kind = ROW_STREAM, .seconds = profile.other[s]};
+        snprintf(row.name, sizeof row.name, "%s", ht_stream_name((ht_stream_kind)s));
+        if (row.seconds > 0)
+            add(&rows, &row);
+    }
+    return rows;
+}
+
+static void take(int rank, const void *data, int64_t bytes, void *argument)
+{
+    (void)rank;
+    for (int64_t i = 0; i < bytes / (int64_t)sizeof(ProfileRow); i++)
+        add(argument, (const ProfileRow *)data + i);
+}
+
+/* Slowest first, those of a kind together. */
+static int compare_rows(const void *a, const void *b)
+{
+    const ProfileRow *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return (x->seconds < y->seconds) - (x->seconds > y->seconds);
+}
+
+/* ---- tables ---- */
+
+static void print_rate(double amount, double seconds, double machine)
+{
+    double rate = seconds > 0 ? amount / seconds : 0;
+    if (amount <= 0 || seconds <= 0)
+        fprintf(stderr, "  %12s  %6s", "-", "-");
+    else if (machine > 0)
+        fprintf(stderr, "  %12.3g  %5.1f%%", rate, 100 * rate / machine);
+    else
+        fprintf(stderr, "  %12.3g  %6s", rate, "-");
+}
+
+/* Rates are those of all ranks together. */
+static void print_table(const Rows *rows, RowKind kind, const char *title, double whole, const DeviceRates *machine)
+{
+    double ranks = world_size();
+    fprintf(stderr, "%-32s  %10s  %10s  %6s  %10s  %12s  %6s  %10s  %6s\n", title, "calls", "seconds", "share", "operations",
+            "operations/s", "", "bytes/s", "");
+    for (int i = 0; i < rows->count; i++) {
+        const ProfileRow *row = &rows->at[i];
+        if (row->kind != kind)
+            continue;
+        double seconds = row->seconds / ranks;
+        fprintf(stderr, "%-32s  %10lld  %10.4f  %5.1f%%", row->name, (long long)row->runs, seconds, whole > 0 ? 100 * seconds / whole : 0);
+        if (row->operations > 0)
+            fprintf(stderr, "  %10.4g", row->operations);
+        else
+            fprintf(stderr, "  %10s", "-");
+        print_rate(row->operations, seconds, machine->operations);
+        print_rate(row->bytes, seconds, machine->bytes);
+        fputs("\n", stderr);
+    }
+}
+
+/* Seconds of a rank, all streams together. */
+static double whole_seconds(const Rows *rows)
+{
+    double whole = 0;
+    for (int i = 0; i < rows->count; i++)
+        whole += rows->at[i].kind == ROW_STREAM ? rows->at[i].seconds / world_size() : 0;
+    return whole;
+}
+
+static void print_all(Rows *rows, const DeviceRates *machine)
+{
+    double whole = whole_seconds(rows);
+    locale_t own = c_locale_enter();
+    if (rows->count)
+        qsort(rows->at, (size_t)rows->count, sizeof *rows->at, compare_rows);
+    fprintf(stderr, "hetu: profile of %d rank%s, %.4f s of each:", world_size(), world_size() > 1 ? "s" : "", whole);
+    for (int i = 0, first = 1; i < rows->count; i++)
+        if (rows->at[i].kind == ROW_STREAM) {
+            fprintf(stderr, "%s %s %.1f%%", first ? "" : ",", rows->at[i].name,
+                    whole > 0 ? 100 * rows->at[i].seconds / world_size() / whole : 0);
+            first = 0;
+        }
+    fprintf(
+        stderr,
+        "\nhetu: the machine, all ranks at once: %.3g operations/s of products, %.3g bytes/s of copies, to which the percentages behind "
+        "rates are\n",
+        machine->operations, machine->bytes);
+    print_table(rows, ROW_OPERATOR, "operator", whole, machine);
+    print_table(rows, ROW_LAYER, "layer", whole, machine);
+    c_locale_leave(own);
+}
+
+/* What all ranks do together of products and copies, at once. */
+static DeviceRates machine_rates(void)
+{
+    int size = world_size();
+    DeviceRates sum = {0, 0}, *all = memory_array(size, sizeof *all);
+    world_least(0);
+    DeviceRates own = device_rates();
+    world_gather(&own, sizeof own, all);
+    for (int rank = 0; rank < size; rank++) {
+        sum.operations += all[rank].operations;
+        sum.bytes += all[rank].bytes;
+    }
+    free(all);
+    return sum;
+}
+
+void profile_print(void)
+{
+    Rows own = own_rows(), all = {0};
+    DeviceRates machine = machine_rates();
+    collect(own.at, own.count * (int64_t)sizeof *own.at, sizeof *own.at, take, &all);
+    if (!world_rank())
+        print_all(&all, &machine);
+    free(own.at);
+    free(all.at);
+    free(profile.at);
+    memset(&profile, 0, sizeof profile);
+}
