@@ -1,6 +1,6 @@
 /* --resume: models go on from their intermediate representation.
  *
- * --emit=ir --stop-after=PASS writes a text; whoever has looked at it, or changed it (a layout after pass place, say), gives it back with the
+ * --emit=ir --stop-after=PASS writes a text; whoever has looked at it, or changed it (a layout after pass seed_layouts, say), gives it back with the
  * sources that it was made of. What it says takes the place of what the sources say of the models.
  */
 #ifndef DRIVER_RESUME_H

@@ -47,9 +47,9 @@ struct Value {
     Type type;
     const Dim *dims;              // one a dimension; NULL: nothing is named
     Position dims_at;             // of the `dims` pragma that named them; without a file when none did
-    const UserLayout *user_layout; // what the source writes, until pass place makes a layout of it; NULL: nothing
+    const UserLayout *user_layout; // what the source writes, until pass seed_layouts makes a layout of it; NULL: nothing
     Position layout_at;           // where the source gives it its layout; file NULL: it does not
-    const Layout *layout;         // after pass place of what is given, and wherever one is asked for; after pass deduce of all values
+    const Layout *layout;         // after pass seed_layouts of what is given, and wherever one is asked for; after pass propagate_layouts of all values
     int micro; // in a step of micro-batches: 0 it does not depend on which; d + 1 its dimension d has the rows of one of them, an interval
                // of the batch (of an input: the batch); MICRO_SUM a contribution to a sum over them
     const Chunk *chunk;   // after pass chunk: the rows that it has, by which kernels are told where it lies; NULL: all
@@ -90,7 +90,7 @@ struct Op {
     LoopPosition loop;    // LOOP_BEFORE everywhere when the step has no micro-batches
     int stage;    // where it runs: of module->stages; STAGE_ALL on all devices
     int visit;    // of its body: layers that a stage has without another in between, counted along the data; 0 in LOOP_COUNT
-    bool is_wgrad; // of the backward section: no other layer and no stage waits for it (pass weights)
+    bool is_wgrad; // of the backward section: no other layer and no stage waits for it (pass split_wgrad)
     bool run_in_place;   // results of turns (passes/propagate_layouts/ring.c), as they come: it is not put off, so that they are not kept
     int chunk;    // after pass chunk: the number of the chunk of rows that it computes, from 1 on; 0 none
     int source_op;     // the number of the operator of the model that it stands for or is the gradient of; -1 none
@@ -134,7 +134,7 @@ typedef struct Parameter {
     bool kept;       // a state of an optimizer's rule
     int group;       // of module->groups: the optimizer that it has
     Value *gradient; // after differentiation; NULL when frozen or unused
-    Value *updated;  // the new value, in value's layout after pass deduce; NULL: it stays
+    Value *updated;  // the new value, in value's layout after pass propagate_layouts; NULL: it stays
     int state_count;
     Value *states[4], *states_updated[4]; // the optimizer's, same shape, zero at the start
 } Parameter;
@@ -180,7 +180,7 @@ typedef struct Caches {
 } Caches;
 
 /* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result the source, or after
- * pass place the text, gives a layout; conversions that deduction inserts have the same definition, and their result's layout says what
+ * pass seed_layouts the text, gives a layout; conversions that deduction inserts have the same definition, and their result's layout says what
  * they make. */
 struct Module {
     Arena *arena;
@@ -219,9 +219,9 @@ struct Module {
     const Strategy *strategy;
     Module *optimizer_program;                                  // of `optimizer NAME`: the program under NAME; NULL: none, or not looked for yet
     bool layouts_only;                                    // a program that runs has it: it is placed, and nothing is made of it
-    uint64_t digest;                               // of its text after pass place; 0: not asked for
+    uint64_t digest;                               // of its text after pass seed_layouts; 0: not asked for
     const char *after;                             // the pass that it has come through last; NULL: none
-    const Mesh *mesh;                              // after pass place: of all devices
+    const Mesh *mesh;                              // after pass seed_layouts: of all devices
     struct Roles *roles;                           // after pass specialize (ir/programs/device_programs.h)
     Array(struct PlannedConversion *) conversions; // after pass specialize: the distinct ones, each of some operator
     int next_id;

@@ -1,6 +1,6 @@
 /* Meshes: the devices of a stage as a grid of named axes, and which axes cut which named dimensions.
  *
- * Pass place makes the mesh of a strategy, once. An axis that has to cut two factors of a merged dimension (2 key-value heads, 4 devices)
+ * Pass seed_layouts makes the mesh of a strategy, once. An axis that has to cut two factors of a merged dimension (2 key-value heads, 4 devices)
  * is factored into its primes: `tp` of 4 becomes two axes of 2.
  */
 #ifndef IR_MESH_H

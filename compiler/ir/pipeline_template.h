@@ -17,7 +17,7 @@ enum { STAGE_ALL = -1 }; // of an operator: it runs on all devices
 typedef struct TemplateStage {
     int template_index;
     int number;       // in the strategy's pipeline
-    const Mesh *mesh; // after pass place
+    const Mesh *mesh; // after pass seed_layouts
 } TemplateStage;
 
 typedef struct Body {

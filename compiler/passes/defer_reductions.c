@@ -1,6 +1,6 @@
-/* Pass sums: of what is added up, that which lies alike is added before it is converted, so that there is one conversion for each layout.
+/* Pass defer_reductions: of what is added up, that which lies alike is added before it is converted, so that there is one conversion for each layout.
  *
- * Requires: pass deduce, which looks at one sum of two at a time. Leaves: sums with fewer conversions, in another order of their terms; all
+ * Requires: pass propagate_layouts, which looks at one sum of two at a time. Leaves: sums with fewer conversions, in another order of their terms; all
  * others as they were. The norm of all gradients is such a sum: some are cut along some axes, some along others, and the
  * order of parameters in the model says nothing of that.
  */
@@ -73,7 +73,7 @@ static bool is_sum(Module *module, const Op *op)
     return true;
 }
 
-/* Whether pass deduce has put a conversion of a term in front of a sum, within its part. */
+/* Whether pass propagate_layouts has put a conversion of a term in front of a sum, within its part. */
 static bool is_conversion(const Sums *sums, const Op *op)
 {
     return op->def == sums->module->reshard_def && op->reason && !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&

@@ -27,17 +27,17 @@ typedef struct Pass {
 static const Pass passes[] = {
     {"precision", pass_precision, FORM_MODEL, FORM_FACTORED, FORM_MODEL},             // element types
     {"differentiate", pass_differentiate, FORM_MODEL, FORM_FACTORED, FORM_MODEL},     // the backward and update sections
-    {"tile", pass_split_reductions, FORM_MODEL, FORM_FACTORED, FORM_MODEL},                       // sums of pieces
-    {"refine", pass_factor_dims, FORM_MODEL, FORM_FACTORED, FORM_FACTORED},                 // dimensions become factors
+    {"split_reductions", pass_split_reductions, FORM_MODEL, FORM_FACTORED, FORM_MODEL},                       // sums of pieces
+    {"factor_dims", pass_factor_dims, FORM_MODEL, FORM_FACTORED, FORM_FACTORED},                 // dimensions become factors
     {"chunk", pass_chunk, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},                 // what is large, some rows after others
     {"microbatch", pass_microbatch, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},       // the loop over micro-batches
     {"stage", pass_stage, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},                 // bodies, stages
     {"recompute", pass_recompute, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},         // what backward makes anew
-    {"place", pass_seed_layouts, FORM_FACTORED, FORM_FACTORED, FORM_SEEDED},                  // the mesh, and layouts of what is given
-    {"deduce", pass_propagate_layouts, FORM_SEEDED, FORM_SEEDED, FORM_LAID_OUT},                 // layouts of the rest, and conversions
-    {"regather", pass_rematerialize, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},           // conversions that backward makes anew
-    {"sums", pass_defer_reductions, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},                   // of what lies alike before conversions
-    {"weights", pass_split_wgrad, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},             // what no other layer waits for
+    {"seed_layouts", pass_seed_layouts, FORM_FACTORED, FORM_FACTORED, FORM_SEEDED},                  // the mesh, and layouts of what is given
+    {"propagate_layouts", pass_propagate_layouts, FORM_SEEDED, FORM_SEEDED, FORM_LAID_OUT},                 // layouts of the rest, and conversions
+    {"rematerialize", pass_rematerialize, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},           // conversions that backward makes anew
+    {"defer_reductions", pass_defer_reductions, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},                   // of what lies alike before conversions
+    {"split_wgrad", pass_split_wgrad, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},             // what no other layer waits for
     {"fuse", pass_fuse, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},                   // elementwise operators together
     {"specialize", pass_specialize, FORM_LAID_OUT, FORM_LAID_OUT, FORM_SPECIALIZED},   // roles and plans
     {"schedule", pass_schedule, FORM_SPECIALIZED, FORM_SPECIALIZED, FORM_SCHEDULED}, // what runs when
@@ -213,9 +213,9 @@ static bool roles_stored(const Module *module)
 static const struct FormPart {
     const char *what, *pass; // made by this pass
     bool (*there)(const Module *);
-} parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "refine", ops_refined},
-             [FORM_SEEDED] = {"layouts of what is given", "place", given_placed},
-             [FORM_LAID_OUT] = {"a layout of every value", "deduce", results_placed},
+} parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "factor_dims", ops_refined},
+             [FORM_SEEDED] = {"layouts of what is given", "seed_layouts", given_placed},
+             [FORM_LAID_OUT] = {"a layout of every value", "propagate_layouts", results_placed},
              [FORM_SPECIALIZED] = {"roles and plans", "specialize", roles_found},
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_stored}};

@@ -1,6 +1,6 @@
-/* Pass regather: what conversions enlarge for the forward section is not kept for backward, but converted anew there.
+/* Pass rematerialize: what conversions enlarge for the forward section is not kept for backward, but converted anew there.
  *
- * Requires: pass deduce. Leaves: conversions in the backward section in the place of those of the forward section that give devices more
+ * Requires: pass propagate_layouts. Leaves: conversions in the backward section in the place of those of the forward section that give devices more
  * than they had: keys, values and activations that are gathered, parameters in pieces. What is kept is what they convert.
  */
 #include "ir/analysis/phases.h"

@@ -1,6 +1,6 @@
 /* Pass specialize: devices that hold pieces of the same shapes of everything become one role; every distinct conversion becomes a plan.
  *
- * Requires: pass deduce. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
+ * Requires: pass propagate_layouts. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"

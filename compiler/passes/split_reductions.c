@@ -1,4 +1,4 @@
-/* Pass tile: a sum of tensors that are 0 but for a piece, where the pieces fill it, becomes one operator that puts the pieces together.
+/* Pass split_reductions: a sum of tensors that are 0 but for a piece, where the pieces fill it, becomes one operator that puts the pieces together.
  *
  * Requires: pass differentiate; it makes such sums where a model takes a tensor apart. Leaves: no sum of results of rules with the clause
  * `tiles` whose pieces fill the tensor and are used nowhere else.

@@ -1,6 +1,6 @@
-/* Pass weights: what of the backward section no other layer waits for.
+/* Pass split_wgrad: what of the backward section no other layer waits for.
  *
- * Requires: pass regather. Leaves, where the schedule runs it apart from the rest (zero_bubble): Op.weights, and operators in the order of
+ * Requires: pass rematerialize. Leaves, where the schedule runs it apart from the rest (zero_bubble): Op.weights, and operators in the order of
  * their parts. Such an operator leads to sums over micro-batches alone, without operators of other layers in between; what only hands
  * values on (conversions, views, additions) is of no layer. So of a layer's backward section the gradients of its parameters are among
  * them, and what the layer before it needs is not, in every stage alike. What goes from one visit to another is of the backward part at

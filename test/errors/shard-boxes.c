@@ -1,5 +1,5 @@
 // An operator that takes no elements in any order is given pieces of several boxes by an edited text alone: deduction converts them.
-// RUN: %hetucc --emit=ir --stop-after=deduce %s | sed 's/\(for "operand x of ht_softmax".*layout<\)[^>]*>/\1split 0 inner ([0]{} | [1,2]{0:2})>/' > %t.ir
+// RUN: %hetucc --emit=ir --stop-after=propagate_layouts %s | sed 's/\(for "operand x of ht_softmax".*layout<\)[^>]*>/\1split 0 inner ([0]{} | [1,2]{0:2})>/' > %t.ir
 // RUN: rm -f %t.o && not %hetucc -c %s --resume=%t.ir -o %t.o 2>&1 | FileCheck %s --strict-whitespace
 // RUN: not ls %t.o
 // RUN: %hetucc -c %s -o %t.o

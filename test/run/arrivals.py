@@ -73,7 +73,7 @@ OPTIONS = {
     "hidden": [["-fvisibility=hidden", FILE, "arrivals.c"]],
     "linked": [["-c", FILE, "arrivals.c"], {"link": ["arrivals.o"]}],
     "input": [["-x", "c", "-", FILE]],
-    "edited": [["--emit=ir", "--stop-after=place", FILE, "arrivals.c", "-o", "edited.ir"], ["--resume=edited.ir", FILE, "arrivals.c"]],
+    "edited": [["--emit=ir", "--stop-after=seed_layouts", FILE, "arrivals.c", "-o", "edited.ir"], ["--resume=edited.ir", FILE, "arrivals.c"]],
     "alone": [["arrivals.c"]],
     "emulated": [["-DFAST", "--backend=cuda", "--emit=c", FILE, "arrivals.c", "-o", "folder"], {"emulated": "folder"}],
 }

@@ -55,7 +55,7 @@ bool op_is_async(const Module *module, const Op *op);
  * one order on all devices. */
 int value_ready_at(const Module *module, const Value *value);
 
-/* The stages of a body as the data flows, after pass deduce. What goes backward from a visit to another one is an edge the other way even
+/* The stages of a body as the data flows, after pass propagate_layouts. What goes backward from a visit to another one is an edge the other way even
  * where nothing goes forward along it. */
 StageGraph template_graph(Arena *arena, const Module *module, int body);
 

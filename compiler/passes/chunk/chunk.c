@@ -1,6 +1,6 @@
 /* Pass chunk: what is made of rows that are large, such as logits, is computed for some rows after others, forward and backward.
  *
- * Requires: pass refine. Leaves: instead of a product whose result takes more than CHUNK_BYTES on a device, or than option --chunk says,
+ * Requires: pass factor_dims. Leaves: instead of a product whose result takes more than CHUNK_BYTES on a device, or than option --chunk says,
  * and of all that reads that result, the same operators for each chunk of rows (chunked_cut), so that one chunk of the result stands at a
  * time. Rows are those of a dimension that no device and no micro-batch cuts; every chunk has at least LEAST_ROWS rows on a device, unless
  * the option says how many bytes it has. Where that cannot be, where other operators need the result, and in pipelines of several stages,

@@ -1,4 +1,4 @@
-/* Which dimensions are the same, and into which factors they split: the analysis behind pass refine.
+/* Which dimensions are the same, and into which factors they split: the analysis behind pass factor_dims.
  *
  * Every dimension of every value and every bound factor of every operator is a node; a rule that puts a factor on a dimension makes the two
  * one class. A merged dimension `(g r)`, or a reshape, says that the dimensions of its two sides, in order, are products of the same

@@ -1,4 +1,4 @@
-/* Pass refine: reshapes and merged dimensions split every dimension that shares their factors, parameters included.
+/* Pass factor_dims: reshapes and merged dimensions split every dimension that shares their factors, parameters included.
  *
  * Requires: bindings as ir_bind makes them. Leaves: every dimension of every tensor is one bound factor (or none, under a reshape or merged
  * dimension that does not nest with others: those are not cut); dimensions of extent 1 are gone; reshapes that only regroup are gone; names

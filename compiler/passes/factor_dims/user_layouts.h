@@ -1,4 +1,4 @@
-/* What pass refine makes of the layouts that the source writes. */
+/* What pass factor_dims makes of the layouts that the source writes. */
 #ifndef PASSES_FACTOR_DIMS_USER_LAYOUTS_H
 #define PASSES_FACTOR_DIMS_USER_LAYOUTS_H
 

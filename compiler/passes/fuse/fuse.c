@@ -3,7 +3,7 @@
  * are given to their result (clause plus). Behind all, sums go in front of products that make them, but under zero 2 and 3, where the order in
  * which gradients come says how many are held.
  *
- * Requires: pass deduce. Leaves: operators of rules of equations in the place of groups; each result that is used outside of its group is
+ * Requires: pass propagate_layouts. Leaves: operators of rules of equations in the place of groups; each result that is used outside of its group is
  * a result still, the others are gone. What is computed is the same; a result that equations of its own operator use is rounded to its type
  * before, as it would be in storage.
  */

@@ -1,4 +1,4 @@
-/* Where the batch is cut into micro-batches: pass refine marks its dimension, pass microbatch makes the loop (loop.c). */
+/* Where the batch is cut into micro-batches: pass factor_dims marks its dimension, pass microbatch makes the loop (loop.c). */
 #ifndef PASSES_MICROBATCH_CUT_H
 #define PASSES_MICROBATCH_CUT_H
 

@@ -1,7 +1,7 @@
 /* Pass microbatch: the step becomes a loop over micro-batches, with what does not depend on them before it and what needs their sum behind
  * it.
  *
- * Requires: pass refine, which marked the batch's dimension in values (Value.micro). Leaves: Op.turn, operators in the order of their
+ * Requires: pass factor_dims, which marked the batch's dimension in values (Value.micro). Leaves: Op.turn, operators in the order of their
  * turns, Value.micro, an accumulation of every contribution that is used behind the loop, a collection of every output that has the batch's
  * rows, and the part of an input that belongs to a micro-batch. Nothing changes for a batch that runs as a whole. A value is cut by the
  * loop, is a contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on the sum

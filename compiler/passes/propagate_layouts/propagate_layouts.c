@@ -1,6 +1,6 @@
-/* Pass deduce: every value gets a layout by the rules of its operator; where operands need another, a conversion is inserted.
+/* Pass propagate_layouts: every value gets a layout by the rules of its operator; where operands need another, a conversion is inserted.
  *
- * Requires: pass place. A value that has a layout already keeps it. Leaves: a layout on every value; conversions (operators of
+ * Requires: pass seed_layouts. A value that has a layout already keeps it. Leaves: a layout on every value; conversions (operators of
  * module->reshard_def) before their first use, each made once for all users. The loss is whole on every device, outputs are complete, and a
  * parameter's new value has the parameter's layout. Under `zero 2` a gradient goes to the layout of the states where it is made, in each
  * micro-batch; under `zero 3` what a layer needs of its parameters is gathered there, and not kept.
@@ -277,7 +277,7 @@ static void deduce_op(Propagation *deduce, Op *op)
     }
 }
 
-/* The layout in which a parameter is updated: that of its states; without states the one that pass place gave the new value. NULL when it
+/* The layout in which a parameter is updated: that of its states; without states the one that pass seed_layouts gave the new value. NULL when it
  * is not. */
 static const Layout *update_layout(const Propagation *deduce, const Parameter *parameter)
 {
@@ -344,7 +344,7 @@ static const Value *computing_of(const Module *module, const Value *value)
     return value->kind == VALUE_PARAM ? value : NULL;
 }
 
-/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass place), or an input one that is written into the text
+/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass seed_layouts), or an input one that is written into the text
  * for each of its micro-batches; another is whole on all devices before. */
 static void deduce_part(Propagation *deduce, Op *op)
 {

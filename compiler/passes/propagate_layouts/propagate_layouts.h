@@ -1,4 +1,4 @@
-/* Pass deduce from the inside: what it knows on its way through the operators. */
+/* Pass propagate_layouts from the inside: what it knows on its way through the operators. */
 #ifndef PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
 #define PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
 

@@ -1,4 +1,4 @@
-/* Pass place: parameters, inputs and optimizer states get their layouts, and so do values for which the source writes one.
+/* Pass seed_layouts: parameters, inputs and optimizer states get their layouts, and so do values for which the source writes one.
  *
  * Requires: pass stage. Leaves: the meshes of all stages, and of all devices; a layout on every parameter, state and input, on what stages
  * and micro-batches have of them, and on every value with a `shard` or `reshard`; on the new value of a parameter without states the layout

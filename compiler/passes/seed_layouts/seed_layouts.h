@@ -1,4 +1,4 @@
-/* What the files of pass place share. */
+/* What the files of pass seed_layouts share. */
 #ifndef PASSES_SEED_LAYOUTS_SEED_LAYOUTS_H
 #define PASSES_SEED_LAYOUTS_SEED_LAYOUTS_H
 

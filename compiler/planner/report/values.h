@@ -11,7 +11,7 @@ typedef struct NamedValue {
 } NamedValue;
 typedef Array(NamedValue) NamedValues;
 
-/* Each once for a name, line and layout, in the program's order. Of a module that has come through pass deduce. */
+/* Each once for a name, line and layout, in the program's order. Of a module that has come through pass propagate_layouts. */
 NamedValues named_values(Arena *arena, const Module *module);
 
 /* "h3.y", "h3.w", "ht_linear in h3". */

@@ -27,7 +27,7 @@ typedef struct SearchModel {
 /* The model that a plan is for, and its batch: of a unit as the frontend makes it. */
 SearchModel model_begin(const Unit *unit);
 
-/* The rest, once the unit has come through pass refine. */
+/* The rest, once the unit has come through pass factor_dims. */
 void model_survey(Arena *arena, SearchModel *model);
 
 /* The layers [first, end) as a strategy lists them: "0-3, head". */

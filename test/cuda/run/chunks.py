@@ -138,7 +138,7 @@ def check_resumed(bench):
     source, strategy, flags = EXAMPLES / "gpt" / "gpt.c", strategy_of("gpt", "dp2tp2"), [*FLAGS["gpt"], f"--chunk={CHUNK}"]
     text, folders = bench.path("resumed.ir"), [bench.path("resumed"), bench.path("whole")]
     command = [bench.hetucc, f"--strategy={strategy}", *flags, source, *harness.COMMON, "-lm"]
-    run([*command, "--emit=ir", "--stop-after=deduce", "-o", text])
+    run([*command, "--emit=ir", "--stop-after=propagate_layouts", "-o", text])
     for folder, more in zip(folders, ([f"--resume={text}"], [])):
         run([*command, "--emit=c", *more, "-o", folder])
     tables = [re.findall(r"piece_\w+\[\] = .*", (folder / "gpt.image.c").read_text()) for folder in folders]
