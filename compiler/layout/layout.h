@@ -5,7 +5,7 @@
  *
  *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state is the fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
- *     [0-3]{1:4 fold}                           a folded cut: position k of n has pieces k and 2n-1-k of 2n, one behind the other
+ *     [0-3]{1:4 zigzag}                           a folded cut: position k of n has pieces k and 2n-1-k of 2n, one behind the other
  *     sum([0-3]{0:4} | [4]{})                   two subgroups that each hold a contribution
  *     split 0 by 3:1 ([0-3]{1:4} | [4]{})       the first subgroup owns three quarters of dimension 0
  *     split 0 inner ([0-3]{0:4} | [4]{})        each subgroup owns its fraction of every finest slice of dimension 0

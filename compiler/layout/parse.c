@@ -122,9 +122,9 @@ static State parse_state(Parser *parser)
     read_weights(parser, &weights);
     state.weights = check_count(parser, &weights, state.count, first);
     const Token *fold = here(parser);
-    state.zigzag = accept(parser, "fold");
+    state.zigzag = accept(parser, "zigzag");
     if (state.zigzag && state.kind != STATE_SPLIT)
-        FAIL(parser, fold, "only a cut of a dimension is folded");
+        FAIL(parser, fold, "only a split of a dimension can be zigzag");
     if (state.kind != STATE_SPLIT)
         state.weights = NULL;
     return state;

@@ -24,7 +24,7 @@ static void print_state(Text *out, const State *state)
     else
         text_print(out, "%s:%d", state->kind == STATE_DUP ? "dup" : state->kind == STATE_SUM ? "sum" : "max", state->count);
     layout_print_weights(out, state->weights, state->count);
-    text_string(out, state->zigzag ? " fold" : "");
+    text_string(out, state->zigzag ? " zigzag" : "");
 }
 
 static void print_group(Text *out, const Group *group)

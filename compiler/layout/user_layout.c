@@ -89,9 +89,9 @@ static bool parse_state(Tokens *tokens, States *states)
     }
     if (!parse_axes(tokens, &before, &state))
         return false;
-    if (tokens_is(tokens, "fold") && state.kind != STATE_SPLIT)
-        return fail(tokens, "only a cut of a dimension is folded");
-    state.zigzag = tokens_take(tokens, "fold");
+    if (tokens_is(tokens, "zigzag") && state.kind != STATE_SPLIT)
+        return fail(tokens, "only a split of a dimension can be zigzag");
+    state.zigzag = tokens_take(tokens, "zigzag");
     array_push(tokens->arena, states, state);
     return true;
 }
@@ -139,7 +139,7 @@ void user_layout_print(Text *out, const UserLayout *written)
             text_string(out, state->kind == STATE_SPLIT ? state->name : kinds[state->kind]);
         for (int a = 0; a < state->axis_count; a++)
             text_print(out, a ? "*%s" : ":%s", state->axes[a].name);
-        text_string(out, state->zigzag ? " fold" : "");
+        text_string(out, state->zigzag ? " zigzag" : "");
     }
     text_string(out, "}");
 }

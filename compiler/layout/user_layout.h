@@ -2,7 +2,7 @@
  * known later.
  *
  *     [0-3]{0:4}            device numbers: a layout
- *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the first major; `seq:cp fold`
+ *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the first major; `seq:cp zigzag`
  */
 #ifndef LAYOUT_USER_LAYOUT_H
 #define LAYOUT_USER_LAYOUT_H

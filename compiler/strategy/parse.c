@@ -69,8 +69,8 @@ static bool parse_split(StrategyParser *parser, Position at)
         SplitRule rule;
         if (!parse_rule(parser, &rule))
             return false;
-        rule.fold = tokens_is(tokens, "fold") && !tokens_before(tokens, ":");
-        tokens->token += rule.fold;
+        rule.zigzag = tokens_is(tokens, "zigzag") && !tokens_before(tokens, ":");
+        tokens->token += rule.zigzag;
         add_split(parser, rule);
     } while (!tokens_end(tokens));
     return true;
@@ -84,8 +84,8 @@ static bool parse_turns(StrategyParser *parser, Position at)
         SplitRule rule;
         if (!parse_rule(parser, &rule))
             return false;
-        if (tokens_is(tokens, "fold") && !tokens_before(tokens, ":"))
-            return tokens_error(tokens, "\"fold\" belongs to a split, as in: split %s:%s fold", rule.dim, rule.axes[0]);
+        if (tokens_is(tokens, "zigzag") && !tokens_before(tokens, ":"))
+            return tokens_error(tokens, "\"zigzag\" belongs to a split, as in: split %s:%s zigzag", rule.dim, rule.axes[0]);
         array_push(tokens->arena, &parser->open->turns, rule);
         rule.implied = true;
         if (!find_split(parser->open, rule.dim))

@@ -21,7 +21,7 @@ static void print_rules(Text *out, const char *word, const SplitRule *rules, int
     for (int i = 0; i < count; i++) {
         text_print(out, " %s:", rules[i].dim);
         print_axes(out, rules[i].axes, rules[i].axis_count);
-        text_string(out, rules[i].fold ? " fold" : "");
+        text_string(out, rules[i].zigzag ? " zigzag" : "");
     }
     text_string(out, count ? "\n" : "");
 }

@@ -1,7 +1,7 @@
 /* Strategies: how a model is laid over devices, as written in `#pragma hspmd strategy` or a strategy file.
  *
  *     strategy hetero (seq = 1024, batch = 48)
- *       split batch:dp  heads:tp  ffn:tp        several axes: batch:dp*ep; `seq:cp fold`: position k of n has pieces k and 2n-1-k
+ *       split batch:dp  heads:tp  ffn:tp        several axes: batch:dp*ep; `seq:cp zigzag`: position k of n has pieces k and 2n-1-k
  *       turns seq:cp                            pieces along cp move on in turns; where no split says so, seq is also cut by cp
  *       zero 1                                  0 to 3; `zero 1 over dp*ep` names axes
  *       optimizer NAME                          states and master parameters lie as under the strategy NAME
@@ -39,7 +39,7 @@ typedef struct SplitRule {
     int axis_count;
     const char *const *axes;
     const Position *axis_at; // of each axis
-    bool fold;               // position k of n has pieces k and 2n-1-k
+    bool zigzag;               // position k of n has pieces k and 2n-1-k
     bool implied;            // by a rule of `turns` alone
     Position at;
 } SplitRule;

@@ -46,7 +46,7 @@ typedef struct ht_view {
     int rank;
     int64_t extent[HT_MAX_RANK]; // of this piece
     int64_t offset[HT_MAX_RANK]; // where the piece starts in the whole tensor; meaningful for factors in the rule's `offset`
-    int64_t fold[HT_MAX_RANK];   // of a piece of two ranges of a dimension (a strategy's `fold`): the length of the first,
+    int64_t fold[HT_MAX_RANK];   // of a piece of two ranges of a dimension (a strategy's `zigzag`): the length of the first,
     int64_t gap[HT_MAX_RANK];    // and how much of the whole tensor lies between them; 0: the piece is one range
     int64_t global[HT_MAX_RANK]; // extents of the whole tensor
     int64_t pitch;               // 0: the piece is contiguous; else see ht_view_pitch

@@ -58,7 +58,7 @@ static void add_group(Text *text, Random *random, int rank, const int *devices, 
         if (kind < rank) {
             text_print(text, "%d:%d", kind, pieces);
             add_weights(text, random, pieces);
-            text_string(text, random_below(random, 4) ? "" : " fold");
+            text_string(text, random_below(random, 4) ? "" : " zigzag");
         } else
             text_print(text, "%s:%d", kind == rank ? "dup" : partial, pieces);
         left /= pieces;

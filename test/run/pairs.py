@@ -72,8 +72,8 @@ CASES = {
     "f": [Case(TENSOR + "\n idle devices(7)", F, ("gpt",))],
     "g": [Case("split seq:cp", sequences("cp:4", "cp:2"), ("gpt", "packed")),
           Case("split seq:cp  heads:cp", sequences("cp:4 by 3:1:2:1", "cp:2"), ("llama", "packed")),
-          Case("split seq:cp fold\n turns seq:cp", sequences("cp:4", "cp:2 by 2:1"), ("packed", "gpt")),
-          Case("split seq:cp*up fold  heads:up  ffn:up  vocab:up\n turns seq:cp", sequences("cp:2 by 3:2, up:2", "up:2"), ("gpt", "llama"))],
+          Case("split seq:cp zigzag\n turns seq:cp", sequences("cp:4", "cp:2 by 2:1"), ("packed", "gpt")),
+          Case("split seq:cp*up zigzag  heads:up  ffn:up  vocab:up\n turns seq:cp", sequences("cp:2 by 3:2, up:2", "up:2"), ("gpt", "llama"))],
 }
 
 

@@ -149,7 +149,7 @@ class Pipelines(Strategy):
         for axis in self.axes:
             if not any(axis in axes for _, axes in self.splits):
                 self.splits[rng.randrange(len(names))][1].append(axis)
-        self.folded = [n for n, _ in self.splits if rng.random() < 0.2]
+        self.zigzag = [n for n, _ in self.splits if rng.random() < 0.2]
         self.turning = [(n, rng.choice(axes)) for n, axes in self.splits if rng.random() < 0.2]
 
     def stages(self, count):
@@ -189,7 +189,7 @@ class Pipelines(Strategy):
 
     def text(self):
         rng, at = random.Random(self.seed), 0
-        lines = ["strategy random"] + [f"split {n}:{'*'.join(axes)}" + " fold" * (n in self.folded) for n, axes in self.splits]
+        lines = ["strategy random"] + [f"split {n}:{'*'.join(axes)}" + " zigzag" * (n in self.zigzag) for n, axes in self.splits]
         lines += [f"turns {n}:{axis}" for n, axis in self.turning] + [self.zero, f"schedule {self.schedule}" if self.schedule else ""]
         wheres = {}  # of equal pipelines alike
         for microbatches, rows, stages in self.pipelines:

@@ -27,17 +27,17 @@ STRATEGIES = {
     "ulysses3": (3, "split seq:cp heads:cp\nzero 3\nstage devices(0-2) mesh(cp:3)"),
     "both": (4, "split seq:cp*ul heads:ul\nzero 1\nstage devices(0-3) mesh(cp:2, ul:2)"),
     "heads": (4, "split heads:tp ffn:tp vocab:tp seq:cp*tp\nstage devices(0-3) mesh(cp:2, tp:2)"),
-    "fold": (4, "split seq:cp fold\nstage devices(0-3) mesh(cp:4)"),
-    "fold2": (2, "split seq:cp fold\nzero 2\nstage devices(1,0) mesh(cp:2)"),
-    "fold3": (3, "split seq:cp fold\nstage devices(0-2) mesh(cp:3 by 2:1:2)"),
-    "folded": (4, "split seq:cp*ul fold heads:ul\nzero 3\nstage devices(0-3) mesh(cp:2, ul:2)"),
-    "foldturns": (4, "split seq:cp fold\nturns seq:cp\nstage devices(0-3) mesh(cp:4)"),
-    "foldring": (4, "split seq:cp*ul fold heads:ul\nturns seq:cp\nzero 1\nstage devices(0-3) mesh(cp:2, ul:2)"),
-    "foldtp": (4, "split heads:tp ffn:tp vocab:tp seq:cp*tp fold\nzero 1\npipeline microbatches(3) rows(2)\nstage devices(0-3) mesh(cp:2, tp:2)"),
+    "zigzag": (4, "split seq:cp zigzag\nstage devices(0-3) mesh(cp:4)"),
+    "fold2": (2, "split seq:cp zigzag\nzero 2\nstage devices(1,0) mesh(cp:2)"),
+    "zigzag3": (3, "split seq:cp zigzag\nstage devices(0-2) mesh(cp:3 by 2:1:2)"),
+    "folded": (4, "split seq:cp*ul zigzag heads:ul\nzero 3\nstage devices(0-3) mesh(cp:2, ul:2)"),
+    "foldturns": (4, "split seq:cp zigzag\nturns seq:cp\nstage devices(0-3) mesh(cp:4)"),
+    "foldring": (4, "split seq:cp*ul zigzag heads:ul\nturns seq:cp\nzero 1\nstage devices(0-3) mesh(cp:2, ul:2)"),
+    "foldtp": (4, "split heads:tp ffn:tp vocab:tp seq:cp*tp zigzag\nzero 1\npipeline microbatches(3) rows(2)\nstage devices(0-3) mesh(cp:2, tp:2)"),
 }
 # of 8 layers
 STAGES = {
-    "stages": (7, """split seq:cp*ul fold  heads:ul
+    "stages": (7, """split seq:cp*ul zigzag  heads:ul
       zero 1
       schedule 1f1b
       pipeline microbatches(3) rows(1)
@@ -80,7 +80,7 @@ def check_work(bench):
     """At 4 ways no work is repeated: forward and backward do as much as on one device, but for sums of what devices contribute to a gradient."""
     flags = pipelines.flags_of({**GPT, "SEQ": 24})
     wanted = work_of(bench, None, flags)
-    for name in ("gather", "ulysses", "both", "fold", "folded"):
+    for name in ("gather", "ulysses", "both", "zigzag", "folded"):
         found = work_of(bench, name, flags)
         for key in set(found) | set(wanted):
             if key[2] != "update" and "add_gradients" not in key[0] and found[key] != wanted[key]:
@@ -104,13 +104,13 @@ def tests(bench, a):
     yield "work", functools.partial(check_work, bench)
     yield "resume", functools.partial(check_resume, bench)
     models = {"gpt": GPT, "llama": LLAMA}
-    chosen = [("gpt", "fold"), ("gpt", "both"), ("gpt", "stages"), ("llama", "folded"), ("llama", "ulysses3"), ("packed", "gather"), ("packed", "fold3"), ("packed", "folded"), ("packed", "foldturns")]
+    chosen = [("gpt", "zigzag"), ("gpt", "both"), ("gpt", "stages"), ("llama", "folded"), ("llama", "ulysses3"), ("packed", "gather"), ("packed", "zigzag3"), ("packed", "folded"), ("packed", "foldturns")]
     for name in ALL if LONG else ():
         chosen += [(model, name) for model in ("gpt", "llama", "packed") if (model, name) not in chosen and (model != "packed" or name in STRATEGIES)]
     for model, name in chosen:
         sizes = {**models.get(model, {}), **(DEEP if name in STAGES else {}), **({"BATCH": 7} if name in STAGES else {})}
         test = functools.partial(check_packed, bench, name) if model == "packed" else functools.partial(pipelines.check_lines, bench, model, name, *ALL[name], sizes)
-        yield f"{model}.{name}", test, (model, name) in {("packed", "fold3"), ("gpt", "fold"), ("packed", "gather")}
+        yield f"{model}.{name}", test, (model, name) in {("packed", "zigzag3"), ("gpt", "zigzag"), ("packed", "gather")}
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ static char *printed(const Reading *reading)
 }
 
 static const char whole[] = "strategy hetero (seq = 1 << 10, batch = 4*LAYERS)\n"
-                            "  split batch:dp*ep heads:tp seq:tp fold // a comment\n"
+                            "  split batch:dp*ep heads:tp seq:tp zigzag // a comment\n"
                             "  turns seq:tp keys:ep\n"
                             "  zero 1 over dp\n"
                             "  schedule 1f1b\n"
@@ -88,7 +88,7 @@ static void reads_everything(void **state)
     assert_int_equal(s->shapes.at[0].value, 1024);
     assert_int_equal(s->shapes.at[1].value, 48);
     assert_int_equal(s->splits.count, 4);
-    assert_true(s->splits.at[2].fold && !s->splits.at[1].fold);
+    assert_true(s->splits.at[2].zigzag && !s->splits.at[1].zigzag);
     assert_true(s->splits.at[3].implied && !strcmp(s->splits.at[3].dim, "keys"));
     assert_true(strategy_turns(s, "keys", "ep") && strategy_turns(s, "seq", "tp") && !strategy_turns(s, "heads", "tp"));
     assert_int_equal(s->splits.at[0].axis_count, 2);
@@ -175,9 +175,9 @@ static const struct Mistake {
      "s.txt:3:9: error: the dimension \"b\" is not split along the axis \"tp\", so nothing could move on in turns"},
     {"strategy a\nturns b:dp\nturns b:dp\nstage devices(0-1) mesh(dp:2)\nend strategy", "s.txt:3:7: error: the dimension \"b\" has turns a second time"},
     {"strategy a\nturns b:dp\nsplit b:dp b:dp\nstage devices(0-1) mesh(dp:2)\nend strategy", "s.txt:3:12: error: the dimension \"b\" is split a second time"},
-    {"strategy a\nturns b:dp fold\nend strategy", "s.txt:2:12: error: \"fold\" belongs to a split, as in: split b:dp fold"},
+    {"strategy a\nturns b:dp zigzag\nend strategy", "s.txt:2:12: error: \"zigzag\" belongs to a split, as in: split b:dp zigzag"},
     {"strategy a\nturns b:dp\nstage devices(0-1) mesh(pd:2)\nend strategy", "s.txt:2:9: error: no stage of the strategy \"a\" has a mesh with an axis \"dp\""},
-    {"strategy a\nsplit b:dp fold fold\nend strategy", "s.txt:2:21: error: expected \":\", found the end of the line"},
+    {"strategy a\nsplit b:dp zigzag zigzag\nend strategy", "s.txt:2:21: error: expected \":\", found the end of the line"},
     {"strategy a\nzero 0 over dp\nsplit b:dp\nstage devices(0-1) mesh(dp:2)\nend strategy", "s.txt:2:13: error: zero 0 cuts nothing, and so names no axes"},
     {"strategy a\nstage devices(h800:) mesh(dp:2)\nend strategy", "s.txt:2:20: error: expected a device number, found \")\""},
     {"strategy a\nstage devices(0) layers(v: )\nend strategy", "s.txt:2:28: error: expected a layer, found \")\""},

@@ -1,4 +1,4 @@
-/* Causal work under folded cuts, counted from the boxes of layouts: queries of a device that see keys, of all keys and of those that
+/* Causal work under zigzag splits, counted from the boxes of layouts: queries of a device that see keys, of all keys and of those that
  * another device holds. */
 #include "layout/layout.h"
 
@@ -52,8 +52,8 @@ static double busiest(const Region *regions, int count, int turn)
 static void test_balance(void **state)
 {
     (void)state;
-    static const char *const layouts[] = {"[0,1]{1:2 fold}", "[0-2]{1:3 fold}", "[0-3]{1:4 fold}", "[0-3]{1:2 fold,1:2 fold}",
-                                          "[0-7]{1:8 fold}"};
+    static const char *const layouts[] = {"[0,1]{1:2 zigzag}", "[0-2]{1:3 zigzag}", "[0-3]{1:4 zigzag}", "[0-3]{1:2 zigzag,1:2 zigzag}",
+                                          "[0-7]{1:8 zigzag}"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         for (int64_t length = 1024; length < 1041; length += 5) {
             Arena *arena = arena_create();
@@ -66,7 +66,7 @@ static void test_balance(void **state)
         }
 }
 
-/* Without `fold` the last of four devices has nearly twice the mean. */
+/* Without `zigzag` the last of four devices has nearly twice the mean. */
 static void test_plain(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void test_weights(void **state)
     Arena *arena = arena_create();
     int count;
     int64_t length = 1000;
-    const Region *regions = regions_of(arena, "[0-2]{1:3 by 5:2:3 fold}", length, &count);
+    const Region *regions = regions_of(arena, "[0-2]{1:3 by 5:2:3 zigzag}", length, &count);
     const Region *all = regions_of(arena, "[0]{}", length, &count);
     for (int i = 0; i < 3; i++) {
         double share = (double)visible_pairs(&regions[i], all) / (double)visible_pairs(all, all);

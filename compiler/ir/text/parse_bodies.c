@@ -1,9 +1,9 @@
 /* Bodies in the IR's text (ir/pipeline_template.h): `batch unit 1`, then a line each
  *
- *     body rows 2 first 0 stages 2 visits 0 1
- *     stage 0 of body 0
- *     run pipeline 0 body 0 microbatches 5 row 0
- *     schedule body 0 microbatches 5
+ *     template rows 2 first 0 stages 2 visits 0 1
+ *     stage 0 of template 0
+ *     run pipeline 0 template 0 microbatches 5 row 0
+ *     schedule template 0 microbatches 5
  *         stage 0 slots 2: F0:0/0 F0:1/1 B0:0 ...
  *
  * A body that reads rows only so far says `shorter` before its visits. A mesh behind a line `stage` is that stage's.
@@ -37,7 +37,7 @@ static bool parse_visits(IrParser *parser, Body *body)
         if (!parse_int(parser, &stage))
             return false;
         if (stage < 0 || stage >= body->stage_count)
-            return parse_fail(parser, "a stage of the body, before this");
+            return parse_fail(parser, "a stage of the template, before this");
         array_push(parser->arena, &stages, (int)stage);
     }
     body->visit_count = stages.count;
@@ -54,7 +54,7 @@ bool parse_body(IrParser *parser)
         return false;
     body.first_stage = (int)first;
     body.stage_count = (int)stages;
-    body.short_rows = tokens_take(&parser->tokens, "shorter");
+    body.short_rows = tokens_take(&parser->tokens, "short_rows");
     if (tokens_take(&parser->tokens, "visits") && !parse_visits(parser, &body))
         return false;
     array_push(parser->arena, &parser->module->templates.at, body);
@@ -65,7 +65,7 @@ bool parse_stage(IrParser *parser)
 {
     int64_t number, body;
     if (!parse_int(parser, &number) || !tokens_expect(&parser->tokens, "of", "after the number") ||
-        !parse_count(parser, "body", parser->module->templates.at.count - 1, &body))
+        !parse_count(parser, "template", parser->module->templates.at.count - 1, &body))
         return false;
     array_push(parser->arena, &parser->module->templates.stages,
                (TemplateStage){.template_index = (int)body, .number = (int)number, .mesh = parser->module->mesh});
@@ -81,7 +81,7 @@ bool parse_run(IrParser *parser)
     if (!strategy)
         return parse_fail(parser, "a strategy before this");
     if (!parse_count(parser, "pipeline", strategy->pipelines.count - 1, &pipeline) ||
-        !parse_count(parser, "body", parser->module->templates.at.count - 1, &body) ||
+        !parse_count(parser, "template", parser->module->templates.at.count - 1, &body) ||
         !parse_count(parser, "microbatches", MOST_MICROBATCHES, &run.microbatches) ||
         !parse_count(parser, "row", INT64_MAX, &run.first_row))
         return false;
@@ -96,7 +96,7 @@ bool parse_schedule(IrParser *parser)
     PipelineTemplates *bodies = &parser->module->templates;
     int64_t body, microbatches;
     bool used = false;
-    if (!parse_count(parser, "body", bodies->at.count - 1, &body) || !parse_count(parser, "microbatches", MOST_MICROBATCHES, &microbatches))
+    if (!parse_count(parser, "template", bodies->at.count - 1, &body) || !parse_count(parser, "microbatches", MOST_MICROBATCHES, &microbatches))
         return false;
     const Schedule *schedule = schedule_parse(&parser->tokens);
     for (int r = 0; schedule && r < bodies->runs.count; r++)

@@ -84,7 +84,7 @@ bool parse_split(IrParser *parser)
         !parse_between(parser, 0, parser->mesh->axis_count - 1, "the number of an axis of the mesh, before this", &axis))
         return false;
     rule.axis = (int)axis;
-    rule.zigzag = tokens_take(&parser->tokens, "fold");
+    rule.zigzag = tokens_take(&parser->tokens, "zigzag");
     if (!parse_position(parser, &rule.at))
         return false;
     array_push(parser->arena, &parser->mesh->rules, rule);

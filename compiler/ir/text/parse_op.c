@@ -250,12 +250,12 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     } else if (tokens_take(tokens, "recompute")) {
         good = parse_int(parser, &number);
         marks->recompute = (int)number;
-    } else if (tokens_take(tokens, "again")) {
+    } else if (tokens_take(tokens, "recomputes")) {
         good = parse_again(parser, &marks->recomputes);
-    } else if (tokens_take(tokens, "turn")) {
+    } else if (tokens_take(tokens, "loop")) {
         marks->loop = tokens_take(tokens, "each") ? LOOP_EACH : tokens_take(tokens, "count") ? LOOP_COUNT : LOOP_AFTER;
-        good = marks->loop != LOOP_AFTER || tokens_expect(tokens, "after", "or 'each' or 'count' after 'turn'");
-    } else if (tokens_take(tokens, "unit")) {
+        good = marks->loop != LOOP_AFTER || tokens_expect(tokens, "after", "or 'each' or 'count' after 'loop'");
+    } else if (tokens_take(tokens, "source_op")) {
         good = parse_int(parser, &number);
         marks->source_op = (int)number;
     } else if (tokens_take(tokens, "stage")) {
@@ -267,9 +267,9 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     } else if (tokens_take(tokens, "chunk")) {
         good = parse_int(parser, &number);
         marks->chunk = (int)number;
-    } else if (tokens_take(tokens, "weights")) {
+    } else if (tokens_take(tokens, "wgrad")) {
         marks->is_wgrad = true;
-    } else if (tokens_take(tokens, "joins")) {
+    } else if (tokens_take(tokens, "in_place")) {
         marks->run_in_place = true;
     } else {
         *done = true;

@@ -359,7 +359,7 @@ static bool parse_mark(IrParser *parser, Value *value, bool *done)
         return parse_chunk(parser, value);
     if (tokens_take(tokens, "storage"))
         return parse_storage(parser, value);
-    if (tokens_take(tokens, "within"))
+    if (tokens_take(tokens, "subview"))
         return parse_within(parser, value);
     if (tokens_is(tokens, "@"))
         return parse_position(parser, &value->at);

@@ -132,7 +132,7 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
     if (value->storage)
         text_print(out, " storage %%%d", value->storage->id);
     if (value->subview)
-        text_print(out, " within %%%d %d %lld", value->subview->whole->id, value->subview->dim, (long long)value->subview->start);
+        text_print(out, " subview %%%d %d %lld", value->subview->whole->id, value->subview->dim, (long long)value->subview->start);
     if (!position_equal(value->at, known))
         print_any_position(printer, value->at);
 }
@@ -371,22 +371,22 @@ static void print_marks(Printer *printer, const Op *op)
     if (op->recompute)
         text_print(out, " recompute %d", op->recompute);
     if (op->recomputes)
-        text_print(out, " again %%%d", op->recomputes->results[0]->id);
+        text_print(out, " recomputes %%%d", op->recomputes->results[0]->id);
     if (op->scope) {
         text_string(out, " scope ");
         print_quoted(out, op->scope);
     }
     static const char *const turns[] = {
-        [LOOP_BEFORE] = "", [LOOP_EACH] = " turn each", [LOOP_AFTER] = " turn after", [LOOP_COUNT] = " turn count"};
+        [LOOP_BEFORE] = "", [LOOP_EACH] = " loop each", [LOOP_AFTER] = " loop after", [LOOP_COUNT] = " loop count"};
     text_string(out, turns[op->loop]);
     if (op->source_op >= 0)
-        text_print(out, " unit %d", op->source_op);
+        text_print(out, " source_op %d", op->source_op);
     if (op->stage != STAGE_ALL)
         text_print(out, " stage %d visit %d", op->stage, op->visit);
     if (op->chunk)
         text_print(out, " chunk %d", op->chunk);
-    text_string(out, op->is_wgrad ? " weights" : "");
-    text_string(out, op->run_in_place ? " joins" : "");
+    text_string(out, op->is_wgrad ? " wgrad" : "");
+    text_string(out, op->run_in_place ? " in_place" : "");
     if (op->frames)
         text_print(out, " from %d", print_frame(printer, op->frames));
     if (op->reason) {
@@ -500,7 +500,7 @@ static void print_mesh(Printer *printer, const Mesh *mesh)
     for (int i = 0; i < mesh->rules.count; i++) {
         text_string(out, "split ");
         print_dim_name(out, mesh->rules.at[i].dim);
-        text_print(out, " axis %d%s", mesh->rules.at[i].axis, mesh->rules.at[i].zigzag ? " fold" : "");
+        text_print(out, " axis %d%s", mesh->rules.at[i].axis, mesh->rules.at[i].zigzag ? " zigzag" : "");
         print_position(printer, mesh->rules.at[i].at);
         text_string(out, "\n");
     }
@@ -508,8 +508,8 @@ static void print_mesh(Printer *printer, const Mesh *mesh)
 
 static void print_body(Text *out, const Body *body)
 {
-    text_print(out, "body rows %lld first %d stages %d", (long long)body->rows, body->first_stage, body->stage_count);
-    text_string(out, body->short_rows ? " shorter" : "");
+    text_print(out, "template rows %lld first %d stages %d", (long long)body->rows, body->first_stage, body->stage_count);
+    text_string(out, body->short_rows ? " short_rows" : "");
     for (int v = 0; v < body->visit_count; v++)
         text_print(out, "%s%d", v ? " " : " visits ", body->visit_stage[v]);
     text_string(out, "\n");
@@ -524,7 +524,7 @@ static void print_schedule(Text *out, const PipelineTemplates *bodies, int numbe
             return;
     if (!run->schedule)
         return;
-    text_print(out, "schedule body %d microbatches %lld\n", run->template_index, (long long)run->microbatches);
+    text_print(out, "schedule template %d microbatches %lld\n", run->template_index, (long long)run->microbatches);
     schedule_print(out, run->schedule, "    ");
 }
 
@@ -539,11 +539,11 @@ static void print_bodies(Printer *printer)
         print_body(printer->out, &bodies->at.at[b]);
     for (int r = 0; r < bodies->runs.count; r++) {
         const PipelineRun *run = &bodies->runs.at[r];
-        text_print(printer->out, "run pipeline %d body %d microbatches %lld row %lld\n", run->pipeline, run->template_index,
+        text_print(printer->out, "run pipeline %d template %d microbatches %lld row %lld\n", run->pipeline, run->template_index,
                    (long long)run->microbatches, (long long)run->first_row);
     }
     for (int s = 0; s < bodies->stages.count; s++) {
-        text_print(printer->out, "stage %d of body %d\n", bodies->stages.at[s].number, bodies->stages.at[s].template_index);
+        text_print(printer->out, "stage %d of template %d\n", bodies->stages.at[s].number, bodies->stages.at[s].template_index);
         if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->mesh)
             print_mesh(printer, bodies->stages.at[s].mesh);
     }

@@ -144,16 +144,16 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
     return sharding;
 }
 
-/* What an axis may do: the factor as in an assignment, and whether the cut is folded. */
+/* What an axis may do: the factor as in an assignment, and whether a zigzag split. */
 typedef struct Use {
     int factor;
-    bool fold;
+    bool zigzag;
 } Use;
 
 static void put(Assignment *assignment, int axis, Use use)
 {
     assignment->factor[axis] = use.factor;
-    assignment->zigzag[axis] = use.fold;
+    assignment->zigzag[axis] = use.zigzag;
     if (use.factor >= 0)
         assignment->order[assignment->order_count++] = axis;
 }
@@ -198,7 +198,7 @@ static bool already_cut(const Assigner *assigner, const Op *op, Version *const *
 {
     for (int k = 0; k < op->operand_count; k++)
         for (const Version *version = versions[k]; op->operands[k] && version; version = version->next)
-            if (VERSION_KNOWN(assigner, version) && version->sharding.at[axis] >= 0 && version->sharding.fold[axis] == use.fold &&
+            if (VERSION_KNOWN(assigner, version) && version->sharding.at[axis] >= 0 && version->sharding.zigzag[axis] == use.zigzag &&
                 factor_dim(&op->binding->operands[k], use.factor) == version->sharding.at[axis])
                 return true;
     return false;
@@ -208,10 +208,10 @@ static bool already_cut(const Assigner *assigner, const Op *op, Version *const *
  */
 static void follow_operands(Assigner *assigner, const Op *op, Version *const *versions, NamedCut *cut)
 {
-    Use now = {cut->factor, cut->fold};
+    Use now = {cut->factor, cut->zigzag};
     int rule, other = factor_in_all(op, cut->factor) ? factor_beside(assigner->mesh, op, cut, 0, &rule) : -1;
     if (other < 0 || already_cut(assigner, op, versions, cut->axis, now) ||
-        !already_cut(assigner, op, versions, cut->axis, (Use){other, cut->fold}))
+        !already_cut(assigner, op, versions, cut->axis, (Use){other, cut->zigzag}))
         return;
     cut->factor = other;
     assigner->rules[rule].used = true;
@@ -264,7 +264,7 @@ static bool follow_held(const Assigner *assigner, const Op *op, NamedCut *cut)
     if (factor < 0)
         return held->sharding.at[cut->axis] != AXIS_DUP;
     if (factor_may_cut(op, factor))
-        *cut = (NamedCut){cut->axis, factor, held->sharding.fold[cut->axis]};
+        *cut = (NamedCut){cut->axis, factor, held->sharding.zigzag[cut->axis]};
     return true;
 }
 
@@ -277,7 +277,7 @@ static void assign_named(Assigner *assigner, const Op *op, Version *const *versi
         follow_operands(assigner, op, versions, &cuts[i]);
     for (int i = 0; i < count; i++)
         if (follow_held(assigner, op, &cuts[i]) && !(op_unwanted(assigner->consumers, op) >> cuts[i].axis & 1))
-            put(assignment, cuts[i].axis, (Use){cuts[i].factor, cuts[i].fold});
+            put(assignment, cuts[i].axis, (Use){cuts[i].factor, cuts[i].zigzag});
 }
 
 /* What a free axis may do. */

@@ -57,7 +57,7 @@ typedef struct Assigner {
  * another factor, `turned`, are cut by the axis along that one: the operator runs once a piece of it (passes/propagate_layouts/ring.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
-    bool zigzag[MESH_MOST]; // the cut is folded
+    bool zigzag[MESH_MOST]; // a zigzag split
     int order[MESH_MOST], order_count;
     int ring_factor;     // a bound factor; ASSIGN_NONE: the operator runs once
     uint32_t ring_axes; // the axes along which its pieces move on, a bit each

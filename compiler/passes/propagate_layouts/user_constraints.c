@@ -22,7 +22,7 @@ static uint32_t followed_axes(Propagation *deduce, const Op *op, int k, const Us
     Sharding need = assignment_operand(deduce->mesh, op, assignment, k);
     uint32_t axes = 0;
     for (int a = 0; a < deduce->mesh->axis_count; a++) {
-        bool same = need.at[a] == held->sharding.at[a] && (need.at[a] < 0 || need.fold[a] == held->sharding.fold[a]);
+        bool same = need.at[a] == held->sharding.at[a] && (need.at[a] < 0 || need.zigzag[a] == held->sharding.zigzag[a]);
         axes |= same ? held->axes & UINT32_C(1) << a : 0;
         if (!same && held->axes >> a & 1 && held->sharding.at[a] >= 0 && deduce->mesh->axis[a].count > 1)
             report_undone(deduce, op, k, held, &need);

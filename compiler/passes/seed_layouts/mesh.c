@@ -95,7 +95,7 @@ static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const 
         bool fits = !head || head % (*cut * mesh->axis[a].count) == 0 || gcd(head, mesh->axis[a].count) == 1;
         if (fits)
             *cut *= mesh->axis[a].count;
-        array_push(module->arena, &mesh->rules, (MeshRule){.dim = {split->dim, !fits}, .axis = a, .zigzag = split->fold, .at = split->at});
+        array_push(module->arena, &mesh->rules, (MeshRule){.dim = {split->dim, !fits}, .axis = a, .zigzag = split->zigzag, .at = split->at});
     }
 }
 

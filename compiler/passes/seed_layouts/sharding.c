@@ -10,7 +10,7 @@ Sharding sharding_whole(void)
     return sharding;
 }
 
-void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool fold)
+void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool zigzag)
 {
     int major = 0;
     if (mesh->axis[axis].count == 1)
@@ -19,7 +19,7 @@ void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool 
         major += a != axis && sharding->at[a] == dim;
     sharding->at[axis] = (int8_t)dim;
     sharding->major[axis] = (int8_t)major;
-    sharding->fold[axis] = fold;
+    sharding->zigzag[axis] = zigzag;
 }
 
 int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim)
@@ -57,7 +57,7 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b)
 {
     for (int i = 0; i < mesh->axis_count; i++)
         if (mesh->axis[i].count > 1 &&
-            (a->at[i] != b->at[i] || (a->at[i] >= 0 && (a->major[i] != b->major[i] || a->fold[i] != b->fold[i]))))
+            (a->at[i] != b->at[i] || (a->at[i] >= 0 && (a->major[i] != b->major[i] || a->zigzag[i] != b->zigzag[i]))))
             return false;
     return true;
 }
@@ -104,7 +104,7 @@ static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis)
     state.dim = at >= 0 ? at : 0;
     state.count = mesh->axis[axis].count;
     state.weights = at >= 0 ? mesh->axis[axis].weights : NULL;
-    state.zigzag = at >= 0 && sharding->fold[axis];
+    state.zigzag = at >= 0 && sharding->zigzag[axis];
     return state;
 }
 
@@ -150,7 +150,7 @@ static const Layout *make_layout(const Mesh *mesh, const Sharding *sharding, con
 /* What a layout follows from; `shared` has the layout under it. */
 typedef struct Spoken {
     const Mesh *mesh;
-    int at[MESH_MOST], major[MESH_MOST], fold[MESH_MOST], moved[MESH_MOST];
+    int at[MESH_MOST], major[MESH_MOST], zigzag[MESH_MOST], moved[MESH_MOST];
 } Spoken;
 
 const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved, Intern *shared)
@@ -161,7 +161,7 @@ const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, 
     for (int a = 0; a < mesh->axis_count; a++) {
         spoken.at[a] = sharding->at[a];
         spoken.major[a] = sharding->at[a] >= 0 ? sharding->major[a] : 0;
-        spoken.fold[a] = sharding->at[a] >= 0 && sharding->fold[a];
+        spoken.zigzag[a] = sharding->at[a] >= 0 && sharding->zigzag[a];
         spoken.moved[a] = moved[a];
     }
     const Layout *layout = *(const Layout **)intern_slot(shared, &spoken, sizeof spoken);

@@ -13,14 +13,14 @@ enum { AXIS_DUP = -1, AXIS_SUM = -2, AXIS_MAX = -3 };
 typedef struct Sharding {
     int8_t at[MESH_MOST];    // a dimension, or AXIS_*
     int8_t major[MESH_MOST]; // among the axes of one dimension: 0 is the major one
-    bool fold[MESH_MOST];    // of an axis that cuts a dimension: its cut is folded
+    bool zigzag[MESH_MOST];    // of an axis that cuts a dimension: its split is zigzag
 } Sharding;
 
 /* All devices hold the whole. */
 Sharding sharding_whole(void);
 
 /* Adds an axis to a dimension, inside what already cuts it; nothing for an axis of size 1. */
-void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool fold);
+void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool zigzag);
 
 /* How many pieces `dim` is in. */
 int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim);

@@ -144,7 +144,7 @@ int factor_beside(const Mesh *mesh, const Op *op, const NamedCut *cut, int after
 {
     for (int i = after; i < mesh->rules.count; i++) {
         int factor;
-        bool own = mesh->rules.at[i].axis == cut->axis && mesh->rules.at[i].zigzag == cut->fold;
+        bool own = mesh->rules.at[i].axis == cut->axis && mesh->rules.at[i].zigzag == cut->zigzag;
         if (own && count_named(op, mesh->rules.at[i].dim, &factor) == 1 && factor >= 0 && factor != cut->factor && all_have(op, factor)) {
             *rule = i;
             return factor;

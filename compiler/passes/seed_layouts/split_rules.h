@@ -38,7 +38,7 @@ typedef struct RuleUse {
 /* An axis that cuts a bound factor. */
 typedef struct NamedCut {
     int axis, factor;
-    bool fold;
+    bool zigzag;
 } NamedCut;
 
 /* The axes that split rules give factors of an operator, the first major; returns how many. Marks rules as used or refused; `uses` may be

@@ -287,7 +287,7 @@ double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxi
     for (int i = 0; i < strategy->splits.count; i++) {
         const SplitRule *rule = &strategy->splits.at[i];
         double extent = (double)extent_of(work, rule->dim);
-        if (!names(rule, axis->name) || rule->axis_count > 1 || rule->fold || extent < 1)
+        if (!names(rule, axis->name) || rule->axis_count > 1 || rule->zigzag || extent < 1)
             continue;
         sum += (floor(extent * high + 1e-9) - floor(extent * low + 1e-9)) / extent;
         count++;

@@ -22,7 +22,7 @@ SMALL = 4000  # bytes, where its logits have 24768
 
 
 def strategy_of(example, name):
-    return emulated.HERE / "Inputs" / f"{name}.strategy" if name in ("micro", "zero3", "turns", "fold") else train.strategy_of(example, name)
+    return emulated.HERE / "Inputs" / f"{name}.strategy" if name in ("micro", "zero3", "turns", "zigzag") else train.strategy_of(example, name)
 
 
 def compiled(bench, backend, source, strategy, flags):
@@ -164,8 +164,8 @@ def tests(bench, _):
         yield f"{backend}.classes", case(check_classes, bench, backend, "stage devices(0)\n"), backend == "cuda"
         yield f"{backend}.classes.dp2", case(check_classes, bench, backend, "split batch:dp\nstage devices(0,1) mesh(dp:2)\n"), True
         yield f"{backend}.classes.tp2", case(check_classes, bench, backend, "split vocab:tp\nstage devices(0,1) mesh(tp:2)\n"), True
-    for strategy in "turns", "fold":
-        yield f"none.{strategy}", case(check_none, bench, strategy), strategy == "fold"
+    for strategy in "turns", "zigzag":
+        yield f"none.{strategy}", case(check_none, bench, strategy), strategy == "zigzag"
     yield "target", case(check_wrong_target, bench)
     yield "resumed", case(check_resumed, bench)
     yield "speed", case(check_speed, bench), True

@@ -61,7 +61,7 @@ def cases(group):
     if group == "odd":
         for name in ["single", "tp4", "uneven"]:
             yield f"gpt.odd.{name}", "gpt", name, ODD, 1 if name == "single" else 4
-        for name in ("zero3", "turns", *(("micro", "fold") if harness.LONG else ())):
+        for name in ("zero3", "turns", *(("micro", "zigzag") if harness.LONG else ())):
             yield f"gpt.odd.{name}", "gpt", str(HERE / "Inputs" / name), ODD, 2
     elif group == "custom":
         for name in ["sp4", "dp2tp2"]:
@@ -352,7 +352,7 @@ def tests(bench, a):
                 yield name, functools.partial(check_half, bench, name, example, strategy, ranks), (example == "gpt") == (strategy == "dp2tp2")
         turns = str(HERE / "Inputs" / "turns")
         yield "gpt.half.turns", functools.partial(check_half, bench, "gpt.half.turns", "gpt", turns, 2)
-        yield "gpt.half.fold", functools.partial(check_half, bench, "gpt.half.fold", "gpt", str(HERE / "Inputs" / "fold"), 2)
+        yield "gpt.half.zigzag", functools.partial(check_half, bench, "gpt.half.zigzag", "gpt", str(HERE / "Inputs" / "zigzag"), 2)
         for strategy, ranks in (("single", 1), ("dp2tp2", 4)):
             yield f"choices.{strategy}", functools.partial(check_choices, bench, ranks, strategy)
         yield "choices.bad-cache", functools.partial(check_bad_cache, bench)

@@ -10,7 +10,7 @@ static ht_tensor loss(void)
 {
     ht_tensor x = ht_input("x", HT_F32, ht_shape(6, 4));
 #pragma hspmd dims(x: rows, _)
-#pragma hspmd shard(x: {rows:dp fold, dup:tp fold})
+#pragma hspmd shard(x: {rows:dp zigzag, dup:tp zigzag})
     return ht_mean(x);
 }
 
@@ -21,6 +21,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}shard-fold.c:13:46: error: only a cut of a dimension is folded
-// CHECK-NEXT: {{^}}   13 | #pragma hspmd shard(x: {rows:dp fold, dup:tp fold})
+// CHECK: {{.*}}shard-zigzag.c:13:46: error: only a split of a dimension can be zigzag
+// CHECK-NEXT: {{^}}   13 | #pragma hspmd shard(x: {rows:dp zigzag, dup:tp zigzag})
 // CHECK-NEXT: {{^}}      |                                              ^
