@@ -6,7 +6,7 @@
  *     RoleMemory memory = role_memory(module, role, slots);  bytes by kind when most are in use
  *     CostReport report = cost_report(arena, module);        all of it, by role, operator and conversion: hetucc --emit=cost
  *
- * Deduction, the report, planners and the simulator read the same functions. Without a cluster file there are operations and bytes, but no
+ * Layout propagation, the report, planners and the simulator read the same functions. Without a cluster file there are operations and bytes, but no
  * seconds: nothing is made up about machines that nobody has described.
  *
  * Operations are those of the rule as it is written, each +, -, *, /, comparison and function of math.h being one, and each addition to a

@@ -11,11 +11,11 @@
 /* ---- rows ---- */
 
 /* The most that a device of the role receives. */
-static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan, const ReplicaGroups *crews)
+static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan, const ReplicaGroups *replica_groups)
 {
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {
-        int device = replica_groups_name(crews, op_representative_device(module, op, role->devices[i]));
+        int device = replica_groups_name(replica_groups, op_representative_device(module, op, role->devices[i]));
         int64_t own = device < 0 ? 0 : plan_bytes_received(plan, device);
         most = own > most ? own : most;
     }
@@ -25,13 +25,13 @@ static double role_received(Module *module, const Role *role, const Op *op, cons
 static CostRow conversion_row(Module *module, const Role *role, const Op *op)
 {
     const Cluster *cluster = module->options.cluster;
-    ReplicaGroups crews;
-    const Plan *plan = op_plan_alone(module->arena, module, op, &crews);
+    ReplicaGroups replica_groups;
+    const Plan *plan = op_plan_alone(module->arena, module, op, &replica_groups);
     double runs = (double)op_runs(module, op);
     return (CostRow){.op = op,
                      .plan = plan,
                      .runs = op_runs(module, op),
-                     .bytes = runs * role_received(module, role, op, plan, &crews),
+                     .bytes = runs * role_received(module, role, op, plan, &replica_groups),
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 

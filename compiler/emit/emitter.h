@@ -31,9 +31,9 @@ typedef struct Emitter {
     int array_count;
 } Emitter;
 
-/* The name of the table of a conversion's crews, which is written when it is new; `positions` are the numbers that it has for devices,
+/* The name of the table of a conversion's replica groups, which is written when it is new; `positions` are the numbers that it has for devices,
  * NULL: their own. */
-const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *crews, const int *positions);
+const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, const int *positions);
 
 /* The name of the unit's fingerprint in emitted C. */
 const char *fingerprint_name(const Emitter *emitter);

@@ -13,7 +13,7 @@ typedef struct BoundFactor {
     int64_t extent; // global
 } BoundFactor;
 typedef struct BoundDim {
-    int count;          // 1 after refinement; the number of merged factors before
+    int count;          // 1 after pass factor_dims; the number of merged factors before
     const int *factors; // indices of bound factors, the first major
     int written; // which written dimension this one belongs to, counted over the expanded access: what a kernel sees as one dimension
 } BoundDim;

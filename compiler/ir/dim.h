@@ -12,7 +12,7 @@ typedef struct DimName {
     int part;
 } DimName;
 
-/* The names of one dimension: none, one, or before refinement those of the factors that a reshape splits it into. */
+/* The names of one dimension: none, one, or before pass factor_dims those of the factors that a reshape splits it into. */
 typedef struct Dim {
     int count;
     const DimName *names;

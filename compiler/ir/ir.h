@@ -1,7 +1,7 @@
 /* The intermediate representation: straight-line SSA over tensors.
  *
  * A module is one model function: parameters, inputs, and one list of operators in execution order, each in a section (forward, backward,
- * update). A value has a type, dimension names, and, after deduction, a layout. An operator refers to its definition, that is to its rule;
+ * update). A value has a type, dimension names, and, after layout propagation, a layout. An operator refers to its definition, that is to its rule;
  * nothing here switches on which operator it is. The text form (ir/text/print.h) parses back (ir/text/parse.h), and ir_verify says whether
  * a module is well formed.
  *
@@ -103,7 +103,7 @@ struct Op {
     int recompute;            // of `recompute`: which run of a marked statement it belongs to, from 1 on; 0 none
     const Op *recomputes;          // between passes recompute and fuse: the operator of the forward section that it runs again; NULL elsewhere
     const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
-    const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere
+    const char *reason;       // conversions that layout propagation inserted: why, for -Rcomm; NULL elsewhere
     const struct PlannedConversion *conversion; // conversions, after pass specialize (ir/programs/device_programs.h); NULL elsewhere
     int tensor;                                 // of its conversion: which of the tensors
     int index;                                  // position in module->ops, set by ir_number
@@ -180,7 +180,7 @@ typedef struct Caches {
 } Caches;
 
 /* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result the source, or after
- * pass seed_layouts the text, gives a layout; conversions that deduction inserts have the same definition, and their result's layout says what
+ * pass seed_layouts the text, gives a layout; conversions that layout propagation inserts have the same definition, and their result's layout says what
  * they make. */
 struct Module {
     Arena *arena;

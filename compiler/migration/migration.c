@@ -120,8 +120,8 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
     const Cluster *cluster = mover->migration->to->options.cluster;
     MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
     made->number = mover->all->plans.count;
-    made->crews = replica_groups_of(mover->arena, cluster, NULL, conversions, count);
-    made->plan = reshard_plan_messages(mover->arena, cluster, made->crews.first, count);
+    made->replica_groups = replica_groups_of(mover->arena, cluster, NULL, conversions, count);
+    made->plan = reshard_plan_messages(mover->arena, cluster, made->replica_groups.first, count);
     array_push(mover->arena, &mover->all->plans, made);
     *number = mover->all->plans.count;
     return made;
@@ -247,15 +247,15 @@ typedef struct Sum {
 static void add_window_to(Sum *sum, const MigrationPlan *migration, int64_t *sent)
 {
     const Plan *plan = migration->plan;
-    const ReplicaGroups *crews = &migration->crews;
+    const ReplicaGroups *replica_groups = &migration->replica_groups;
     int rounds = 0;
     for (int s = 0; s < plan->steps.count; s++) {
         rounds++;
-        sum->messages += (int64_t)crews->count * plan->steps.at[s].messages.count;
+        sum->messages += (int64_t)replica_groups->count * plan->steps.at[s].messages.count;
     }
-    for (int i = 0; i < crews->count * crews->size; i++)
-        sent[crews->devices[i]] += plan_bytes_sent(plan, crews->name[i % crews->size]);
-    sum->bytes += replica_groups_bytes(crews, plan);
+    for (int i = 0; i < replica_groups->count * replica_groups->size; i++)
+        sent[replica_groups->devices[i]] += plan_bytes_sent(plan, replica_groups->name[i % replica_groups->size]);
+    sum->bytes += replica_groups_bytes(replica_groups, plan);
     sum->rounds = rounds > sum->rounds ? rounds : sum->rounds;
     sum->seconds += plan_seconds(plan);
 }

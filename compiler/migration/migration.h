@@ -24,8 +24,8 @@ typedef struct MigratedTensor {
 /* A plan of several tensors; those of equal layouts serve all migrations that need one. */
 typedef struct MigrationPlan {
     int number;
-    ReplicaGroups crews;
-    const Plan *plan; // of the first crew
+    ReplicaGroups replica_groups;
+    const Plan *plan; // of the first replica group
 } MigrationPlan;
 
 typedef struct Window {

@@ -41,7 +41,7 @@ static void add_layout(Arena *arena, Words *words, const Layout *layout)
         array_push(arena, words, part[w]);
 }
 
-/* The kind of a conversion of one tensor: its crews, and where there are several its layouts, without which tensors have no crews together;
+/* The kind of a conversion of one tensor: its replica groups, and where there are several its layouts, without which tensors have no replica groups together;
  * the steps' groups, its type and its name. */
 static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversion)
 {
@@ -50,15 +50,15 @@ static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversi
         return *known;
     Words words = {0};
     const Plan *plan = conversion->plan;
-    const ReplicaGroups *crews = &conversion->groups;
+    const ReplicaGroups *replica_groups = &conversion->groups;
     const ConvertedTensor *tensor = &conversion->tensors.at[0];
-    if (crews->count > 1) {
+    if (replica_groups->count > 1) {
         add_layout(filler->arena, &words, tensor->from);
         add_layout(filler->arena, &words, tensor->to);
     }
-    array_push(filler->arena, &words, crews->size);
+    array_push(filler->arena, &words, replica_groups->size);
     array_push(filler->arena, &words, (int)conversion->tensors.at[0].type.dtype);
-    add_devices(filler->arena, &words, crews->devices, crews->count * crews->size);
+    add_devices(filler->arena, &words, replica_groups->devices, replica_groups->count * replica_groups->size);
     add_devices(filler->arena, &words, plan->devices, plan->device_count);
     for (int g = 0; g < plan->groups.count; g++)
         add_devices(filler->arena, &words, plan->groups.at[g].device, plan->groups.at[g].count);
@@ -140,22 +140,22 @@ void fill_gradient_buckets(Module *module, const Roles *roles)
     Filler filler = {module, roles, arena_create(), NULL, NULL};
     filler.kinds = intern_create(filler.arena);
     filler.of = arena_array(filler.arena, ConversionKind *, module->conversions.count + 1);
-    AsyncCollectives flights = module_async_collectives(filler.arena, module);
-    ConversionKind **kind = arena_array(filler.arena, ConversionKind *, flights.count + 1);
-    for (int f = 0; f < flights.count; f++) {
-        kind[f] = kind_of(&filler, flights.at[f].op->conversion);
-        kind[f]->bytes += most_bytes(&filler, flights.at[f].op->operands[0]);
+    AsyncCollectives collectives = module_async_collectives(filler.arena, module);
+    ConversionKind **kind = arena_array(filler.arena, ConversionKind *, collectives.count + 1);
+    for (int f = 0; f < collectives.count; f++) {
+        kind[f] = kind_of(&filler, collectives.at[f].op->conversion);
+        kind[f]->bytes += most_bytes(&filler, collectives.at[f].op->operands[0]);
     }
-    for (int f = 0; f < flights.count; f++) {
+    for (int f = 0; f < collectives.count; f++) {
         find_limit(&filler, kind[f]);
-        array_push(module->arena, &kind[f]->open, module->ops.at[flights.at[f].op->index]);
-        kind[f]->open_bytes += most_bytes(&filler, flights.at[f].op->operands[0]);
-        if (is_full(&filler, kind[f], flights.at[f].op->conversion->groups.size))
+        array_push(module->arena, &kind[f]->open, module->ops.at[collectives.at[f].op->index]);
+        kind[f]->open_bytes += most_bytes(&filler, collectives.at[f].op->operands[0]);
+        if (is_full(&filler, kind[f], collectives.at[f].op->conversion->groups.size))
             close_bucket(&filler, kind[f]);
     }
-    for (int f = 0; f < flights.count; f++)
+    for (int f = 0; f < collectives.count; f++)
         close_bucket(&filler, kind[f]);
-    if (flights.count)
+    if (collectives.count)
         drop_unused(module);
     arena_destroy(filler.arena);
 }

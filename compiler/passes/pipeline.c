@@ -140,7 +140,7 @@ bool passes_run(Unit *unit, const PassOptions *options)
 
 /* ---- modules from text ---- */
 
-static bool given_placed(const Module *module)
+static bool inputs_laid_out(const Module *module)
 {
     for (int i = 0; i < module->inputs.count; i++)
         if (!module->inputs.at[i]->layout && !module->inputs.at[i]->micro)
@@ -156,7 +156,7 @@ static bool given_placed(const Module *module)
     return module->mesh;
 }
 
-static bool results_placed(const Module *module)
+static bool results_laid_out(const Module *module)
 {
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
@@ -166,7 +166,7 @@ static bool results_placed(const Module *module)
 }
 
 /* Whether no dimension of a call merges factors. */
-static bool op_refined(const Op *op)
+static bool op_factored(const Op *op)
 {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count];
@@ -177,10 +177,10 @@ static bool op_refined(const Op *op)
     return true;
 }
 
-static bool ops_refined(const Module *module)
+static bool ops_factored(const Module *module)
 {
     for (int i = 0; i < module->ops.count; i++)
-        if (!op_refined(module->ops.at[i]))
+        if (!op_factored(module->ops.at[i]))
             return false;
     return true;
 }
@@ -201,7 +201,7 @@ static bool runs_scheduled(const Module *module)
     return true;
 }
 
-static bool roles_stored(const Module *module)
+static bool roles_have_storage(const Module *module)
 {
     for (int i = 0; i < module->roles->role_count; i++)
         if (!module->roles->at[i].offset)
@@ -213,12 +213,12 @@ static bool roles_stored(const Module *module)
 static const struct FormPart {
     const char *what, *pass; // made by this pass
     bool (*there)(const Module *);
-} parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "factor_dims", ops_refined},
-             [FORM_SEEDED] = {"layouts of what is given", "seed_layouts", given_placed},
-             [FORM_LAID_OUT] = {"a layout of every value", "propagate_layouts", results_placed},
+} parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "factor_dims", ops_factored},
+             [FORM_SEEDED] = {"layouts of what is given", "seed_layouts", inputs_laid_out},
+             [FORM_LAID_OUT] = {"a layout of every value", "propagate_layouts", results_laid_out},
              [FORM_SPECIALIZED] = {"roles and plans", "specialize", roles_found},
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
-             [FORM_STORED] = {"storage", "memory", roles_stored}};
+             [FORM_STORED] = {"storage", "memory", roles_have_storage}};
 
 /* The form that a module has come to; false, with an error at `at`, where it lacks what it should have. */
 static bool find_form(const Module *module, Position at, Form *form)

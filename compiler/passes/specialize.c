@@ -188,9 +188,9 @@ static void report(Module *module, Arena *scratch, const Op *op, const Parameter
 {
     if (!module->options.remark_comm && !module->options.warn_implicit_reshard)
         return;
-    ReplicaGroups crews;
-    const Plan *plan = op_plan_alone(scratch, module, op, &crews);
-    long bytes = (long)replica_groups_bytes(&crews, plan);
+    ReplicaGroups replica_groups;
+    const Plan *plan = op_plan_alone(scratch, module, op, &replica_groups);
+    long bytes = (long)replica_groups_bytes(&replica_groups, plan);
     const char *name = op->results[0]->name ? op->results[0]->name : "a value";
     const char *what = gradient ? arena_format(scratch, "the gradient of %s", gradient->name) : name, *scope = gradient ? NULL : op->scope;
     Position at = gradient && gradient->value->at.file ? gradient->value->at : op->at;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One state of each group of both layouts, of which the devices' coordinates say which crew they are of. */
+/* One state of each group of both layouts, of which the devices' coordinates say which replica group they are of. */
 typedef struct Cut {
     StateKind kind;
     int dim;          // STATE_SPLIT: of the view
@@ -12,14 +12,14 @@ typedef struct Cut {
     const int *state; // by group, those of `from` first; the state's number
 } Cut;
 
-/* Where a device stands in a side of its crew. */
+/* Where a device stands in a side of its replica group. */
 typedef struct Seat {
     int part, place; // place -1: it is not there
 } Seat;
 
 typedef struct Folding {
     Arena *arena;
-    ReplicaGroups *crews;
+    ReplicaGroups *replica_groups;
     Conversion *first; // what the first of them converts
     Shape view;
 } Folding;
@@ -122,19 +122,19 @@ static int part_of(const Group *group, int state, int parts, int position)
     return position / after % count / (count / parts);
 }
 
-/* The seats of the devices of a side, by member of the first crew so far; the devices of a part are as many as *count says. */
+/* The seats of the devices of a side, by member of the first replica group so far; the devices of a part are as many as *count says. */
 static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *count)
 {
-    const ReplicaGroups *crews = folding->crews;
-    Seat *seats = arena_array(folding->arena, Seat, crews->size);
+    const ReplicaGroups *replica_groups = folding->replica_groups;
+    Seat *seats = arena_array(folding->arena, Seat, replica_groups->size);
     int *filled = arena_array(folding->arena, int, cut->parts), first = side ? side_of(folding, 0)->group_count : 0;
-    for (int i = 0; i < crews->size; i++)
+    for (int i = 0; i < replica_groups->size; i++)
         seats[i].place = -1;
     for (int g = 0; g < side_of(folding, side)->group_count; g++) {
         const Group *group = &side_of(folding, side)->groups[g];
         for (int i = 0; i < group->device_count; i++) {
             int part = part_of(group, cut->state[first + g], cut->parts, i);
-            seats[crews->member[group->devices[i] - crews->least]] = (Seat){part, filled[part]++};
+            seats[replica_groups->member[group->devices[i] - replica_groups->least]] = (Seat){part, filled[part]++};
         }
     }
     *count = filled[0];
@@ -145,7 +145,7 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
  * their pieces. Their number in each part goes to *size. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size)
 {
-    int had, has, members = folding->crews->size;
+    int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);
     if (members % cut->parts)
         return NULL;
@@ -216,81 +216,81 @@ static Shape part_shape(const Folding *folding, const Cut *cut)
     return shape;
 }
 
-/* The places of the members of the first crew. */
-static void number_members(Arena *arena, ReplicaGroups *crews, int crew_count)
+/* The places of the members of the first replica group. */
+static void number_members(Arena *arena, ReplicaGroups *replica_groups, int replica_group_count)
 {
-    int *member = arena_array(arena, int, crews->span);
-    for (int i = 0; i < crews->span; i++)
+    int *member = arena_array(arena, int, replica_groups->span);
+    for (int i = 0; i < replica_groups->span; i++)
         member[i] = -1;
-    for (int i = 0; i < crew_count * crews->size; i++)
-        member[crews->devices[i] - crews->least] = i % crews->size;
-    crews->member = member;
+    for (int i = 0; i < replica_group_count * replica_groups->size; i++)
+        member[replica_groups->devices[i] - replica_groups->least] = i % replica_groups->size;
+    replica_groups->member = member;
 }
 
-/* Divides all crews along a cut, where the parts are alike. */
+/* Divides all replica groups along a cut, where the parts are alike. */
 static void fold(Folding *folding, const Cut *cut)
 {
-    ReplicaGroups *crews = folding->crews;
+    ReplicaGroups *replica_groups = folding->replica_groups;
     int size = 0, first = -1, count = 0;
     const int *seated = seat_members(folding, cut, &size);
     if (!seated)
         return;
-    int *devices = arena_array(folding->arena, int, crews->count * cut->kept * size);
-    for (int c = 0; c < crews->count; c++)
+    int *devices = arena_array(folding->arena, int, replica_groups->count * cut->kept * size);
+    for (int c = 0; c < replica_groups->count; c++)
         for (int part = 0; part < cut->parts; part++) {
             if (!part_kept(cut, part, folding->view.extent[cut->dim]))
                 continue;
             first = first < 0 ? part : first;
             for (int i = 0; i < size; i++)
-                devices[count++] = crews->devices[c * crews->size + seated[part * size + i]];
+                devices[count++] = replica_groups->devices[c * replica_groups->size + seated[part * size + i]];
         }
     folding->first->shape = part_shape(folding, cut);
     const Layout *from = folding->first->from;
     folding->first->from = part_layout(folding, from, cut, 0, first);
     folding->first->to = part_layout(folding, folding->first->to, cut, from->group_count, first);
-    crews->count *= cut->kept;
-    crews->size = size;
-    crews->devices = devices;
+    replica_groups->count *= cut->kept;
+    replica_groups->size = size;
+    replica_groups->devices = devices;
     folding->view = layout_view(folding->first->from, folding->first->shape);
-    number_members(folding->arena, crews, 1);
+    number_members(folding->arena, replica_groups, 1);
 }
 
 /* ---- all ---- */
 
-/* Widens what `crews` covers by the devices of a layout. */
-static void cover(ReplicaGroups *crews, const int *devices, int count)
+/* Widens what `replica groups` covers by the devices of a layout. */
+static void cover(ReplicaGroups *replica_groups, const int *devices, int count)
 {
     for (int i = 0; i < count; i++) {
-        int most = crews->least + crews->span - 1;
-        most = !crews->span || devices[i] > most ? devices[i] : most;
-        crews->least = !crews->span || devices[i] < crews->least ? devices[i] : crews->least;
-        crews->span = most - crews->least + 1;
+        int most = replica_groups->least + replica_groups->span - 1;
+        most = !replica_groups->span || devices[i] > most ? devices[i] : most;
+        replica_groups->least = !replica_groups->span || devices[i] < replica_groups->least ? devices[i] : replica_groups->least;
+        replica_groups->span = most - replica_groups->least + 1;
     }
 }
 
-/* All devices of all layouts as one crew. */
-static ReplicaGroups one_crew(Arena *arena, const Conversion *conversions, int count)
+/* All devices of all layouts as one replica group. */
+static ReplicaGroups one_replica_group(Arena *arena, const Conversion *conversions, int count)
 {
-    ReplicaGroups crews = {.count = 1};
+    ReplicaGroups replica_groups = {.count = 1};
     int total = 0, *counts = arena_array(arena, int, 2 * count), *all;
     const int **sides = arena_array(arena, const int *, 2 * count);
     for (int side = 0; side < 2 * count; side++) {
         const Conversion *own = &conversions[side / 2];
         sides[side] = layout_devices(arena, side % 2 ? own->to : own->from, &counts[side]);
-        cover(&crews, sides[side], counts[side]);
+        cover(&replica_groups, sides[side], counts[side]);
         total += counts[side];
     }
-    bool *seen = arena_array(arena, bool, crews.span);
-    crews.devices = all = arena_array(arena, int, total);
+    bool *seen = arena_array(arena, bool, replica_groups.span);
+    replica_groups.devices = all = arena_array(arena, int, total);
     for (int side = 0; side < 2 * count; side++)
         for (int i = 0; i < counts[side]; i++)
-            if (!seen[sides[side][i] - crews.least]) {
-                seen[sides[side][i] - crews.least] = true;
-                all[crews.size++] = sides[side][i];
+            if (!seen[sides[side][i] - replica_groups.least]) {
+                seen[sides[side][i] - replica_groups.least] = true;
+                all[replica_groups.size++] = sides[side][i];
             }
-    crews.first = arena_copy(arena, conversions, sizeof *conversions * (size_t)count);
-    number_members(arena, &crews, 1);
-    return crews;
+    replica_groups.first = arena_copy(arena, conversions, sizeof *conversions * (size_t)count);
+    number_members(arena, &replica_groups, 1);
+    return replica_groups;
 }
 
 /* Whether states of both layouts number the same dimensions. */
@@ -301,7 +301,7 @@ static bool same_view(const Layout *a, const Layout *b)
            (!rank || (!memcmp(a->view, b->view, sizeof *a->view * rank) && !memcmp(a->view_dim, b->view_dim, sizeof *a->view_dim * rank)));
 }
 
-/* Copies of a reduction are no crews: they share the work, and make it once, so that all get the same bits. */
+/* Copies of a reduction are no replica groups: they share the work, and make it once, so that all get the same bits. */
 static void fold_pairs(Folding *folding)
 {
     Cut cut;
@@ -313,101 +313,101 @@ static void fold_pairs(Folding *folding)
                 fold(folding, &cut);
 }
 
-static ReplicaGroups crews_of_one(Arena *arena, const Conversion *conversion)
+static ReplicaGroups replica_groups_of_one(Arena *arena, const Conversion *conversion)
 {
     Cut cut;
-    ReplicaGroups crews = one_crew(arena, conversion, 1);
+    ReplicaGroups replica_groups = one_replica_group(arena, conversion, 1);
     Conversion *first = arena_copy(arena, conversion, sizeof *conversion);
-    Folding folding = {arena, &crews, first, layout_view(conversion->from, conversion->shape)};
-    crews.first = first;
+    Folding folding = {arena, &replica_groups, first, layout_view(conversion->from, conversion->shape)};
+    replica_groups.first = first;
     if (!same_view(conversion->from, conversion->to))
-        return crews;
+        return replica_groups;
     for (int d = 0; d < folding.view.rank; d++)
         if (find_split(&folding, d, &cut))
             fold(&folding, &cut);
     fold_pairs(&folding);
-    number_members(arena, &crews, crews.count);
-    return crews;
+    number_members(arena, &replica_groups, replica_groups.count);
+    return replica_groups;
 }
 
 static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
 
-/* The members' names: the first crew's devices, counted in their order; on a cluster, those of the first that were alike, in that order. */
-static const int *find_names(Arena *arena, const ReplicaGroups *crews, const Cluster *cluster, Intern *alike)
+/* The members' names: the first replica group's devices, counted in their order; on a cluster, those of the first that were alike, in that order. */
+static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups, const Cluster *cluster, Intern *alike)
 {
-    int *sorted = arena_copy(arena, crews->devices, sizeof *sorted * (size_t)crews->size), *name = arena_array(arena, int, crews->size);
-    qsort(sorted, (size_t)crews->size, sizeof *sorted, compare_ints);
-    const int *first = cluster ? cluster_equivalent_devices(alike, cluster, sorted, crews->size) : NULL;
-    for (int i = 0; i < crews->size; i++)
-        name[crews->member[sorted[i] - crews->least]] = first ? first[i] : i;
+    int *sorted = arena_copy(arena, replica_groups->devices, sizeof *sorted * (size_t)replica_groups->size), *name = arena_array(arena, int, replica_groups->size);
+    qsort(sorted, (size_t)replica_groups->size, sizeof *sorted, compare_ints);
+    const int *first = cluster ? cluster_equivalent_devices(alike, cluster, sorted, replica_groups->size) : NULL;
+    for (int i = 0; i < replica_groups->size; i++)
+        name[replica_groups->member[sorted[i] - replica_groups->least]] = first ? first[i] : i;
     return name;
 }
 
-/* A layout by the names of the first crew's devices. */
-static const Layout *named_layout(Arena *arena, const ReplicaGroups *crews, const Layout *layout)
+/* A layout by the names of the first replica group's devices. */
+static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_groups, const Layout *layout)
 {
     Layout *own = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);
     for (int g = 0; g < layout->group_count; g++) {
         int *devices = arena_array(arena, int, groups[g].device_count);
         for (int i = 0; i < groups[g].device_count; i++)
-            devices[i] = crews->name[crews->member[groups[g].devices[i] - crews->least]];
+            devices[i] = replica_groups->name[replica_groups->member[groups[g].devices[i] - replica_groups->least]];
         groups[g].devices = devices;
     }
     own->groups = groups;
     return own;
 }
 
-/* Gives the first crew's devices their names. */
-static void name_members(Arena *arena, ReplicaGroups *crews, const Cluster *cluster, Intern *alike, int count)
+/* Gives the first replica group's devices their names. */
+static void name_members(Arena *arena, ReplicaGroups *replica_groups, const Cluster *cluster, Intern *alike, int count)
 {
-    Conversion *first = arena_copy(arena, crews->first, sizeof *first * (size_t)count);
-    crews->name = find_names(arena, crews, cluster, alike);
+    Conversion *first = arena_copy(arena, replica_groups->first, sizeof *first * (size_t)count);
+    replica_groups->name = find_names(arena, replica_groups, cluster, alike);
     for (int t = 0; t < count; t++) {
-        first[t].from = named_layout(arena, crews, first[t].from);
-        first[t].to = named_layout(arena, crews, first[t].to);
+        first[t].from = named_layout(arena, replica_groups, first[t].from);
+        first[t].to = named_layout(arena, replica_groups, first[t].to);
     }
-    crews->first = first;
+    replica_groups->first = first;
 }
 
-static bool same_crews(const ReplicaGroups *a, const ReplicaGroups *b)
+static bool same_replica_groups(const ReplicaGroups *a, const ReplicaGroups *b)
 {
     return a->count == b->count && a->size == b->size && !memcmp(a->devices, b->devices, sizeof *a->devices * (size_t)(a->count * a->size));
 }
 
-/* The crews of conversions that fall apart alike; else one. */
-static ReplicaGroups common_crews(Arena *arena, const Conversion *conversions, int count)
+/* The replica groups of conversions that fall apart alike; else one. */
+static ReplicaGroups common_replica_groups(Arena *arena, const Conversion *conversions, int count)
 {
-    ReplicaGroups crews = crews_of_one(arena, &conversions[0]);
+    ReplicaGroups replica_groups = replica_groups_of_one(arena, &conversions[0]);
     Conversion *first = arena_copy(arena, conversions, sizeof *conversions * (size_t)count);
-    first[0] = crews.first[0];
+    first[0] = replica_groups.first[0];
     for (int t = 1; t < count; t++) {
-        ReplicaGroups own = crews_of_one(arena, &conversions[t]);
-        if (!same_crews(&own, &crews))
-            return one_crew(arena, conversions, count);
+        ReplicaGroups own = replica_groups_of_one(arena, &conversions[t]);
+        if (!same_replica_groups(&own, &replica_groups))
+            return one_replica_group(arena, conversions, count);
         first[t] = own.first[0];
     }
-    crews.first = first;
-    return crews;
+    replica_groups.first = first;
+    return replica_groups;
 }
 
 ReplicaGroups replica_groups_of(Arena *arena, const Cluster *cluster, Intern *alike, const Conversion *conversions, int count)
 {
-    ReplicaGroups crews = cluster ? one_crew(arena, conversions, count) : common_crews(arena, conversions, count);
-    crews.name = crews.devices;
+    ReplicaGroups replica_groups = cluster ? one_replica_group(arena, conversions, count) : common_replica_groups(arena, conversions, count);
+    replica_groups.name = replica_groups.devices;
     if (!cluster || alike)
-        name_members(arena, &crews, cluster, alike, count);
-    return crews;
+        name_members(arena, &replica_groups, cluster, alike, count);
+    return replica_groups;
 }
 
-int replica_groups_name(const ReplicaGroups *crews, int device)
+int replica_groups_name(const ReplicaGroups *replica_groups, int device)
 {
-    int at = device - crews->least;
-    return at < 0 || at >= crews->span || crews->member[at] < 0 ? -1 : crews->name[crews->member[at]];
+    int at = device - replica_groups->least;
+    return at < 0 || at >= replica_groups->span || replica_groups->member[at] < 0 ? -1 : replica_groups->name[replica_groups->member[at]];
 }
 
-int64_t replica_groups_bytes(const ReplicaGroups *crews, const Plan *plan)
+int64_t replica_groups_bytes(const ReplicaGroups *replica_groups, const Plan *plan)
 {
     int64_t bytes;
-    return __builtin_mul_overflow(plan_bytes(plan), (int64_t)crews->count, &bytes) ? INT64_MAX : bytes;
+    return __builtin_mul_overflow(plan_bytes(plan), (int64_t)replica_groups->count, &bytes) ? INT64_MAX : bytes;
 }

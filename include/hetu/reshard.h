@@ -96,9 +96,9 @@ typedef struct ht_reshard {
     const ht_reshard_tensor *tensor;
     const ht_group *group;
     const ht_reshard_device *device; /* ascending by number */
-    int crew_count, crew_size;
-    const int *crew; /* crews, which do the same, each for itself: their devices, one crew after another. Devices elsewhere in the plan are places in a
-                        crew. NULL: there is one, and they are what they are */
+    int replica_group_count, replica_group_size;
+    const int *replica_group; /* replica groups, which do the same, each for itself: their devices, one replica group after another. Devices elsewhere in the plan are places in a
+                        replica group. NULL: there is one, and they are what they are */
 } ht_reshard;
 
 /* Runs `device`'s part of a plan of one tensor; device numbers are ranks of MPI_COMM_WORLD. `scratch` has the bytes that the plan says, aligned to 64.

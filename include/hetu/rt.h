@@ -64,7 +64,7 @@ typedef struct ht_worker {
     int device;
     const struct ht_pipeline *pipeline; // of this device
     int position;                       // in it
-    struct Flights *flights;            // of the schedule at work: the library's
+    struct AsyncExchanges *async_exchanges;            // of the schedule at work: the library's
     struct Window *window;              // what looks on; NULL: nobody does
 } ht_worker;
 

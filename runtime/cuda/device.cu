@@ -76,7 +76,7 @@ int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, ht_compute_stream()); }
 
 /* One rank alone exchanges nothing. */
-static void begin_alone(AsyncExchange *flight) { channel_carry_out(&flight->run); }
+static void begin_alone(AsyncExchange *async) { channel_carry_out(&async->run); }
 
 static void end_alone(AsyncExchange *) {}
 
@@ -85,9 +85,9 @@ static const Channel channel_alone = {.prepare = NULL,
                                       .end = NULL,
                                       .move = cuda_move_now,
                                       .communicate = NULL,
-                                      .begin_flight = begin_alone,
-                                      .end_flight = end_alone,
-                                      .forget_flight = NULL,
+                                      .begin_async_exchange = begin_alone,
+                                      .end_async_exchange = end_alone,
+                                      .forget_async_exchange = NULL,
                                       .memory = NULL,
                                       .check = NULL,
                                       .close = NULL,

@@ -38,7 +38,7 @@ static const ht_reshard *owner_of(const ht_reshard *plan, ht_queue queue)
     return queue == HT_QUEUE_STAGES ? plan : &all[queue];
 }
 
-/* What a flight keeps from one run to the next. */
+/* What an async exchange keeps from one run to the next. */
 struct Passage {
     cudaEvent_t begun, ended;
 };
@@ -47,7 +47,7 @@ static struct {
     ncclComm_t world;
     std::vector<GroupComm> groups;
     std::vector<Side> sides;
-    const Side *side;                // of the flight that is issued; NULL: it is none
+    const Side *side;                // of the async exchange that is issued; NULL: it is none
     const ht_reshard_step *together; // the first of the collectives that are issued as one; NULL: none
     bool exchanging;                 // the run at work goes to the exchange stream
 } nccl;
@@ -149,7 +149,7 @@ static void split_world(size_t first, size_t count)
         nccl.groups[first + (size_t)color].comm = comm;
 }
 
-/* Adds a group of a plan's devices, as ranks: those of a crew of a pipeline. */
+/* Adds a group of a plan's devices, as ranks: those of a replica group of a pipeline. */
 static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_group *group)
 {
     const std::vector<int> ranks = ranks_of(run, group);
@@ -157,11 +157,11 @@ static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_g
         nccl.groups.push_back({owner, ranks, NULL});
 }
 
-/* The same of all crews, which do not meet. */
-static void add_crews_group(const ht_reshard *plan, const ht_reshard *owner, const ht_pipeline *pipeline, const ht_group *group)
+/* The same of all replica groups, which do not meet. */
+static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner, const ht_pipeline *pipeline, const ht_group *group)
 {
-    for (int c = 0; c < (plan->crew ? plan->crew_count : 1); c++) {
-        const ChannelRun run = channel_crew_run(plan, pipeline, c);
+    for (int c = 0; c < (plan->replica_group ? plan->replica_group_count : 1); c++) {
+        const ChannelRun run = channel_replica_group_run(plan, pipeline, c);
         add_group(&run, owner, group);
     }
 }
@@ -170,10 +170,10 @@ static void add_crews_group(const ht_reshard *plan, const ht_reshard *owner, con
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans, const ht_group *group)
 {
     if (plan->kind < 0)
-        add_crews_group(plan, owner, NULL, group);
+        add_replica_groups(plan, owner, NULL, group);
     for (int p = 0; p < plans->pipeline_count; p++)
         if (plans->pipelines[p].kind == plan->kind)
-            add_crews_group(plan, owner, &plans->pipelines[p], group);
+            add_replica_groups(plan, owner, &plans->pipelines[p], group);
 }
 
 static std::vector<int> devices_of(const ht_reshard *plan)
@@ -490,52 +490,52 @@ static void nccl_move(const ChannelRun *run, const ht_reshard_step *step)
     cuda_move(run, step, nccl.side ? nccl.side->stream : nccl.exchanging ? cuda_exchange_stream() : ht_compute_stream());
 }
 
-/* ---- flights: work on a stream beside computing, between two events ---- */
+/* ---- async exchanges: work on a stream beside computing, between two events ---- */
 
-static Passage *passage_of(AsyncExchange *flight)
+static Passage *passage_of(AsyncExchange *async)
 {
-    if (!flight->kept) {
+    if (!async->kept) {
         Passage *made = new Passage();
         HT_CUDA(cudaEventCreateWithFlags(&made->begun, cudaEventDisableTiming));
         HT_CUDA(cudaEventCreateWithFlags(&made->ended, cudaEventDisableTiming));
-        flight->kept = made;
+        async->kept = made;
     }
-    return (Passage *)flight->kept;
+    return (Passage *)async->kept;
 }
 
-static const Side *side_of(const AsyncExchange *flight)
+static const Side *side_of(const AsyncExchange *async)
 {
-    const ht_reshard *plan = flight->run.plan;
-    const Side *side = find_side(owner_of(plan, flight->queue));
+    const ht_reshard *plan = async->run.plan;
+    const Side *side = find_side(owner_of(plan, async->queue));
     if (!side)
         ht_fail("%s: it has no stream; the program and the runtime are of different versions", plan->name);
     return side;
 }
 
-static void nccl_begin_flight(AsyncExchange *flight)
+static void nccl_begin_async_exchange(AsyncExchange *async)
 {
-    const Side *side = side_of(flight);
-    Passage *passage = passage_of(flight);
+    const Side *side = side_of(async);
+    Passage *passage = passage_of(async);
     HT_CUDA(cudaEventRecord(passage->begun, ht_compute_stream()));
     HT_CUDA(cudaStreamWaitEvent(side->stream, passage->begun, 0));
-    for (int i = 0; i < flight->after_count; i++)
-        HT_CUDA(cudaStreamWaitEvent(side->stream, passage_of(flight->after[i])->ended, 0));
+    for (int i = 0; i < async->after_count; i++)
+        HT_CUDA(cudaStreamWaitEvent(side->stream, passage_of(async->after[i])->ended, 0));
     nccl.side = side;
-    channel_carry_out(&flight->run);
+    channel_carry_out(&async->run);
     nccl.side = NULL;
     HT_CUDA(cudaEventRecord(passage->ended, side->stream));
 }
 
-static void nccl_end_flight(AsyncExchange *flight) { HT_CUDA(cudaStreamWaitEvent(ht_compute_stream(), passage_of(flight)->ended, 0)); }
+static void nccl_end_async_exchange(AsyncExchange *async) { HT_CUDA(cudaStreamWaitEvent(ht_compute_stream(), passage_of(async)->ended, 0)); }
 
-static void nccl_forget_flight(AsyncExchange *flight)
+static void nccl_forget_async_exchange(AsyncExchange *async)
 {
-    if (!flight->kept)
+    if (!async->kept)
         return;
-    HT_CUDA(cudaEventDestroy(passage_of(flight)->begun));
-    HT_CUDA(cudaEventDestroy(passage_of(flight)->ended));
-    delete passage_of(flight);
-    flight->kept = NULL;
+    HT_CUDA(cudaEventDestroy(passage_of(async)->begun));
+    HT_CUDA(cudaEventDestroy(passage_of(async)->ended));
+    delete passage_of(async);
+    async->kept = NULL;
 }
 
 extern "C" const Channel channel_nccl = {.prepare = nccl_prepare,
@@ -543,9 +543,9 @@ extern "C" const Channel channel_nccl = {.prepare = nccl_prepare,
                                          .end = nccl_end,
                                          .move = nccl_move,
                                          .communicate = nccl_communicate,
-                                         .begin_flight = nccl_begin_flight,
-                                         .end_flight = nccl_end_flight,
-                                         .forget_flight = nccl_forget_flight,
+                                         .begin_async_exchange = nccl_begin_async_exchange,
+                                         .end_async_exchange = nccl_end_async_exchange,
+                                         .forget_async_exchange = nccl_forget_async_exchange,
                                          .memory = NULL,
                                          .check = nccl_check,
                                          .close = nccl_close,

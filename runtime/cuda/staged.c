@@ -48,7 +48,7 @@ static void staged_prepare(const ChannelPlans *plans) { channel_of_host()->prepa
 const Channel channel_staged = {.prepare = staged_prepare,
                                 .move = cuda_move_now,
                                 .communicate = staged_communicate,
-                                .begin_flight = async_exchange_begin_on_thread,
-                                .end_flight = async_exchange_end_on_thread,
-                                .forget_flight = async_exchange_forget_on_thread,
+                                .begin_async_exchange = async_exchange_begin_on_thread,
+                                .end_async_exchange = async_exchange_end_on_thread,
+                                .forget_async_exchange = async_exchange_forget_on_thread,
                                 .memory = &cuda_lane_memory};

@@ -23,10 +23,10 @@ enum {
     FIRST_NAP = 20000, // nanoseconds
     LONGEST_NAP = 200000,
     CHECK_EVERY = 1000, // passes that move nothing, between two looks at the other ranks
-    MOST_ROOM = 1 << 22 // bytes that come at a time to be reduced, of all flights that run once a step
+    MOST_ROOM = 1 << 22 // bytes that come at a time to be reduced, of all async exchanges that run once a step
 };
 
-/* What a flight does at present. */
+/* What an async exchange does at present. */
 typedef enum Leg {
     LEG_WAITING, // for what the device has to do before
     LEG_BETWEEN, // nothing: the next step begins
@@ -37,7 +37,7 @@ typedef enum Leg {
     LEG_OVER
 } Leg;
 
-/* Where a flight is on its way. */
+/* Where an async exchange is on its way. */
 typedef struct ExchangeLane {
     bool begun;   // those before it have ended, and there is room for it
     double since; // when it began, for the timeline
@@ -65,7 +65,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t ended;
     Queue queue[LANES];
-} flights = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+} async_exchanges = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
 static const ChannelMemory *device_memory(void) { return channel_of_device()->memory; }
 
@@ -82,12 +82,12 @@ static int begin_posts(const Queue *queue, Post *posts, const HostTransfer *tran
     return begun;
 }
 
-static void begin_round(const Queue *queue, const AsyncExchange *flight, ExchangeLane *course)
+static void begin_round(const Queue *queue, const AsyncExchange *async, ExchangeLane *course)
 {
     Rounds *r = &course->rounds;
     course->posts = memory_array(r->send_count + r->receive_count, sizeof *course->posts);
-    course->post_count = begin_posts(queue, course->posts, r->receives, r->receive_count, flight->tag, false);
-    course->post_count += begin_posts(queue, course->posts + course->post_count, r->sends, r->send_count, flight->tag, true);
+    course->post_count = begin_posts(queue, course->posts, r->receives, r->receive_count, async->tag, false);
+    course->post_count += begin_posts(queue, course->posts + course->post_count, r->sends, r->send_count, async->tag, true);
     transfer_copy_own(world_rank(), r->sends, r->send_count, r->receives, r->receive_count);
 }
 
@@ -110,9 +110,9 @@ static bool enter(ExchangeLane *course, Leg leg)
     return true;
 }
 
-static bool wait_for_device(const Queue *queue, AsyncExchange *flight, ExchangeLane *course)
+static bool wait_for_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
 {
-    (void)queue, (void)flight;
+    (void)queue, (void)async;
     return (!course->mark || device_memory()->passed(course->mark)) && enter(course, LEG_BETWEEN);
 }
 
@@ -120,40 +120,40 @@ static void load(void *lane, void *to, const void *from, int64_t bytes) { device
 
 static void store(void *lane, void *to, const void *from, int64_t bytes) { device_memory()->copy(*(int *)lane, to, from, bytes, true); }
 
-static bool begin_moves(const Queue *queue, AsyncExchange *flight, ExchangeLane *course)
+static bool begin_moves(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
 {
     if (!device_memory()) {
-        channel_move_on_host(&flight->run, course->step++);
+        channel_move_on_host(&async->run, course->step++);
         return true;
     }
-    device_memory()->move(queue->lane, &flight->run, course->step);
+    device_memory()->move(queue->lane, &async->run, course->step);
     return enter(course, LEG_MOVING);
 }
 
-static bool begin_exchange(const Queue *queue, AsyncExchange *flight, ExchangeLane *course)
+static bool begin_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
 {
     if (!device_memory()) {
-        course->rounds = rounds_open(&flight->run, course->step);
+        course->rounds = rounds_open(&async->run, course->step);
         return enter(course, LEG_EXCHANGING);
     }
     int lane = queue->lane;
     course->staged = staging_open(course->step);
-    course->on_host = staging_run(&flight->run, flight->kept);
-    staging_load(&course->staged, &course->on_host, &flight->run, course->step, load, &lane);
+    course->on_host = staging_run(&async->run, async->kept);
+    staging_load(&course->staged, &course->on_host, &async->run, course->step, load, &lane);
     return enter(course, LEG_LOADING);
 }
 
-static bool begin_step(const Queue *queue, AsyncExchange *flight, ExchangeLane *course)
+static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
 {
     if (course->step == course->end)
         return enter(course, LEG_OVER);
-    return channel_communicates(course->step) ? begin_exchange(queue, flight, course) : begin_moves(queue, flight, course);
+    return channel_communicates(course->step) ? begin_exchange(queue, async, course) : begin_moves(queue, async, course);
 }
 
 /* The device is done with a step. */
-static bool end_device(const Queue *queue, AsyncExchange *flight, ExchangeLane *course)
+static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
 {
-    (void)flight;
+    (void)async;
     if (!device_memory()->idle(queue->lane))
         return false;
     staging_close(&course->staged);
@@ -161,27 +161,27 @@ static bool end_device(const Queue *queue, AsyncExchange *flight, ExchangeLane *
     return enter(course, LEG_BETWEEN);
 }
 
-static bool end_load(const Queue *queue, AsyncExchange *flight, ExchangeLane *course)
+static bool end_load(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
 {
-    (void)flight;
+    (void)async;
     if (!device_memory()->idle(queue->lane))
         return false;
     course->rounds = rounds_open(&course->on_host, &course->staged.step);
     return enter(course, LEG_EXCHANGING);
 }
 
-static bool end_exchange(const Queue *queue, AsyncExchange *flight, ExchangeLane *course)
+static bool end_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
 {
     int lane = queue->lane;
     if (!device_memory()) {
         course->step++;
         return enter(course, LEG_BETWEEN);
     }
-    staging_store(&course->staged, &course->on_host, &flight->run, course->step, store, &lane);
+    staging_store(&course->staged, &course->on_host, &async->run, course->step, store, &lane);
     return enter(course, LEG_STORING);
 }
 
-static bool exchange(const Queue *queue, AsyncExchange *flight, ExchangeLane *course)
+static bool exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
 {
     bool moved = look_after_posts(queue, course) > 0;
     if (course->post_count)
@@ -189,101 +189,101 @@ static bool exchange(const Queue *queue, AsyncExchange *flight, ExchangeLane *co
     free(course->posts);
     course->posts = NULL;
     if (!rounds_next(&course->rounds))
-        return end_exchange(queue, flight, course);
-    begin_round(queue, flight, course);
+        return end_exchange(queue, async, course);
+    begin_round(queue, async, course);
     return true;
 }
 
-/* Takes a flight as far as it goes without waiting; false when nothing moved. */
-static bool advance(const Queue *queue, AsyncExchange *flight)
+/* Takes an async exchange as far as it goes without waiting; false when nothing moved. */
+static bool advance(const Queue *queue, AsyncExchange *async)
 {
     static bool (*const legs[])(const Queue *, AsyncExchange *,
                                 ExchangeLane *) = {[LEG_WAITING] = wait_for_device, [LEG_BETWEEN] = begin_step,  [LEG_MOVING] = end_device,
                                              [LEG_LOADING] = end_load,        [LEG_EXCHANGING] = exchange, [LEG_STORING] = end_device};
-    ExchangeLane *course = flight->state;
+    ExchangeLane *course = async->state;
     bool moved = false;
-    while (course->leg != LEG_OVER && legs[course->leg](queue, flight, course))
+    while (course->leg != LEG_OVER && legs[course->leg](queue, async, course))
         moved = true;
     return moved;
 }
 
-static bool is_over(const AsyncExchange *flight) { return ((const ExchangeLane *)flight->state)->leg == LEG_OVER; }
+static bool is_over(const AsyncExchange *async) { return ((const ExchangeLane *)async->state)->leg == LEG_OVER; }
 
 /* ---- the thread ---- */
 
 /* Whether there is room for what comes to be reduced. Those that run once a step take it in their order, which is the same on all ranks: so
  * the first of them that has not ended has it everywhere. With the lock. */
-static bool has_room(const Queue *queue, const AsyncExchange *flight)
+static bool has_room(const Queue *queue, const AsyncExchange *async)
 {
-    int64_t taken = 0, own = ((const ExchangeLane *)flight->state)->room;
+    int64_t taken = 0, own = ((const ExchangeLane *)async->state)->room;
     bool waits = false;
-    for (const AsyncExchange *earlier = queue->first; earlier != flight; earlier = earlier->next) {
+    for (const AsyncExchange *earlier = queue->first; earlier != async; earlier = earlier->next) {
         const ExchangeLane *course = earlier->state;
         taken += course->room;
         waits |= course->room && !course->begun;
     }
-    return !own || !taken || flight->queue != HT_QUEUE_GRADIENTS || (!waits && taken + own <= MOST_ROOM);
+    return !own || !taken || async->queue != HT_QUEUE_GRADIENTS || (!waits && taken + own <= MOST_ROOM);
 }
 
-/* Whether a flight may go on: those before it, and those of its tag that began earlier, have ended. With the lock. */
-static bool may_go(const Queue *queue, AsyncExchange *flight)
+/* Whether an async exchange may go on: those before it, and those of its tag that began earlier, have ended. With the lock. */
+static bool may_go(const Queue *queue, AsyncExchange *async)
 {
-    ExchangeLane *course = flight->state;
-    for (int i = 0; !course->begun && i < flight->after_count; i++)
-        if (!flight->after[i]->ended)
+    ExchangeLane *course = async->state;
+    for (int i = 0; !course->begun && i < async->after_count; i++)
+        if (!async->after[i]->ended)
             return false;
-    for (const AsyncExchange *earlier = queue->first; !course->begun && earlier != flight; earlier = earlier->next)
-        if (earlier->tag == flight->tag)
+    for (const AsyncExchange *earlier = queue->first; !course->begun && earlier != async; earlier = earlier->next)
+        if (earlier->tag == async->tag)
             return false;
-    if (!course->begun && has_room(queue, flight)) {
+    if (!course->begun && has_room(queue, async)) {
         course->begun = true;
         course->since = timeline_keeps() ? timeline_now() : 0;
     }
     return course->begun;
 }
 
-/* Puts a flight, which is over, on the timeline. */
-static void note(const AsyncExchange *flight)
+/* Puts an async exchange, which is over, on the timeline. */
+static void note(const AsyncExchange *async)
 {
-    const ExchangeLane *course = flight->state;
+    const ExchangeLane *course = async->state;
     if (course->since > 0)
         timeline_add(&(TimelineEvent){.begin = course->since,
                                       .end = timeline_now(),
-                                      .name = flight->run.plan->name,
-                                      .at = flight->where,
+                                      .name = async->run.plan->name,
+                                      .at = async->where,
                                       .step = -1,
                                       .microbatch = -1,
-                                      .stream = flight->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
+                                      .stream = async->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
 }
 
-/* Drops a flight, which is over. With the lock. */
-static void finish(Queue *queue, AsyncExchange *flight)
+/* Drops an async exchange, which is over. With the lock. */
+static void finish(Queue *queue, AsyncExchange *async)
 {
     AsyncExchange **link = &queue->first;
-    while (*link != flight)
+    while (*link != async)
         link = &(*link)->next;
-    *link = flight->next;
-    note(flight);
-    free(flight->state);
-    flight->state = NULL;
-    flight->ended = true;
-    pthread_cond_broadcast(&flights.ended);
+    *link = async->next;
+    note(async);
+    free(async->state);
+    async->state = NULL;
+    async->ended = true;
+    pthread_cond_broadcast(&async_exchanges.ended);
 }
 
-/* Takes every flight of a queue as far as it goes; false when nothing moved. With the lock, which is free while messages are looked after.
+/* Takes every async exchange of a queue as far as it goes; false when nothing moved. With the lock, which is free while messages are looked after.
  */
 static bool pass(Queue *queue)
 {
     bool moved = false;
-    for (AsyncExchange *flight = queue->first, *next; flight; flight = next) {
-        if (may_go(queue, flight)) {
-            pthread_mutex_unlock(&flights.lock);
-            moved |= advance(queue, flight);
-            pthread_mutex_lock(&flights.lock);
+    for (AsyncExchange *async = queue->first, *next; async; async = next) {
+        if (may_go(queue, async)) {
+            pthread_mutex_unlock(&async_exchanges.lock);
+            moved |= advance(queue, async);
+            pthread_mutex_lock(&async_exchanges.lock);
         }
-        next = flight->next;
-        if (is_over(flight)) {
-            finish(queue, flight);
+        next = async->next;
+        if (is_over(async)) {
+            finish(queue, async);
             moved = true;
         }
     }
@@ -309,21 +309,21 @@ static void *serve(void *argument)
     Queue *queue = argument;
     if (device_memory())
         device_memory()->attach(queue->lane);
-    pthread_mutex_lock(&flights.lock);
+    pthread_mutex_lock(&async_exchanges.lock);
     for (int idle = 0; !queue->closing || queue->first;) {
         if (!queue->first) {
             idle = 0;
-            pthread_cond_wait(&queue->filled, &flights.lock);
+            pthread_cond_wait(&queue->filled, &async_exchanges.lock);
         } else if (pass(queue)) {
             idle = 0;
             watch_moved();
         } else {
-            pthread_mutex_unlock(&flights.lock);
+            pthread_mutex_unlock(&async_exchanges.lock);
             rest(++idle);
-            pthread_mutex_lock(&flights.lock);
+            pthread_mutex_lock(&async_exchanges.lock);
         }
     }
-    pthread_mutex_unlock(&flights.lock);
+    pthread_mutex_unlock(&async_exchanges.lock);
     if (device_memory())
         device_memory()->detach(queue->lane);
     return NULL;
@@ -349,38 +349,38 @@ void async_exchanges_prepare(const ChannelPlans *plans)
     bool beside = false;
     for (int p = 0; p < plans->count; p++)
         beside |= plans->queues[p] != 0;
-    if (flights.open || !beside)
+    if (async_exchanges.open || !beside)
         return;
-    flights.open = true;
+    async_exchanges.open = true;
     channels_open();
     if (device_memory())
         device_memory()->prepare();
     for (int lane = 0; lane < LANES; lane++)
-        start(&flights.queue[lane], lane);
+        start(&async_exchanges.queue[lane], lane);
 }
 
 void async_exchanges_close(void)
 {
-    if (!flights.open)
+    if (!async_exchanges.open)
         return;
-    flights.open = false;
-    pthread_mutex_lock(&flights.lock);
+    async_exchanges.open = false;
+    pthread_mutex_lock(&async_exchanges.lock);
     for (int lane = 0; lane < LANES; lane++) {
-        flights.queue[lane].closing = true;
-        pthread_cond_signal(&flights.queue[lane].filled);
+        async_exchanges.queue[lane].closing = true;
+        pthread_cond_signal(&async_exchanges.queue[lane].filled);
     }
-    pthread_mutex_unlock(&flights.lock);
+    pthread_mutex_unlock(&async_exchanges.lock);
     for (int lane = 0; lane < LANES; lane++)
-        pthread_join(flights.queue[lane].thread, NULL);
+        pthread_join(async_exchanges.queue[lane].thread, NULL);
     channels_close();
 }
 
-/* Host memory for the largest of a flight's steps. */
-static void *alloc_staging(const AsyncExchange *flight)
+/* Host memory for the largest of an async exchange's steps. */
+static void *alloc_staging(const AsyncExchange *async)
 {
     int64_t most = 0;
-    for (int s = 0; s < flight->run.part->step_count; s++) {
-        const ht_reshard_step *step = &flight->run.part->step[s];
+    for (int s = 0; s < async->run.part->step_count; s++) {
+        const ht_reshard_step *step = &async->run.part->step[s];
         Staged staged = channel_communicates(step) ? staging_open(step) : (Staged){0};
         most = staged.bytes > most ? staged.bytes : most;
         staging_close(&staged);
@@ -391,80 +391,80 @@ static void *alloc_staging(const AsyncExchange *flight)
 /* What is gathered ahead shares the thread of messages. */
 static int lane_of(ht_queue queue) { return queue == HT_QUEUE_AHEAD ? HT_QUEUE_STAGES : (int)queue; }
 
-/* Puts a flight behind those of its queue. */
-static void enqueue(Queue *queue, AsyncExchange *flight)
+/* Puts an async exchange behind those of its queue. */
+static void enqueue(Queue *queue, AsyncExchange *async)
 {
-    pthread_mutex_lock(&flights.lock);
+    pthread_mutex_lock(&async_exchanges.lock);
     AsyncExchange **link = &queue->first;
     while (*link)
         link = &(*link)->next;
-    *link = flight;
+    *link = async;
     pthread_cond_signal(&queue->filled);
-    pthread_mutex_unlock(&flights.lock);
+    pthread_mutex_unlock(&async_exchanges.lock);
 }
 
-void async_exchange_begin_on_thread(AsyncExchange *flight)
+void async_exchange_begin_on_thread(AsyncExchange *async)
 {
     ExchangeLane *course = memory_array(1, sizeof *course);
-    const ht_reshard_device *part = flight->run.part;
-    *course = (ExchangeLane){.step = part->step, .end = part->step + part->step_count, .room = rounds_room(&flight->run)};
-    if (device_memory() && !flight->kept)
-        flight->kept = alloc_staging(flight);
+    const ht_reshard_device *part = async->run.part;
+    *course = (ExchangeLane){.step = part->step, .end = part->step + part->step_count, .room = rounds_room(&async->run)};
+    if (device_memory() && !async->kept)
+        async->kept = alloc_staging(async);
     if (device_memory())
         course->mark = device_memory()->mark();
-    flight->state = course;
-    flight->ended = false;
-    flight->next = NULL;
-    enqueue(&flights.queue[lane_of(flight->queue)], flight);
+    async->state = course;
+    async->ended = false;
+    async->next = NULL;
+    enqueue(&async_exchanges.queue[lane_of(async->queue)], async);
 }
 
-void async_exchange_forget_on_thread(AsyncExchange *flight)
+void async_exchange_forget_on_thread(AsyncExchange *async)
 {
-    if (flight->kept)
-        device_memory()->free(flight->kept);
-    flight->kept = NULL;
+    if (async->kept)
+        device_memory()->free(async->kept);
+    async->kept = NULL;
 }
 
-void async_exchange_end_on_thread(AsyncExchange *flight)
+void async_exchange_end_on_thread(AsyncExchange *async)
 {
     watch_begin();
-    pthread_mutex_lock(&flights.lock);
-    while (!flight->ended)
-        pthread_cond_wait(&flights.ended, &flights.lock);
-    pthread_mutex_unlock(&flights.lock);
+    pthread_mutex_lock(&async_exchanges.lock);
+    while (!async->ended)
+        pthread_cond_wait(&async_exchanges.ended, &async_exchanges.lock);
+    pthread_mutex_unlock(&async_exchanges.lock);
     watch_end();
 }
 
 /* Counts a run. One that is waited for and has not begun in this step seems to have ended, as it has in the step before. */
-static void count_run(AsyncExchange *flight)
+static void count_run(AsyncExchange *async)
 {
-    flight->runs++;
-    for (int i = 0; i < flight->after_count; i++)
-        if (flight->after[i]->runs != flight->runs)
+    async->runs++;
+    for (int i = 0; i < async->after_count; i++)
+        if (async->after[i]->runs != async->runs)
             ht_fail("%s: a transfer begins before the one of %s, whose memory it uses; this is a fault of hetucc: report it with the "
                     "source and the strategy",
-                    flight->where, flight->after[i]->where);
+                    async->where, async->after[i]->where);
 }
 
-void async_exchange_begin(AsyncExchange *flight)
+void async_exchange_begin(AsyncExchange *async)
 {
     const char *doing = fail_doing_what();
-    fail_doing(flight->where);
-    count_run(flight);
-    channel_of_device()->begin_flight(flight);
+    fail_doing(async->where);
+    count_run(async);
+    channel_of_device()->begin_async_exchange(async);
     fail_doing(doing);
 }
 
-void async_exchange_forget(AsyncExchange *flight)
+void async_exchange_forget(AsyncExchange *async)
 {
-    if (channel_of_device()->forget_flight)
-        channel_of_device()->forget_flight(flight);
+    if (channel_of_device()->forget_async_exchange)
+        channel_of_device()->forget_async_exchange(async);
 }
 
-void async_exchange_end(AsyncExchange *flight)
+void async_exchange_end(AsyncExchange *async)
 {
     const char *doing = fail_doing_what();
-    fail_doing(flight->where);
-    channel_of_device()->end_flight(flight);
+    fail_doing(async->where);
+    channel_of_device()->end_async_exchange(async);
     fail_doing(doing);
 }

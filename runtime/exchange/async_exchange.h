@@ -1,16 +1,16 @@
 /* Conversions that run beside computing.
  *
- * A flight is one run of a plan: it begins, and its rank goes on with other work until it needs the flight to have ended. Flights of one
+ * An async exchange is one run of a plan: it begins, and its rank goes on with other work until it needs the async exchange to have ended. Async exchanges of one
  * tag run in the order in which they begin; others do not wait for each other, except that one may name those that must have ended before
  * it begins, since it uses their memory.
  *
- *     Flight flight = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
- *     async_exchange_begin(&flight);
+ *     Flight async exchange = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
+ *     async_exchange_begin(&async exchange);
  *     ...
- *     async_exchange_end(&flight);
- *     async_exchange_forget(&flight);
+ *     async_exchange_end(&async exchange);
+ *     async_exchange_forget(&async exchange);
  *
- * On host memory each queue has a thread, which drives the messages of all its flights on a lane of its own (transport/post.h), and sleeps
+ * On host memory each queue has a thread, which drives the messages of all its async exchanges on a lane of its own (transport/post.h), and sleeps
  * when there are none. Every function here is for the main thread.
  */
 #ifndef EXCHANGE_ASYNC_EXCHANGE_H
@@ -37,24 +37,24 @@ typedef struct AsyncExchange {
     void *kept; // from one run to the next
 } AsyncExchange;
 
-/* Ends what flights need; all ranks together. */
+/* Ends what async exchanges need; all ranks together. */
 void async_exchanges_close(void);
 
-/* Begins a flight when all that was issued to the device before is done, and returns at once. */
-void async_exchange_begin(AsyncExchange *flight);
+/* Begins an async exchange when all that was issued to the device before is done, and returns at once. */
+void async_exchange_begin(AsyncExchange *async);
 
-/* What is issued to the device from now on finds the flight ended. */
-void async_exchange_end(AsyncExchange *flight);
+/* What is issued to the device from now on finds the async exchange ended. */
+void async_exchange_end(AsyncExchange *async);
 
-/* Gives back what a flight has kept; it does not run. */
-void async_exchange_forget(AsyncExchange *flight);
+/* Gives back what an async exchange has kept; it does not run. */
+void async_exchange_forget(AsyncExchange *async);
 
-/* The same on the threads, for channels that exchange through host memory. The first makes what flights need, where some plan runs beside
+/* The same on the threads, for channels that exchange through host memory. The first makes what async exchanges need, where some plan runs beside
  * computing and it is not there; all ranks together. */
 void async_exchanges_prepare(const ChannelPlans *plans);
-void async_exchange_begin_on_thread(AsyncExchange *flight);
-void async_exchange_end_on_thread(AsyncExchange *flight);
-void async_exchange_forget_on_thread(AsyncExchange *flight);
+void async_exchange_begin_on_thread(AsyncExchange *async);
+void async_exchange_end_on_thread(AsyncExchange *async);
+void async_exchange_forget_on_thread(AsyncExchange *async);
 
 #ifdef __cplusplus
 }

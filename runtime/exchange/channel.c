@@ -43,7 +43,7 @@ const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *po
 
 int channel_rank(const ChannelRun *run, int device)
 {
-    int place = run->crew ? run->crew[device] : device;
+    int place = run->replica_group ? run->replica_group[device] : device;
     return run->pipeline ? run->pipeline->device[place] : place;
 }
 

@@ -24,7 +24,7 @@ extern "C" {
 typedef struct ChannelRun {
     const ht_reshard *plan;
     const ht_pipeline *pipeline;   // whose positions the plan's devices are; NULL: they are ranks
-    const int *crew;               // whose places the plan's devices are; NULL: they are themselves
+    const int *replica_group;               // whose places the plan's devices are; NULL: they are themselves
     const ht_reshard_device *part; // NULL: the device has none
     const void *const *from;       // by tensor
     void *const *to;
@@ -42,7 +42,7 @@ typedef struct ChannelPlans {
 
 struct AsyncExchange;
 
-/* Memory of a device as the threads of flights see it. Each thread has a lane, on which its work is done in order. */
+/* Memory of a device as the threads of async exchanges see it. Each thread has a lane, on which its work is done in order. */
 typedef struct ChannelMemory {
     void (*prepare)(void);      // in the main thread, before any other
     void (*attach)(int lane);   // in a thread that begins
@@ -66,9 +66,9 @@ typedef struct Channel {
     void (*move)(const ChannelRun *run, const ht_reshard_step *step);
     void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
     /* These are as those of exchange/async_exchange.h. */
-    void (*begin_flight)(struct AsyncExchange *flight);
-    void (*end_flight)(struct AsyncExchange *flight);
-    void (*forget_flight)(struct AsyncExchange *flight);
+    void (*begin_async_exchange)(struct AsyncExchange *async);
+    void (*end_async_exchange)(struct AsyncExchange *async);
+    void (*forget_async_exchange)(struct AsyncExchange *async);
     const ChannelMemory *memory; // NULL: it is the host's
     /* Ends the program when something went wrong that no call has reported; NULL: cannot be. */
     void (*check)(void);
@@ -89,8 +89,8 @@ void channel_use(const Channel *of_device);
 /* What a rank does of a plan: as the device at `position` in its pipeline, or as itself. The buffers are left to the caller. */
 ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank);
 
-/* The same as any device of one of the plan's crews: of its part of the plan, only whose places its devices are. */
-ChannelRun channel_crew_run(const ht_reshard *plan, const ht_pipeline *pipeline, int crew);
+/* The same as any device of one of the plan's replica groups: of its part of the plan, only whose places its devices are. */
+ChannelRun channel_replica_group_run(const ht_reshard *plan, const ht_pipeline *pipeline, int replica_group);
 
 /* Carries out a run; the ranks of the plan do it together. */
 void channel_carry_out(const ChannelRun *run);

@@ -14,6 +14,6 @@ static void fabric_communicate(const ChannelRun *run, const ht_reshard_step *ste
 const Channel channel_fabric = {.prepare = async_exchanges_prepare,
                                 .move = channel_move_on_host,
                                 .communicate = fabric_communicate,
-                                .begin_flight = async_exchange_begin_on_thread,
-                                .end_flight = async_exchange_end_on_thread,
-                                .forget_flight = async_exchange_forget_on_thread};
+                                .begin_async_exchange = async_exchange_begin_on_thread,
+                                .end_async_exchange = async_exchange_end_on_thread,
+                                .forget_async_exchange = async_exchange_forget_on_thread};

@@ -26,15 +26,15 @@ static void communicate(const Channel *channel, const ChannelRun *run, const ht_
     watch_end();
 }
 
-/* The crew of a device, and its place there; NULL where the plan has none or the device is in none. */
-static const int *find_crew(const ht_reshard *plan, int device, int *place)
+/* The replica group of a device, and its place there; NULL where the plan has none or the device is in none. */
+static const int *find_replica_group(const ht_reshard *plan, int device, int *place)
 {
-    for (int i = 0; plan->crew && i < plan->crew_count * plan->crew_size; i++)
-        if (plan->crew[i] == device) {
-            *place = i % plan->crew_size;
-            return plan->crew + (i - *place);
+    for (int i = 0; plan->replica_group && i < plan->replica_group_count * plan->replica_group_size; i++)
+        if (plan->replica_group[i] == device) {
+            *place = i % plan->replica_group_size;
+            return plan->replica_group + (i - *place);
         }
-    *place = plan->crew ? -1 : device;
+    *place = plan->replica_group ? -1 : device;
     return NULL;
 }
 
@@ -43,14 +43,14 @@ ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int 
     int place;
     bool placed = plan->kind >= 0 && pipeline;
     bool mine = plan->kind < 0 || (pipeline && pipeline->kind == plan->kind);
-    const int *crew = find_crew(plan, placed ? position : rank, &place);
-    return (ChannelRun){.plan = plan, .pipeline = placed ? pipeline : NULL, .crew = crew, .part = mine ? find_device(plan, place) : NULL};
+    const int *replica_group = find_replica_group(plan, placed ? position : rank, &place);
+    return (ChannelRun){.plan = plan, .pipeline = placed ? pipeline : NULL, .replica_group = replica_group, .part = mine ? find_device(plan, place) : NULL};
 }
 
-ChannelRun channel_crew_run(const ht_reshard *plan, const ht_pipeline *pipeline, int crew)
+ChannelRun channel_replica_group_run(const ht_reshard *plan, const ht_pipeline *pipeline, int replica_group)
 {
-    const int *own = plan->crew ? plan->crew + (ptrdiff_t)crew * plan->crew_size : NULL;
-    return (ChannelRun){.plan = plan, .pipeline = plan->kind >= 0 ? pipeline : NULL, .crew = own};
+    const int *own = plan->replica_group ? plan->replica_group + (ptrdiff_t)replica_group * plan->replica_group_size : NULL;
+    return (ChannelRun){.plan = plan, .pipeline = plan->kind >= 0 ? pipeline : NULL, .replica_group = own};
 }
 
 void channel_carry_out(const ChannelRun *run)

@@ -37,7 +37,7 @@ void staging_close(Staged *staged)
 
 ChannelRun staging_run(const ChannelRun *run, char *buffer)
 {
-    return (ChannelRun){.plan = run->plan, .pipeline = run->pipeline, .crew = run->crew, .part = run->part, .scratch = buffer};
+    return (ChannelRun){.plan = run->plan, .pipeline = run->pipeline, .replica_group = run->replica_group, .part = run->part, .scratch = buffer};
 }
 
 void staging_load(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run, const ht_reshard_step *step, StagingCopy *copy,

@@ -97,15 +97,15 @@ static Conversion draw_conversion(Arena *arena)
 
 /* ---- plans ---- */
 
-static void check_devices(const ReplicaGroups *crews, const Devices *own, const Devices *named)
+static void check_devices(const ReplicaGroups *replica_groups, const Devices *own, const Devices *named)
 {
     assert_int_equal(own->count, named->count);
     for (int i = 0; i < own->count; i++)
-        assert_int_equal(replica_groups_name(crews, own->at[i]), named->at[i]);
+        assert_int_equal(replica_groups_name(replica_groups, own->at[i]), named->at[i]);
 }
 
 /* The same steps, at the same times, of the same bytes. */
-static void check_plans(const ReplicaGroups *crews, const Plan *own, const Plan *named)
+static void check_plans(const ReplicaGroups *replica_groups, const Plan *own, const Plan *named)
 {
     assert_true(own->seconds == named->seconds);
     assert_string_equal(plan_name(own), plan_name(named));
@@ -113,15 +113,15 @@ static void check_plans(const ReplicaGroups *crews, const Plan *own, const Plan 
     for (int s = 0; s < own->steps.count; s++) {
         const Step *a = &own->steps.at[s], *b = &named->steps.at[s];
         assert_true(a->verb == b->verb && a->seconds == b->seconds && a->messages.count == b->messages.count);
-        check_devices(crews, &a->group, &b->group);
+        check_devices(replica_groups, &a->group, &b->group);
         for (int m = 0; m < a->messages.count; m++) {
-            assert_int_equal(replica_groups_name(crews, a->messages.at[m].sender), b->messages.at[m].sender);
-            assert_int_equal(replica_groups_name(crews, a->messages.at[m].receiver), b->messages.at[m].receiver);
+            assert_int_equal(replica_groups_name(replica_groups, a->messages.at[m].sender), b->messages.at[m].sender);
+            assert_int_equal(replica_groups_name(replica_groups, a->messages.at[m].receiver), b->messages.at[m].receiver);
             assert_int_equal(a->messages.at[m].bytes, b->messages.at[m].bytes);
         }
     }
     for (int i = 0; i < own->device_count; i++) {
-        int device = own->devices[i], name = replica_groups_name(crews, device);
+        int device = own->devices[i], name = replica_groups_name(replica_groups, device);
         assert_int_equal(plan_bytes_received(own, device), plan_bytes_received(named, name));
         assert_int_equal(plan_scratch_bytes(own, device), plan_scratch_bytes(named, name));
     }
@@ -139,9 +139,9 @@ static void test_plans(void **unused)
         Intern *alike = intern_create(arena);
         for (int i = 0; i < CASES_A_CLUSTER; i++, c++) {
             Conversion conversion = draw_conversion(arena);
-            ReplicaGroups crews = replica_groups_of(arena, &cluster, alike, &conversion, 1);
-            check_plans(&crews, reshard_plan(arena, &cluster, &conversion), reshard_plan(arena, &cluster, crews.first));
-            others += crews.name[0] != crews.devices[0];
+            ReplicaGroups replica_groups = replica_groups_of(arena, &cluster, alike, &conversion, 1);
+            check_plans(&replica_groups, reshard_plan(arena, &cluster, &conversion), reshard_plan(arena, &cluster, replica_groups.first));
+            others += replica_groups.name[0] != replica_groups.devices[0];
         }
         arena_destroy(arena);
     }

@@ -189,23 +189,23 @@ static const char *emit_tensors(PlanWriter *writer, const ht_reshard *plan)
 
 /* ---- names of devices ---- */
 
-PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *crews, int kind, const int *positions)
+PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, int kind, const int *positions)
 {
-    int least = crews->size ? crews->name[0] : 0, most = least;
-    for (int i = 0; i < crews->size; i++) {
-        least = crews->name[i] < least ? crews->name[i] : least;
-        most = crews->name[i] > most ? crews->name[i] : most;
+    int least = replica_groups->size ? replica_groups->name[0] : 0, most = least;
+    for (int i = 0; i < replica_groups->size; i++) {
+        least = replica_groups->name[i] < least ? replica_groups->name[i] : least;
+        most = replica_groups->name[i] > most ? replica_groups->name[i] : most;
     }
     int span = most - least + 1, *place = arena_array(emitter->arena, int, span);
-    for (int i = 0; i < crews->size; i++)
-        place[crews->name[i] - least] = i;
+    for (int i = 0; i < replica_groups->size; i++)
+        place[replica_groups->name[i] - least] = i;
     return (PlanNames){.kind = kind,
                        .least = least,
                        .span = span,
                        .place = place,
-                       .crew_count = crews->count,
-                       .size = crews->size,
-                       .crews = replica_groups_write(emitter, out, crews, positions)};
+                       .replica_group_count = replica_groups->count,
+                       .size = replica_groups->size,
+                       .replica_groups = replica_groups_write(emitter, out, replica_groups, positions)};
 }
 
 static int name_of(const PlanNames *names, int device) { return names->place[device - names->least]; }
@@ -255,7 +255,7 @@ static int compare_devices(const void *a, const void *b)
     return (x->device > y->device) - (x->device < y->device);
 }
 
-/* The tables with places in crews in place of devices. */
+/* The tables with places in replica groups in place of devices. */
 static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered, const PlanNames *names)
 {
     ht_reshard *named = arena_copy(arena, lowered, sizeof *lowered);
@@ -301,11 +301,11 @@ void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, 
               "    .name = \"$label\", .kind = $kind, .tensor_count = $tensor_count, .group_count = $group_count, .device_count = "
               "$device_count,\n"
               "    .tensor = $tensors, .group = $groups, .device = $devices,\n"
-              "    .crew_count = $crew_count, .crew_size = $size, .crew = $crews,\n"
+              "    .replica_group_count = $replica_group_count, .replica_group_size = $size, .replica_group = $replica_groups,\n"
               "};\n\n",
               "name", name, "label", c_string(arena, label), "kind", c_number(arena, names->kind), "tensor_count",
               c_number(arena, tables->lowered->tensor_count), "group_count", c_number(arena, tables->lowered->group_count), "device_count",
               c_number(arena, tables->lowered->device_count), "tensors", tables->tensors, "groups", tables->groups, "devices",
-              tables->devices, "crew_count", c_number(arena, names->crew_count), "size", c_number(arena, names->size), "crews",
-              names->crews, NULL);
+              tables->devices, "replica_group_count", c_number(arena, names->replica_group_count), "size", c_number(arena, names->size), "replica_groups",
+              names->replica_groups, NULL);
 }

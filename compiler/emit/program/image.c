@@ -217,11 +217,11 @@ static const int *positions_of(const Image *image, int body)
     return positions;
 }
 
-const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *crews, const int *positions)
+const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, const int *positions)
 {
     Text list = {.arena = emitter->arena};
-    for (int i = 0; i < crews->count * crews->size; i++) {
-        int device = positions ? positions[crews->devices[i]] : crews->devices[i];
+    for (int i = 0; i < replica_groups->count * replica_groups->size; i++) {
+        int device = positions ? positions[replica_groups->devices[i]] : replica_groups->devices[i];
         text_item(&list, !i, device);
     }
     return list_write(emitter, out, text_bytes(&list));
@@ -229,9 +229,9 @@ const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroup
 
 static PlanNames conversion_names(Image *image, const PlannedConversion *conversion)
 {
-    const ReplicaGroups *crews = &conversion->groups;
+    const ReplicaGroups *replica_groups = &conversion->groups;
     int stage = conversion->user->stage, body = stage == STAGE_ALL ? -1 : image->module->templates.stages.at[stage].template_index;
-    return plan_names(image->emitter, image->out, crews, body, body < 0 ? NULL : positions_of(image, body));
+    return plan_names(image->emitter, image->out, replica_groups, body, body < 0 ? NULL : positions_of(image, body));
 }
 
 static void emit_plans(Image *image)

@@ -15,10 +15,10 @@ static const char *migration_plan_name(const Emitter *emitter, const MigrationPl
 
 static void emit_migration_plan(Text *out, Emitter *emitter, const MigrationPlan *migration)
 {
-    const ReplicaGroups *crews = &migration->crews;
+    const ReplicaGroups *replica_groups = &migration->replica_groups;
     const char *label =
         arena_format(emitter->arena, "%s: a switch of strategies: %s", file_name(emitter->unit->file), plan_name(migration->plan));
-    PlanNames names = plan_names(emitter, out, crews, -1, NULL);
+    PlanNames names = plan_names(emitter, out, replica_groups, -1, NULL);
     emit_plan(out, emitter, migration->plan, migration_plan_name(emitter, migration), label, &names);
 }
 

@@ -209,7 +209,7 @@ typedef struct RoleParts {
     RoleText text;
     UsedKernels used;
     Array(Calls) calls;
-    Numbers *made_by; // by operator: the transfers that fly and take what it makes
+    Numbers *made_by; // by operator: the transfers that are async and take what it makes
     Numbers *ahead;   // by operator: the gathers ahead that begin in front of it
     int *ahead_of;    // by operator: one more than its transfer where it is a gather ahead; else 0
 } RoleParts;
@@ -281,40 +281,40 @@ static void add_transfer(RoleParts *parts, const Op *op)
     }
 }
 
-/* A flight, where the role has a side of it. */
-static void add_flight(RoleParts *parts, const AsyncCollective *flight, int number)
+/* An async collective, where the role has a side of it. */
+static void add_async_collective(RoleParts *parts, const AsyncCollective *collective, int number)
 {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
-    RoleTransfer transfer = transfer_of(writer, flight->op);
+    RoleTransfer transfer = transfer_of(writer, collective->op);
     if (!transfer.sends && !transfer.receives)
         return;
     transfer.flies = true;
     transfer.number = number;
-    for (int t = 0; t < flight->count; t++) {
-        const Op *maker = role_maker(writer->module, writer->role, flight->ops[t]->operands[0]);
+    for (int t = 0; t < collective->count; t++) {
+        const Op *maker = role_maker(writer->module, writer->role, collective->ops[t]->operands[0]);
         if (maker)
             array_push(arena, &transfer.makers, maker);
     }
-    transfer.scratch = writer->role->scratch[flight->op->index] >= 0 ? writer->role->scratch[flight->op->index] : 0;
+    transfer.scratch = writer->role->scratch[collective->op->index] >= 0 ? writer->role->scratch[collective->op->index] : 0;
     int place = parts->text.transfers.count;
     for (int m = 0; m < transfer.makers.count; m++)
         array_push(arena, &parts->made_by[transfer.makers.at[m]->index], place);
     array_push(arena, &parts->text.transfers, transfer);
 }
 
-/* All that flies, in the one order of all devices. */
-static void add_flights(RoleParts *parts)
+/* All that is async, in the one order of all devices. */
+static void add_async_collectives(RoleParts *parts)
 {
     Arena *arena = parts->writer->emitter->arena;
-    AsyncCollectives flights = module_async_collectives(arena, parts->writer->module);
+    AsyncCollectives collectives = module_async_collectives(arena, parts->writer->module);
     parts->made_by = arena_array(arena, Numbers, parts->writer->module->ops.count);
-    for (int i = 0; i < flights.count; i++)
-        add_flight(parts, &flights.at[i], i);
+    for (int i = 0; i < collectives.count; i++)
+        add_async_collective(parts, &collectives.at[i], i);
 }
 
-/* Says of those that fly that an operator has made a part of what they take. */
-static void release_flights(RoleParts *parts, const Op *maker)
+/* Says of those that are async that an operator has made a part of what they take. */
+static void release_async_collectives(RoleParts *parts, const Op *maker)
 {
     const Numbers *made = &parts->made_by[maker->index];
     for (int m = 0; m < made->count; m++) {
@@ -332,13 +332,13 @@ static void release_made(RoleParts *parts, const Op *op)
     const Module *module = parts->writer->module;
     const Op *before = op->index ? module->ops.at[op->index - 1] : NULL;
     if (before && op_side_reduction(module, before) == op)
-        release_flights(parts, before);
+        release_async_collectives(parts, before);
     if (!op_side_reduction(module, op))
-        release_flights(parts, op);
+        release_async_collectives(parts, op);
 }
 
-/* The update waits for what flies. */
-static void await_flights(RoleParts *parts, const Op *op)
+/* The update waits for async collectives. */
+static void await_async_collectives(RoleParts *parts, const Op *op)
 {
     Arena *arena = parts->writer->emitter->arena;
     for (int t = 0; t < parts->text.transfers.count; t++)
@@ -403,7 +403,7 @@ static void begin_aheads(RoleParts *parts, const Op *op)
 static void add_ops(RoleParts *parts)
 {
     const Module *module = parts->writer->module;
-    add_flights(parts);
+    add_async_collectives(parts);
     add_aheads(parts);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -413,7 +413,7 @@ static void add_ops(RoleParts *parts)
         else if (parts->ahead_of[i])
             call_ahead(parts, "ht_end_ahead(r, ", parts->ahead_of[i] - 1);
         else if (op_is_async(module, op) && !plan_nothing(op->conversion->plan))
-            await_flights(parts, op);
+            await_async_collectives(parts, op);
         else if (role_runs(parts->writer->module, parts->writer->role, op)) {
             int part = part_of(parts, op);
             add_op(&parts->calls.at[part], parts->writer, op);

@@ -54,7 +54,7 @@ typedef struct RolePart {
     Notes notes;
 } RolePart;
 
-/* A message between stages that a role sends or receives: operators that cross; or one that flies; or a gather ahead (ir/analysis/prefetch.h). */
+/* A message between stages that a role sends or receives: operators that cross; or one that is async; or a gather ahead (ir/analysis/prefetch.h). */
 typedef struct RoleTransfer {
     const Op *op; // the first
     bool flies, ahead, sends, receives;
@@ -62,8 +62,8 @@ typedef struct RoleTransfer {
     int64_t *from, *to;       // by tensor: buffers; 0 where the role has none
     int64_t *turn;            // by tensor: bytes of a micro-batch where that is a part of `from`; else 0
     int64_t scratch;          // a buffer; 0: none
-    Array(const Op *) makers; // of one that flies: what makes what the role has of it; none: it only receives
-    int number;               // of one that flies: in the order in which all devices begin them
+    Array(const Op *) makers; // of one that is async: what makes what the role has of it; none: it only receives
+    int number;               // of one that is async: in the order in which all devices begin them
 } RoleTransfer;
 
 typedef struct RoleText {

@@ -5,24 +5,24 @@
 
 #include <stdlib.h>
 
-static int compare_flights(const void *a, const void *b)
+static int compare_async_collectives(const void *a, const void *b)
 {
     const AsyncCollective *x = a, *y = b;
     return x->ready != y->ready ? (x->ready > y->ready) - (x->ready < y->ready) : x->op->index - y->op->index;
 }
 
-/* Makes an operator a tensor of a flight. */
-static void board(const Module *module, AsyncCollective *flight, const Op **ops, const Op *op)
+/* Makes an operator a tensor of an async collective. */
+static void board(const Module *module, AsyncCollective *collective, const Op **ops, const Op *op)
 {
     int ready = value_ready_at(module, op->operands[0]);
     ops[op->tensor] = op;
-    flight->ready = ready > flight->ready ? ready : flight->ready;
+    collective->ready = ready > collective->ready ? ready : collective->ready;
 }
 
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module)
 {
-    AsyncCollective *flights = arena_array(arena, AsyncCollective, module->ops.count + 1);
-    int count = 0, *of = arena_array(arena, int, module->conversions.count + 1); // by conversion: its flight, where it has several tensors
+    AsyncCollective *collectives = arena_array(arena, AsyncCollective, module->ops.count + 1);
+    int count = 0, *of = arena_array(arena, int, module->conversions.count + 1); // by conversion: its async collective, where it has several tensors
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (!op_is_async(module, op) || plan_nothing(op->conversion->plan))
@@ -30,11 +30,11 @@ AsyncCollectives module_async_collectives(Arena *arena, const Module *module)
         if (!op->tensor) {
             int tensors = op->conversion->tensors.count;
             of[op->conversion->number] = count;
-            flights[count++] = (AsyncCollective){op, tensors, arena_array(arena, const Op *, tensors), 0};
+            collectives[count++] = (AsyncCollective){op, tensors, arena_array(arena, const Op *, tensors), 0};
         }
-        AsyncCollective *flight = &flights[of[op->conversion->number]];
-        board(module, flight, (const Op **)flight->ops, op);
+        AsyncCollective *collective = &collectives[of[op->conversion->number]];
+        board(module, collective, (const Op **)collective->ops, op);
     }
-    qsort(flights, (size_t)count, sizeof *flights, compare_flights);
-    return (AsyncCollectives){count, flights};
+    qsort(collectives, (size_t)count, sizeof *collectives, compare_async_collectives);
+    return (AsyncCollectives){count, collectives};
 }

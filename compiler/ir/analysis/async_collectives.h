@@ -1,6 +1,6 @@
-/* Flights: what is exchanged once a step beside computing, a conversion of one tensor or of a bucket of several.
+/* Async collectives: what is exchanged once a step beside computing, a conversion of one tensor or of a bucket of several.
  *
- * All devices begin flights in one order: that in which their operands are there on the devices of the first body.
+ * All devices begin async collectives in one order: that in which their operands are there on the devices of the first body.
  */
 #ifndef IR_ANALYSIS_ASYNC_COLLECTIVES_H
 #define IR_ANALYSIS_ASYNC_COLLECTIVES_H
@@ -19,7 +19,7 @@ typedef struct AsyncCollectives {
     const AsyncCollective *at;
 } AsyncCollectives;
 
-/* What flies, in the order in which it begins; after pass specialize. What has nothing to do is left out. */
+/* async collectives, in the order in which it begins; after pass specialize. What has nothing to do is left out. */
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
 #endif

@@ -11,7 +11,7 @@ int *last_uses(Arena *arena, const Module *module);
 
 /* The operator from which on an operator's results have their places on the devices of a role: what gathers micro-batches has them from the
  * beginning of the loop, a message from that of the part that reads it, or in the arena, where it may arrive at any time, from the first
- * operator, and what flies from where its operand is made; from the beginning
+ * operator, and async collectives from where its operand is made; from the beginning
  * of the loop where the stage has several visits, which end in any order, and of all where the role only receives. */
 int first_use(Module *module, const Role *role, const Op *op);
 

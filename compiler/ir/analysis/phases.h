@@ -47,11 +47,11 @@ bool op_crosses_stages(const Module *module, const Op *op);
 
 /* Whether an operator converts, once a step, what parts before the update have made: sums of gradients, which are under way beside what is
  * left of the backward sections. It begins when what a device has of its operand is there, and has come when the update begins. On one
- * stage under `zero` nothing flies unless option `overlap` says so: pieces take the room of what they are reduced from, which is free in
+ * stage under `zero` nothing is async unless option `overlap` says so: pieces take the room of what they are reduced from, which is free in
  * the update alone. */
 bool op_is_async(const Module *module, const Op *op);
 
-/* The index of the operator that makes a value, of a union of the last one on the devices of the first body: by it, what flies is begun in
+/* The index of the operator that makes a value, of a union of the last one on the devices of the first body: by it, async collectives is begun in
  * one order on all devices. */
 int value_ready_at(const Module *module, const Value *value);
 

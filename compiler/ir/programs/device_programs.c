@@ -344,14 +344,14 @@ void conversion_plan(Module *module, PlannedConversion *conversion)
     arena_destroy(scratch);
 }
 
-const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, ReplicaGroups *crews)
+const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, ReplicaGroups *replica_groups)
 {
     Conversion tensor = planned_tensor(&op->conversion->tensors.at[op->tensor]);
-    *crews = op->conversion->groups;
+    *replica_groups = op->conversion->groups;
     if (op->conversion->tensors.count == 1)
         return op->conversion->plan;
-    *crews = replica_groups_of(arena, module->options.cluster, module_equivalent_devices(module), &tensor, 1);
-    return module_plan(module, crews->first, 1);
+    *replica_groups = replica_groups_of(arena, module->options.cluster, module_equivalent_devices(module), &tensor, 1);
+    return module_plan(module, replica_groups->first, 1);
 }
 
 int op_representative_device(Module *module, const Op *op, int device) { return op->stage == STAGE_ALL ? device : representative_device(module, device); }

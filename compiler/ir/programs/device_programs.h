@@ -46,7 +46,7 @@ typedef struct PlannedConversion {
     Array(ConvertedTensor) tensors;
     const Op *user;   // the first operator that converts so; NULL: none yet
     ReplicaGroups groups;      // once there is a user
-    const Plan *plan; // of the first crew
+    const Plan *plan; // of the first replica group
     Position at;      // of its line in the text that it was read from; without a file: a pass made it
 } PlannedConversion;
 
@@ -81,21 +81,21 @@ PlannedConversion *conversion_add(Module *module);
 /* Makes one of its tensors what an operator converts. */
 void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
 
-/* The plan of what first crews convert together, for the module's cluster: made when it is first asked for, whether for a conversion or to
+/* The plan of what first replica groups convert together, for the module's cluster: made when it is first asked for, whether for a conversion or to
  * know what one would cost. */
 const Plan *module_plan(Module *module, const Conversion *tensors, int count);
 
-/* Plans it, for the module's cluster, where that is not done; conversions whose first crews convert the same have one plan. */
+/* Plans it, for the module's cluster, where that is not done; conversions whose first replica groups convert the same have one plan. */
 void conversion_plan(Module *module, PlannedConversion *conversion);
 
-/* The plan of what one operator converts, by itself, for the first of the crews that go to *crews; of a conversion of several tensors it is
+/* The plan of what one operator converts, by itself, for the first of the replica groups that go to *replica groups; of a conversion of several tensors it is
  * made in the arena. */
-const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, ReplicaGroups *crews);
+const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, ReplicaGroups *replica_groups);
 
 /* The device on which what an operator does is laid out for `device`. */
 int op_representative_device(Module *module, const Op *op, int device);
 
-/* The device of the plan of an operator's conversion, by its name in its crew, that does what `device` does; -1: it does nothing. */
+/* The device of the plan of an operator's conversion, by its name in its replica group, that does what `device` does; -1: it does nothing. */
 int conversion_device(Module *module, const Op *op, int device);
 
 /* The local extents of a value that lies as one tensor (zeros where there is nothing of it); false where it is several boxes. */
@@ -112,7 +112,7 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
 /* Bytes of a value on a device; of a collection, those of all its micro-batches. */
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 
-/* The most scratch space that a device of the role needs for an operator: of conversions. Those that fly together have it at
+/* The most scratch space that a device of the role needs for an operator: of conversions. Those that are async together have it at
  * the first of them. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 

@@ -20,7 +20,7 @@ typedef struct Written {
     int8_t origin[IR_MAX_RANK];
 } Written;
 
-typedef struct Refine {
+typedef struct Factoring {
     Module *module;
     Arena *arena; // scratch
     Classes *classes;
@@ -29,58 +29,58 @@ typedef struct Refine {
     Intern *shared;       // in the module's arena
     Value **replacement;  // by value id: what a dropped reshape's result became
     Array(Written) written;
-} Refine;
+} Factoring;
 
 /* ---- values ---- */
 
 /* The atoms of all dimensions of a value in a row; returns how many. */
-static int value_atoms(Refine *refine, const Value *value, int *atoms)
+static int value_atoms(Factoring *factoring, const Value *value, int *atoms)
 {
-    int count = 0, node = refine->classes->value_node[value->id];
+    int count = 0, node = factoring->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
-        for (int j = 0; j < classes_atoms(refine->classes, node + d); j++)
-            atoms[count++] = classes_atom(refine->classes, node + d, j);
+        for (int j = 0; j < classes_atoms(factoring->classes, node + d); j++)
+            atoms[count++] = classes_atom(factoring->classes, node + d, j);
     return count;
 }
 
-/* By dimension after refinement: the one that it was before. */
-static void find_origins(Refine *refine, const Value *value, int8_t *origin)
+/* By dimension after pass factor_dims: the one that it was before. */
+static void find_origins(Factoring *factoring, const Value *value, int8_t *origin)
 {
-    int count = 0, node = refine->classes->value_node[value->id];
+    int count = 0, node = factoring->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
-        for (int j = 0; j < classes_atoms(refine->classes, node + d); j++)
+        for (int j = 0; j < classes_atoms(factoring->classes, node + d); j++)
             origin[count++] = (int8_t)d;
 }
 
-static void refine_value(Refine *refine, Value *value)
+static void factor_value(Factoring *factoring, Value *value)
 {
-    int atoms[IR_MAX_RANK], count = value_atoms(refine, value, atoms);
+    int atoms[IR_MAX_RANK], count = value_atoms(factoring, value, atoms);
     if (value->user_layout) {
         Written written = {.value = value, .source = value->type};
-        find_origins(refine, value, written.origin);
-        array_push(refine->arena, &refine->written, written);
+        find_origins(factoring, value, written.origin);
+        array_push(factoring->arena, &factoring->written, written);
     }
     int64_t extent[IR_MAX_RANK];
     Dim dims[IR_MAX_RANK];
     bool named = false;
     memset(dims, 0, sizeof dims);
     for (int d = 0; d < count; d++) {
-        extent[d] = refine->classes->atom_extent[atoms[d]];
-        dims[d].count = refine->names[atoms[d]].name != NULL;
-        dims[d].names = dims[d].count ? &refine->names[atoms[d]] : NULL;
-        if (atoms[d] == refine->classes->micro_atom)
+        extent[d] = factoring->classes->atom_extent[atoms[d]];
+        dims[d].count = factoring->names[atoms[d]].name != NULL;
+        dims[d].names = dims[d].count ? &factoring->names[atoms[d]] : NULL;
+        if (atoms[d] == factoring->classes->micro_atom)
             value->micro = d + 1;
         named |= dims[d].count;
     }
     value->type.rank = count;
-    value->type.extent = intern(refine->shared, extent, sizeof *extent * (size_t)count);
-    value->dims = named ? intern(refine->shared, dims, sizeof *dims * (size_t)count) : NULL;
+    value->type.extent = intern(factoring->shared, extent, sizeof *extent * (size_t)count);
+    value->dims = named ? intern(factoring->shared, dims, sizeof *dims * (size_t)count) : NULL;
 }
 
 /* ---- bindings ---- */
 
 typedef struct Binder {
-    Refine *refine;
+    Factoring *factoring;
     const Op *op;
     int factor_count;
     BoundFactor factors[IR_MAX_FACTORS];
@@ -96,9 +96,9 @@ static int add_factor(Binder *binder, int factor, int64_t extent)
 }
 
 /* Every old bound factor becomes its atoms. */
-static void refine_factors(Binder *binder)
+static void factor_factors(Binder *binder)
 {
-    const Classes *classes = binder->refine->classes;
+    const Classes *classes = binder->factoring->classes;
     for (int f = 0; f < binder->op->binding->factor_count; f++) {
         int node = classes->op_node[binder->op->index] + f;
         binder->first[f] = binder->factor_count;
@@ -110,7 +110,7 @@ static void refine_factors(Binder *binder)
 /* Whether the merged dimension of this node is opaque in this operator. */
 static bool is_opaque(const Binder *binder, int node)
 {
-    const Classes *classes = binder->refine->classes;
+    const Classes *classes = binder->factoring->classes;
     for (int i = classes->op_equation[binder->op->index]; i < classes->equations.count; i++) {
         const Equation *equation = &classes->equations.at[i];
         if (equation->op != binder->op)
@@ -124,7 +124,7 @@ static bool is_opaque(const Binder *binder, int node)
 /* The new factors of one old dimension, in order; -1 for a dimension that no factor may cut. Returns how many. */
 static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors)
 {
-    const Classes *classes = binder->refine->classes;
+    const Classes *classes = binder->factoring->classes;
     int count = 0;
     if (dim->count != 1 && is_opaque(binder, node)) {
         for (int j = 0; j < classes_atoms(classes, node); j++)
@@ -147,48 +147,48 @@ static bool shows_factors(const Binder *binder, const BoundDim *dim)
     return factor >= 0 && op->def->rule->factors[factor].ellipsis && op->def->rule->factors[factor].offset;
 }
 
-static BoundAccess refine_access(Binder *binder, const Value *value, const BoundAccess *old)
+static BoundAccess factor_access(Binder *binder, const Value *value, const BoundAccess *old)
 {
-    Refine *refine = binder->refine;
+    Factoring *factoring = binder->factoring;
     BoundAccess access = *old;
     BoundDim dims[IR_MAX_RANK];
     memset(dims, 0, sizeof dims);
     int rank = 0, more = 0;
     for (int d = 0; value && d < old->rank; d++) {
         int factors[IR_MAX_RANK];
-        int count = dim_factors(binder, &old->dims[d], refine->classes->value_node[value->id] + d, factors);
+        int count = dim_factors(binder, &old->dims[d], factoring->classes->value_node[value->id] + d, factors);
         bool shown = shows_factors(binder, &old->dims[d]) && old->written_rank + more + count - 1 <= IR_MAX_RANK;
         for (int j = 0; j < count; j++, rank++) {
             dims[rank].written = old->dims[d].written + more + (shown ? j : 0);
             dims[rank].count = factors[j] >= 0;
-            dims[rank].factors = factors[j] >= 0 ? intern(refine->shared, &factors[j], sizeof(int)) : NULL;
+            dims[rank].factors = factors[j] >= 0 ? intern(factoring->shared, &factors[j], sizeof(int)) : NULL;
         }
         more += shown && count > 1 ? count - 1 : 0;
     }
     access.rank = rank;
     access.written_rank += more;
-    access.dims = intern(refine->shared, dims, sizeof *dims * (size_t)rank);
+    access.dims = intern(factoring->shared, dims, sizeof *dims * (size_t)rank);
     return access;
 }
 
 /* The refined accesses of operands or results, shared. */
-static const BoundAccess *refine_accesses(Binder *binder, Value *const *values, const BoundAccess *old, int count)
+static const BoundAccess *factor_accesses(Binder *binder, Value *const *values, const BoundAccess *old, int count)
 {
-    BoundAccess *accesses = arena_array(binder->refine->arena, BoundAccess, count);
+    BoundAccess *accesses = arena_array(binder->factoring->arena, BoundAccess, count);
     for (int k = 0; k < count; k++) {
-        BoundAccess access = refine_access(binder, values[k], &old[k]);
+        BoundAccess access = factor_access(binder, values[k], &old[k]);
         accesses[k].access = access.access;
         accesses[k].rank = access.rank;
         accesses[k].written_rank = access.written_rank;
         accesses[k].dims = access.dims;
     }
-    return intern(binder->refine->shared, accesses, sizeof *accesses * (size_t)count);
+    return intern(binder->factoring->shared, accesses, sizeof *accesses * (size_t)count);
 }
 
 static const Binding *finish_binding(Binder *binder, const BoundAccess *operands, const BoundAccess *results)
 {
-    Intern *shared = binder->refine->shared;
-    Binding *binding = arena_new(binder->refine->arena, Binding);
+    Intern *shared = binder->factoring->shared;
+    Binding *binding = arena_new(binder->factoring->arena, Binding);
     binding->factor_count = binder->factor_count;
     binding->operand_count = binder->op->operand_count;
     binding->result_count = binder->op->result_count;
@@ -198,14 +198,14 @@ static const Binding *finish_binding(Binder *binder, const BoundAccess *operands
     return intern(shared, binding, sizeof *binding);
 }
 
-static const Binding *refine_binding(Refine *refine, const Op *op)
+static const Binding *factor_binding(Factoring *factoring, const Op *op)
 {
-    Binder *binder = arena_new(refine->arena, Binder);
-    binder->refine = refine;
+    Binder *binder = arena_new(factoring->arena, Binder);
+    binder->factoring = factoring;
     binder->op = op;
-    refine_factors(binder);
-    const BoundAccess *operands = refine_accesses(binder, op->operands, op->binding->operands, op->operand_count);
-    const BoundAccess *results = refine_accesses(binder, op->results, op->binding->results, op->result_count);
+    factor_factors(binder);
+    const BoundAccess *operands = factor_accesses(binder, op->operands, op->binding->operands, op->operand_count);
+    const BoundAccess *results = factor_accesses(binder, op->results, op->binding->results, op->result_count);
     return finish_binding(binder, operands, results);
 }
 
@@ -214,138 +214,138 @@ static const Binding *refine_binding(Refine *refine, const Op *op)
 /* One side of a reshape that stays: a dimension whose atom the other side has is a factor, the rest may not be cut. */
 static BoundAccess view_access(Binder *binder, const int *factor, int count)
 {
-    Refine *refine = binder->refine;
+    Factoring *factoring = binder->factoring;
     BoundDim dims[IR_MAX_RANK];
     memset(dims, 0, sizeof dims);
     for (int d = 0; d < count; d++) {
         dims[d].written = d;
         dims[d].count = factor[d] >= 0;
-        dims[d].factors = factor[d] >= 0 ? intern(refine->shared, &factor[d], sizeof(int)) : NULL;
+        dims[d].factors = factor[d] >= 0 ? intern(factoring->shared, &factor[d], sizeof(int)) : NULL;
     }
-    return (BoundAccess){.rank = count, .written_rank = count, .dims = intern(refine->shared, dims, sizeof *dims * (size_t)count)};
+    return (BoundAccess){.rank = count, .written_rank = count, .dims = intern(factoring->shared, dims, sizeof *dims * (size_t)count)};
 }
 
 /* The binding of a reshape that does more than regroup: common leading and trailing atoms are factors. */
-static const Binding *view_binding(Refine *refine, const Op *op)
+static const Binding *view_binding(Factoring *factoring, const Op *op)
 {
-    Binder *binder = arena_new(refine->arena, Binder);
-    binder->refine = refine;
+    Binder *binder = arena_new(factoring->arena, Binder);
+    binder->factoring = factoring;
     binder->op = op;
     int x[IR_MAX_RANK], y[IR_MAX_RANK], x_factor[IR_MAX_RANK], y_factor[IR_MAX_RANK];
-    int m = value_atoms(refine, op->operands[0], x), n = value_atoms(refine, op->results[0], y), first = 0, last = 0;
+    int m = value_atoms(factoring, op->operands[0], x), n = value_atoms(factoring, op->results[0], y), first = 0, last = 0;
     memset(x_factor, -1, sizeof x_factor);
     memset(y_factor, -1, sizeof y_factor);
     while (first < m && first < n && x[first] == y[first]) {
-        x_factor[first] = y_factor[first] = add_factor(binder, -1, refine->classes->atom_extent[x[first]]);
+        x_factor[first] = y_factor[first] = add_factor(binder, -1, factoring->classes->atom_extent[x[first]]);
         first++;
     }
     while (last < m - first && last < n - first && x[m - 1 - last] == y[n - 1 - last]) {
-        x_factor[m - 1 - last] = y_factor[n - 1 - last] = add_factor(binder, -1, refine->classes->atom_extent[x[m - 1 - last]]);
+        x_factor[m - 1 - last] = y_factor[n - 1 - last] = add_factor(binder, -1, factoring->classes->atom_extent[x[m - 1 - last]]);
         last++;
     }
-    BoundAccess *sides = arena_array(refine->arena, BoundAccess, 2);
+    BoundAccess *sides = arena_array(factoring->arena, BoundAccess, 2);
     sides[0] = view_access(binder, x_factor, m);
     sides[1] = view_access(binder, y_factor, n);
-    return finish_binding(binder, intern(refine->shared, &sides[0], sizeof *sides), intern(refine->shared, &sides[1], sizeof *sides));
+    return finish_binding(binder, intern(factoring->shared, &sides[0], sizeof *sides), intern(factoring->shared, &sides[1], sizeof *sides));
 }
 
 /* Whether a reshape only regroups: both sides are the same atoms, and nobody asked for a layout of the result. */
-static bool only_regroups(Refine *refine, const Op *op)
+static bool only_regroups(Factoring *factoring, const Op *op)
 {
     int x[IR_MAX_RANK], y[IR_MAX_RANK];
-    int m = value_atoms(refine, op->operands[0], x), n = value_atoms(refine, op->results[0], y);
+    int m = value_atoms(factoring, op->operands[0], x), n = value_atoms(factoring, op->results[0], y);
     return m == n && !memcmp(x, y, sizeof *x * (size_t)n) && !op->results[0]->user_layout;
 }
 
-static Value *replaced(const Refine *refine, Value *value)
+static Value *replaced(const Factoring *factoring, Value *value)
 {
-    return value && refine->replacement[value->id] ? refine->replacement[value->id] : value;
+    return value && factoring->replacement[value->id] ? factoring->replacement[value->id] : value;
 }
 
 /* Takes out the reshapes that only regroup; what they made is what they were given. */
-static void drop_reshapes(Refine *refine)
+static void drop_reshapes(Factoring *factoring)
 {
-    Module *module = refine->module;
+    Module *module = factoring->module;
     int kept = 0;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         for (int k = 0; k < op->operand_count; k++)
-            op->operands[k] = replaced(refine, op->operands[k]);
-        if (op->def->rule->kind == RULE_VIEW && only_regroups(refine, op))
-            refine->replacement[op->results[0]->id] = op->operands[0];
+            op->operands[k] = replaced(factoring, op->operands[k]);
+        if (op->def->rule->kind == RULE_VIEW && only_regroups(factoring, op))
+            factoring->replacement[op->results[0]->id] = op->operands[0];
         else
             module->ops.at[kept++] = op;
     }
     module->ops.count = kept;
-    module->loss = replaced(refine, module->loss);
+    module->loss = replaced(factoring, module->loss);
     for (int i = 0; i < module->outputs.count; i++)
-        module->outputs.at[i].value = replaced(refine, module->outputs.at[i].value);
+        module->outputs.at[i].value = replaced(factoring, module->outputs.at[i].value);
     for (int i = 0; i < module->params.count; i++)
-        module->params.at[i]->gradient = replaced(refine, module->params.at[i]->gradient);
+        module->params.at[i]->gradient = replaced(factoring, module->params.at[i]->gradient);
 }
 
 /* ---- limits ---- */
 
-static int atoms_of(const Refine *refine, int node, int count)
+static int atoms_of(const Factoring *factoring, int node, int count)
 {
     int atoms = 0;
     for (int i = 0; i < count; i++)
-        atoms += classes_atoms(refine->classes, node + i);
+        atoms += classes_atoms(factoring->classes, node + i);
     return atoms;
 }
 
-static void check_value(Refine *refine, Value *value)
+static void check_value(Factoring *factoring, Value *value)
 {
-    if (atoms_of(refine, refine->classes->value_node[value->id], value->type.rank) > IR_MAX_RANK)
-        diag_error(refine->module->diag, value->at, "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
-    if (type_elements(value->type) > INT64_MAX / 4 / dtype_size(value->type.dtype) / refine->devices)
-        diag_error(refine->module->diag, value->at, "this tensor has too many elements for the %d devices of the strategy",
-                   refine->devices);
+    if (atoms_of(factoring, factoring->classes->value_node[value->id], value->type.rank) > IR_MAX_RANK)
+        diag_error(factoring->module->diag, value->at, "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
+    if (type_elements(value->type) > INT64_MAX / 4 / dtype_size(value->type.dtype) / factoring->devices)
+        diag_error(factoring->module->diag, value->at, "this tensor has too many elements for the %d devices of the strategy",
+                   factoring->devices);
 }
 
-static void check_op(Refine *refine, const Op *op)
+static void check_op(Factoring *factoring, const Op *op)
 {
     bool view = op->def->rule->kind == RULE_VIEW;
-    if (!view && atoms_of(refine, refine->classes->op_node[op->index], op->binding->factor_count) > IR_MAX_FACTORS)
-        diag_error(refine->module->diag, op->at, "reshapes split the dimensions of this call of %s into more than %d factors",
+    if (!view && atoms_of(factoring, factoring->classes->op_node[op->index], op->binding->factor_count) > IR_MAX_FACTORS)
+        diag_error(factoring->module->diag, op->at, "reshapes split the dimensions of this call of %s into more than %d factors",
                    op->def->name, IR_MAX_FACTORS);
 }
 
 /* ---- the pass ---- */
 
 /* Calls `visit` for every value of the module. */
-static void each_value(Refine *refine, void (*visit)(Refine *, Value *))
+static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *))
 {
-    Module *module = refine->module;
+    Module *module = factoring->module;
     for (int i = 0; i < module->params.count; i++) {
         Parameter *parameter = module->params.at[i];
-        visit(refine, parameter->value);
+        visit(factoring, parameter->value);
         for (int s = 0; s < parameter->state_count; s++)
-            visit(refine, parameter->states[s]);
+            visit(factoring, parameter->states[s]);
     }
     for (int i = 0; i < module->inputs.count; i++)
-        visit(refine, module->inputs.at[i]);
+        visit(factoring, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
-            visit(refine, module->ops.at[i]->results[r]);
+            visit(factoring, module->ops.at[i]->results[r]);
 }
 
 /* Whether values and calls keep to what the compiler can hold; reports those that do not. */
-static bool check_limits(Refine *refine)
+static bool check_limits(Factoring *factoring)
 {
-    each_value(refine, check_value);
-    for (int i = 0; i < refine->module->ops.count; i++)
-        check_op(refine, refine->module->ops.at[i]);
-    return !diag_errors(refine->module->diag);
+    each_value(factoring, check_value);
+    for (int i = 0; i < factoring->module->ops.count; i++)
+        check_op(factoring, factoring->module->ops.at[i]);
+    return !diag_errors(factoring->module->diag);
 }
 
-static void refine_ops(Refine *refine)
+static void factor_ops(Factoring *factoring)
 {
-    Module *module = refine->module;
-    const Binding **bindings = arena_array(refine->arena, const Binding *, module->ops.count);
+    Module *module = factoring->module;
+    const Binding **bindings = arena_array(factoring->arena, const Binding *, module->ops.count);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        bindings[i] = op->def->rule->kind == RULE_VIEW ? view_binding(refine, op) : refine_binding(refine, op);
+        bindings[i] = op->def->rule->kind == RULE_VIEW ? view_binding(factoring, op) : factor_binding(factoring, op);
     }
     for (int i = 0; i < module->ops.count; i++)
         module->ops.at[i]->binding = bindings[i];
@@ -369,20 +369,20 @@ static void keep_outputs(Module *module)
     }
 }
 
-static void refine_layouts(Refine *refine)
+static void factor_layouts(Factoring *factoring)
 {
-    for (int i = 0; i < refine->written.count; i++) {
-        Written *written = &refine->written.at[i];
-        written->value->user_layout = refine_written(refine->module, written->value, written->source, written->origin);
+    for (int i = 0; i < factoring->written.count; i++) {
+        Written *written = &factoring->written.at[i];
+        written->value->user_layout = factor_written(factoring->module, written->value, written->source, written->origin);
     }
 }
 
 /* Finds the bodies of the micro-batches that the strategy makes of the batch; a batch that runs as a whole has none. False after an error:
  * rows that do not add up. */
-static bool cut_batch(Refine *refine)
+static bool cut_batch(Factoring *factoring)
 {
-    Module *module = refine->module;
-    const Classes *classes = refine->classes;
+    Module *module = factoring->module;
+    const Classes *classes = factoring->classes;
     int64_t rows = classes->batch_rows, unit = classes->micro_atom < 0 ? 1 : rows / classes->atom_extent[classes->micro_atom];
     bool fits = microbatch_bodies(module, rows, unit);
     if (!microbatch_loops(module))
@@ -393,27 +393,27 @@ static bool cut_batch(Refine *refine)
     return fits && !diag_errors(module->diag);
 }
 
-static void refine_module(Refine *refine)
+static void factor_module(Factoring *factoring)
 {
-    Module *module = refine->module;
-    refine->names = atom_names(module->arena, module, refine->classes);
-    refine->shared = module_interned(module);
-    refine->replacement = arena_array(refine->arena, Value *, module->next_id);
-    refine_ops(refine);
-    drop_reshapes(refine);
-    each_value(refine, refine_value);
+    Module *module = factoring->module;
+    factoring->names = atom_names(module->arena, module, factoring->classes);
+    factoring->shared = module_interned(module);
+    factoring->replacement = arena_array(factoring->arena, Value *, module->next_id);
+    factor_ops(factoring);
+    drop_reshapes(factoring);
+    each_value(factoring, factor_value);
     keep_outputs(module);
-    refine_layouts(refine);
+    factor_layouts(factoring);
     ir_number(module);
 }
 
 void pass_factor_dims(Module *module)
 {
-    Refine refine = {.module = module, .arena = arena_create()};
-    refine.devices = module->strategy ? strategy_device_count(module->strategy) : 1;
+    Factoring factoring = {.module = module, .arena = arena_create()};
+    factoring.devices = module->strategy ? strategy_device_count(module->strategy) : 1;
     ir_number(module);
-    refine.classes = classes_create(refine.arena, module);
-    if (cut_batch(&refine) && check_limits(&refine))
-        refine_module(&refine);
-    arena_destroy(refine.arena);
+    factoring.classes = classes_create(factoring.arena, module);
+    if (cut_batch(&factoring) && check_limits(&factoring))
+        factor_module(&factoring);
+    arena_destroy(factoring.arena);
 }

@@ -187,7 +187,7 @@ static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
 }
 
 /* On one device nothing is cut, whatever device numbers say. */
-const UserLayout *refine_written(Module *module, const Value *value, Type source, const int8_t *origin)
+const UserLayout *factor_written(Module *module, const Value *value, Type source, const int8_t *origin)
 {
     Reader reader = {.module = module, .value = value, .origin = origin, .source = source};
     const UserLayout *written = value->user_layout;

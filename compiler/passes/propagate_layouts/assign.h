@@ -1,4 +1,4 @@
-/* Which axis cuts which factor of an operator: the heart of deduction.
+/* Which axis cuts which factor of an operator: the heart of layout propagation.
  *
  * Split rules decide first, in their order, wherever the operator's rule allows. What they leave open is decided by price: an axis stays on
  * a factor that an operand is already cut by, passes a partial sum through a linear operator, or leaves the operator undivided, whichever
@@ -43,7 +43,7 @@ typedef struct Assigner {
     const Op *reader;          // the operator at hand
     const Mesh *mesh;          // its own
     Arena *arena;              // scratch
-    Intern *replica_groups;             // what plans of crews cost, by what they convert
+    Intern *replica_groups;             // what plans of replica groups cost, by what they convert
     Intern *alike;             // module_equivalent_devices
     Intern *prices;            // what price_conversion and price_crossing remember
     RuleUse *rules;            // by rule of the mesh

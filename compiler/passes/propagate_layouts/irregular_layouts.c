@@ -5,73 +5,73 @@
 #include "passes/seed_layouts/seed_layouts.h"
 
 /* Whether a value exists in no sharding of the mesh, but whole or in pieces on the devices of `user`. */
-static bool in_pieces(const Propagation *deduce, const Value *value, const Op *user)
+static bool in_pieces(const Propagation *propagation, const Value *value, const Op *user)
 {
     bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
-    for (const Version *version = deduce->forms[value->id]; pieces && version; version = version->next)
-        pieces = !VERSION_KNOWN(&deduce->assigner, version) && !propagate_crosses_stages(version->value, user) &&
+    for (const Version *version = propagation->forms[value->id]; pieces && version; version = version->next)
+        pieces = !VERSION_KNOWN(&propagation->assigner, version) && !propagate_crosses_stages(version->value, user) &&
                  layout_partial(version->value->layout) == STATE_DUP;
     return pieces;
 }
 
 /* Whether an operator runs where its operands lie: on parameters and in the update, where nothing else decides, and where the result is
  * asked for in that layout. */
-static bool stays_in_pieces(const Propagation *deduce, const Op *op, const Layout *layout)
+static bool stays_in_pieces(const Propagation *propagation, const Op *op, const Layout *layout)
 {
     const Value *result = op->results[0];
-    return op->section == SECTION_UPDATE || deduce->origin[result->id] == ORIGIN_PARAMETERS ||
-           (result->layout && result->type.rank && module_layouts_equal(deduce->module, result->layout, layout, result->type));
+    return op->section == SECTION_UPDATE || propagation->origin[result->id] == ORIGIN_PARAMETERS ||
+           (result->layout && result->type.rank && module_layouts_equal(propagation->module, result->layout, layout, result->type));
 }
 
 /* The layout, no sharding of the mesh, that all operands have; NULL where the operator does not take them as they lie. */
-static const Layout *common_pieces(const Propagation *deduce, const Op *op)
+static const Layout *common_pieces(const Propagation *propagation, const Op *op)
 {
     const Layout *common = NULL;
     for (int k = 0; k < op->operand_count; k++) {
         const Value *operand = op->operands[k];
         if (!operand || !operand->type.rank)
             continue;
-        const Layout *layout = propagate_newest(deduce, operand)->value->layout;
-        if (!in_pieces(deduce, operand, op) || (common && !module_layouts_equal(deduce->module, common, layout, operand->type)))
+        const Layout *layout = propagate_newest(propagation, operand)->value->layout;
+        if (!in_pieces(propagation, operand, op) || (common && !module_layouts_equal(propagation->module, common, layout, operand->type)))
             return NULL;
         common = layout;
     }
-    return common && op_takes_elements(op) && stays_in_pieces(deduce, op, common) ? common : NULL;
+    return common && op_takes_elements(op) && stays_in_pieces(propagation, op, common) ? common : NULL;
 }
 
 /* What an operator that adds up all elements gives of pieces: a contribution of each device. */
-static Sharding contributions(const Propagation *deduce, const Op *op)
+static Sharding contributions(const Propagation *propagation, const Op *op)
 {
     Sharding sharding = sharding_whole();
     bool max = false;
     for (int f = 0; f < op->binding->factor_count; f++)
         max |= op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX;
-    for (int a = 0; a < deduce->mesh->axis_count; a++)
+    for (int a = 0; a < propagation->mesh->axis_count; a++)
         sharding.at[a] = max ? AXIS_MAX : AXIS_SUM;
     return sharding;
 }
 
 /* A layout in which pieces that overlap are equal: of copies in several subgroups, the first subgroup's. */
-static const Layout *apart(const Propagation *deduce, const Layout *layout)
+static const Layout *apart(const Propagation *propagation, const Layout *layout)
 {
     if (layout->top != TOP_DUP)
         return layout;
-    return layout_intern(deduce->shared, &(Layout){.group_count = 1, .groups = layout->groups});
+    return layout_intern(propagation->shared, &(Layout){.group_count = 1, .groups = layout->groups});
 }
 
 /* A layout in which what all devices have adds up to a number of an operator: emitted loops leave out all but one of equal pieces; a kernel
  * cannot, so that devices with equal pieces get parts of them. NULL where they still would have equal ones. */
-static const Layout *counted_once(const Propagation *deduce, const Op *op, const Layout *layout)
+static const Layout *counted_once(const Propagation *propagation, const Op *op, const Layout *layout)
 {
     int k = 0, count;
     int64_t held = 0, elements = 1;
     if (op->def->rule->kind != RULE_CALL)
-        return apart(deduce, layout);
+        return apart(propagation, layout);
     while (!op->operands[k] || !op->operands[k]->type.rank)
         k++;
     Type type = op->operands[k]->type;
     Arena *scratch = arena_create();
-    const Layout *spread = module_layout_shard_replicas(deduce->module, layout, type);
+    const Layout *spread = module_layout_shard_replicas(propagation->module, layout, type);
     const Region *regions = layout_regions(scratch, spread, (Shape){type.rank, type.extent}, &count);
     for (int i = 0; i < count; i++)
         held += regions[i].volume;
@@ -81,23 +81,23 @@ static const Layout *counted_once(const Propagation *deduce, const Op *op, const
     return held == elements ? spread : NULL;
 }
 
-bool propagate_irregular(Propagation *deduce, Op *op)
+bool propagate_irregular(Propagation *propagation, Op *op)
 {
-    const Layout *layout = common_pieces(deduce, op);
+    const Layout *layout = common_pieces(propagation, op);
     if (layout && !op->results[0]->type.rank)
-        layout = counted_once(deduce, op, layout);
+        layout = counted_once(propagation, op, layout);
     if (!layout)
         return false;
-    Sharding whole = sharding_whole(), each = contributions(deduce, op);
+    Sharding whole = sharding_whole(), each = contributions(propagation, op);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
             op->operands[k] = op->operands[k]->type.rank
-                                  ? propagate_laid_out(deduce, op->operands[k], layout, op, NULL)
-                                  : propagate_converted(deduce, op->operands[k], &whole, op, propagate_reason(deduce, op, k));
-    array_push(deduce->module->arena, &deduce->out, op);
+                                  ? propagate_laid_out(propagation, op->operands[k], layout, op, NULL)
+                                  : propagate_converted(propagation, op->operands[k], &whole, op, propagate_reason(propagation, op, k));
+    array_push(propagation->module->arena, &propagation->out, op);
     for (int k = 0; k < op->result_count; k++) {
         bool number = !op->results[k]->type.rank;
-        propagate_result(deduce, op, k, number ? sharding_layout(deduce->mesh, &each, deduce->shared) : layout, number ? &each : NULL);
+        propagate_result(propagation, op, k, number ? sharding_layout(propagation->mesh, &each, propagation->shared) : layout, number ? &each : NULL);
     }
     return true;
 }

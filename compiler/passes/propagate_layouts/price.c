@@ -54,38 +54,38 @@ static bool convertible(StateKind before, StateKind after)
     return before != STATE_SPLIT && after != STATE_SPLIT && (before == STATE_DUP || after == STATE_DUP || before == after);
 }
 
-/* What the first of several crews converts, as bytes: layouts and extents that are shared. */
-typedef struct CrewKey {
+/* What the first of several replica groups converts, as bytes: layouts and extents that are shared. */
+typedef struct ReplicaGroupKey {
     const Layout *from, *to;
     const int64_t *extent;
     int64_t rank, dtype;
-} CrewKey;
+} ReplicaGroupKey;
 
-/* What a plan for the first crew costs. */
-typedef struct CrewPrice {
+/* What a plan for the first replica group costs. */
+typedef struct ReplicaGroupPrice {
     int64_t bytes;  // that it receives
     double seconds; // with a cluster
-} CrewPrice;
+} ReplicaGroupPrice;
 
-/* The price of the plan for what a first crew converts, which the module keeps: most conversions that are looked at are made. What a scalar
+/* The price of the plan for what a first replica group converts, which the module keeps: most conversions that are looked at are made. What a scalar
  * moves within a device is nothing: sums of scalars, as of the gradients' norm, so pass to where one message is enough for all of them. */
-static CrewPrice plan_crew(const Assigner *assigner, const Conversion *first)
+static ReplicaGroupPrice plan_replica_group(const Assigner *assigner, const Conversion *first)
 {
     const Cluster *cluster = cluster_of(assigner);
     const Plan *plan = module_plan(assigner->module, first, 1);
-    return (CrewPrice){plan_bytes(plan), first->shape.rank && cluster ? conversion_seconds(cluster, plan) : plan_seconds(plan)};
+    return (ReplicaGroupPrice){plan_bytes(plan), first->shape.rank && cluster ? conversion_seconds(cluster, plan) : plan_seconds(plan)};
 }
 
 /* The same, remembered; meshes whose devices are alike have the same. */
-static CrewPrice first_price(const Assigner *assigner, const Conversion *first)
+static ReplicaGroupPrice first_price(const Assigner *assigner, const Conversion *first)
 {
     Intern *shared = assigner->replica_groups;
-    CrewKey key = {layout_intern(shared, first->from), layout_intern(shared, first->to),
+    ReplicaGroupKey key = {layout_intern(shared, first->from), layout_intern(shared, first->to),
                    intern(shared, first->shape.extent, sizeof(int64_t) * (size_t)first->shape.rank), first->shape.rank, first->dtype};
-    CrewPrice **price = intern_slot(assigner->replica_groups, &key, sizeof key);
+    ReplicaGroupPrice **price = intern_slot(assigner->replica_groups, &key, sizeof key);
     if (!*price) {
-        *price = arena_new(assigner->arena, CrewPrice);
-        **price = plan_crew(assigner, first);
+        *price = arena_new(assigner->arena, ReplicaGroupPrice);
+        **price = plan_replica_group(assigner, first);
     }
     return **price;
 }
@@ -93,16 +93,16 @@ static CrewPrice first_price(const Assigner *assigner, const Conversion *first)
 /* Seconds of a conversion on the module's cluster. */
 static double cluster_price(const Assigner *assigner, const Value *value, Arena *scratch, const Conversion *conversion)
 {
-    ReplicaGroups crews = replica_groups_of(scratch, cluster_of(assigner), assigner->alike, conversion, 1);
-    return first_price(assigner, crews.first).seconds * (value->def ? (double)op_runs(assigner->module, value->def) : 1);
+    ReplicaGroups replica_groups = replica_groups_of(scratch, cluster_of(assigner), assigner->alike, conversion, 1);
+    return first_price(assigner, replica_groups.first).seconds * (value->def ? (double)op_runs(assigner->module, value->def) : 1);
 }
 
 /* Bytes that a device of the mesh receives on average. */
 static double average_bytes(const Assigner *assigner, Arena *scratch, const Conversion *conversion)
 {
-    ReplicaGroups crews = replica_groups_of(scratch, NULL, NULL, conversion, 1);
+    ReplicaGroups replica_groups = replica_groups_of(scratch, NULL, NULL, conversion, 1);
     int64_t bytes;
-    if (__builtin_mul_overflow(first_price(assigner, crews.first).bytes, (int64_t)crews.count, &bytes))
+    if (__builtin_mul_overflow(first_price(assigner, replica_groups.first).bytes, (int64_t)replica_groups.count, &bytes))
         bytes = INT64_MAX;
     return (double)bytes / assigner->mesh->device_count;
 }

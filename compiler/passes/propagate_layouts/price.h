@@ -1,4 +1,4 @@
-/* What an assignment costs, as deduction weighs it.
+/* What an assignment costs, as layout propagation weighs it.
  *
  * With a cluster file: seconds of a step, of conversions and of computing (cost/cost.h). Where a device's class does not say how fast it
  * is, an operation counts like the time in which its host's links move BYTES_AN_OPERATION. Without a cluster file: bytes that a device

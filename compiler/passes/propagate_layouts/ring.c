@@ -12,7 +12,7 @@
 
 /* An operator that runs in turns. */
 typedef struct Round {
-    Propagation *deduce;
+    Propagation *propagation;
     Op *op;
     const Assignment *assignment;
     int count;                        // turns
@@ -27,7 +27,7 @@ typedef struct Round {
 
 static const OpDef *inserted_joiner(const Round *round, FactorReduction reduction)
 {
-    Arena *arena = round->deduce->module->arena;
+    Arena *arena = round->propagation->module->arena;
     return reduction == REDUCE_SUM
                ? rule_inserted(arena, "join_sum", "y[i..] = a[i..] + b[i..]")
                : rule_inserted(arena, "join_max", "y[i..] = a[i..] >= b[i..] ? a[i..] : a[i..] != a[i..] ? a[i..] : b[i..]");
@@ -41,7 +41,7 @@ static bool has_turned(const Round *round, const BoundAccess *access) { return f
  * pending. */
 static FactorReduction result_reduction(const Round *round, int k)
 {
-    const Mesh *mesh = round->deduce->mesh;
+    const Mesh *mesh = round->propagation->mesh;
     const BoundAccess *access = &round->op->binding->results[k];
     FactorReduction reduction = has_turned(round, access) ? REDUCE_NONE : factor_of(round, round->assignment->ring_factor)->reduction;
     for (int a = 0; a < mesh->axis_count && has_turned(round, access); a++) {
@@ -60,7 +60,7 @@ static FactorReduction result_reduction(const Round *round, int k)
 /* The operator that the clause merge names. */
 static const OpDef *named_joiner(const Round *round, const char *name)
 {
-    const Module *module = round->deduce->module;
+    const Module *module = round->propagation->module;
     for (int i = 0; i < module->defs.count; i++)
         if (!strcmp(module->defs.at[i]->name, name))
             return module->defs.at[i];
@@ -71,7 +71,7 @@ static const OpDef *named_joiner(const Round *round, const char *name)
 static Type written_type(const Round *round, int k)
 {
     const BoundAccess *access = &round->op->binding->results[k];
-    int64_t *extent = arena_array(round->deduce->arena, int64_t, access->written_rank + 1);
+    int64_t *extent = arena_array(round->propagation->arena, int64_t, access->written_rank + 1);
     for (int w = 0; w < access->written_rank; w++)
         extent[w] = 1;
     for (int d = 0; d < access->rank; d++)
@@ -134,7 +134,7 @@ static BoundAccess refined_access(Arena *arena, const Refining *refining, const 
  * in a way that does not fit its rule. */
 static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result)
 {
-    Arena *arena = round->deduce->module->arena;
+    Arena *arena = round->propagation->module->arena;
     Refining refining = {.whole = whole};
     const BoundAccess *likes = round->op->binding->results;
     int count = whole->result_count;
@@ -160,11 +160,11 @@ static const Binding *refined_binding(const Round *round, const Binding *whole, 
 static bool joins_pieces(const Round *round, const Op *joiner, const int *result)
 {
     int count = joiner->result_count;
-    for (int a = 0; a < round->deduce->mesh->axis_count; a++) {
+    for (int a = 0; a < round->propagation->mesh->axis_count; a++) {
         int cut = -1;
         for (int k = 0; k < 3 * count; k++) {
             const BoundAccess *access = k < count ? &joiner->binding->results[k] : &joiner->binding->operands[k - count];
-            int d = assignment_result(round->deduce->mesh, round->op, round->assignment, result[k % count]).at[a];
+            int d = assignment_result(round->propagation->mesh, round->op, round->assignment, result[k % count]).at[a];
             int f = d >= 0 ? access->dims[d].factors[0] : -1;
             if (k && f != cut)
                 return false;
@@ -179,7 +179,7 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
 /* Makes the operator that joins some results, of operands that are none yet; false where it does not fit. */
 static bool add_joiner(Round *round, const OpDef *def, const int *result, int count)
 {
-    Module *module = round->deduce->module;
+    Module *module = round->propagation->module;
     Value *operands[2 * IR_MAX_RESULTS], whole[IR_MAX_RESULTS];
     for (int k = 0; k < count; k++) {
         whole[k] = (Value){.kind = VALUE_ARGUMENT, .type = written_type(round, result[k])};
@@ -210,8 +210,8 @@ static bool add_named_joiner(Round *round, const char *name)
     if (!def)
         return false;
     for (int k = 0; k < round->op->result_count; k++) {
-        Sharding made = assignment_result(round->deduce->mesh, round->op, round->assignment, k), complete = sharding_complete(made);
-        if (has_turned(round, &round->op->binding->results[k]) || !sharding_equal(round->deduce->mesh, &made, &complete))
+        Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k), complete = sharding_complete(made);
+        if (has_turned(round, &round->op->binding->results[k]) || !sharding_equal(round->propagation->mesh, &made, &complete))
             return false;
         result[k] = k;
     }
@@ -236,25 +236,25 @@ static bool add_joiners(Round *round)
 /* Appends an operator; of one that runs again it is known which runs again, and of one that will, what it is. */
 static void put(Round *round, Op *op)
 {
-    Propagation *deduce = round->deduce;
-    RingOps *kept = &deduce->ring_ops[round->op->index];
-    op->recomputes = round->op->recomputes ? deduce->ring_ops[round->op->recomputes->index].at[round->made++] : NULL;
-    if (deduce->recomputed[round->op->index])
-        array_push(deduce->arena, kept, op);
-    array_push(deduce->module->arena, &deduce->out, op);
+    Propagation *propagation = round->propagation;
+    RingOps *kept = &propagation->ring_ops[round->op->index];
+    op->recomputes = round->op->recomputes ? propagation->ring_ops[round->op->recomputes->index].at[round->made++] : NULL;
+    if (propagation->recomputed[round->op->index])
+        array_push(propagation->arena, kept, op);
+    array_push(propagation->module->arena, &propagation->out, op);
 }
 
 /* The layout of a tensor in a turn. */
 static const Layout *layout_in_turn(const Round *round, const Sharding *sharding, const BoundAccess *access, int turn)
 {
-    const Mesh *mesh = round->deduce->mesh;
+    const Mesh *mesh = round->propagation->mesh;
     int moved[MESH_MOST] = {0};
     for (int a = mesh->axis_count - 1; a >= 0 && has_turned(round, access); a--)
         if (round->assignment->ring_axes >> a & 1) {
             moved[a] = turn % mesh->axis[a].count;
             turn /= mesh->axis[a].count;
         }
-    return sharding_moved_layout(mesh, sharding, moved, round->deduce->shared);
+    return sharding_moved_layout(mesh, sharding, moved, round->propagation->shared);
 }
 
 /* The operand before k that is the same value in the same layout; -1 when there is none. */
@@ -271,9 +271,9 @@ static void begin_operands(Round *round)
 {
     Op *op = round->op;
     for (int k = 0; k < op->operand_count; k++) {
-        Sharding need = assignment_operand(round->deduce->mesh, op, round->assignment, k);
+        Sharding need = assignment_operand(round->propagation->mesh, op, round->assignment, k);
         Value *operand = op->operands[k];
-        round->operands[k] = operand ? propagate_converted(round->deduce, operand, &need, op, propagate_reason(round->deduce, op, k)) : NULL;
+        round->operands[k] = operand ? propagate_converted(round->propagation, operand, &need, op, propagate_reason(round->propagation, op, k)) : NULL;
     }
 }
 
@@ -285,21 +285,21 @@ static void move_operands(Round *round, int turn)
         const BoundAccess *access = &op->binding->operands[k];
         if (!op->operands[k] || !has_turned(round, access))
             continue;
-        Sharding sharding = assignment_operand(round->deduce->mesh, op, round->assignment, k);
+        Sharding sharding = assignment_operand(round->propagation->mesh, op, round->assignment, k);
         const Layout *layout = layout_in_turn(round, &sharding, access, turn);
         int same = same_operand(round, k, layout);
         round->operands[k] = same >= 0
                                  ? round->operands[same]
-                                 : propagate_conversion(round->deduce, round->operands[k], layout, op, propagate_reason(round->deduce, op, k));
+                                 : propagate_conversion(round->propagation, round->operands[k], layout, op, propagate_reason(round->propagation, op, k));
     }
 }
 
 /* The operator of a turn. */
 static Op *turn_op(Round *round, Value *const *operands, int turn)
 {
-    Op *op = ir_clone(round->deduce->module, round->op, operands);
+    Op *op = ir_clone(round->propagation->module, round->op, operands);
     for (int k = 0; k < op->result_count; k++) {
-        Sharding made = assignment_result(round->deduce->mesh, round->op, round->assignment, k);
+        Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k);
         op->results[k]->layout = layout_in_turn(round, &made, &op->binding->results[k], turn);
     }
     put(round, op);
@@ -309,12 +309,12 @@ static Op *turn_op(Round *round, Value *const *operands, int turn)
 /* Result k of a turn where it is joined: where its piece began. */
 static Value *settled(Round *round, const Op *op, int k)
 {
-    Sharding made = assignment_result(round->deduce->mesh, round->op, round->assignment, k);
+    Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k);
     const Layout *layout = layout_in_turn(round, &made, &op->binding->results[k], 0);
     if (op->results[k]->layout == layout)
         return op->results[k];
-    return propagate_conversion(round->deduce, op->results[k], layout, round->op,
-                             arena_format(round->deduce->module->arena, "a piece of what %s gives", op->def->name));
+    return propagate_conversion(round->propagation, op->results[k], layout, round->op,
+                             arena_format(round->propagation->module->arena, "a piece of what %s gives", op->def->name));
 }
 
 /* Joins what the turns so far have given with what this one gives. */
@@ -330,7 +330,7 @@ static void join(Round *round, Value *const *given)
             operands[i] = round->joined[k + i];
             operands[joiner->result_count + i] = given[k + i];
         }
-        Op *op = ir_clone(round->deduce->module, joiner, operands);
+        Op *op = ir_clone(round->propagation->module, joiner, operands);
         for (int i = 0; i < op->result_count; i++) {
             op->results[i]->layout = round->joined[k + i]->layout;
             joined[k + i] = op->results[i];
@@ -362,34 +362,34 @@ static void finish(Round *round)
     for (int k = 0; k < round->op->result_count; k++) {
         Value *result = round->op->results[k], *last = round->joined[k];
         Op *op = last->def;
-        Sharding made = assignment_result(round->deduce->mesh, round->op, round->assignment, k);
+        Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k);
         op->results[last->index] = result;
         result->def = op;
         result->index = last->index;
-        propagate_result(round->deduce, op, last->index, last->layout, &made);
+        propagate_result(round->propagation, op, last->index, last->layout, &made);
     }
 }
 
 /* Notes of the strategy's rules that they were followed, or by what they could not be. */
 static void note_rules(const Round *round, bool turned)
 {
-    const Propagation *deduce = round->deduce;
-    for (int i = 0; i < deduce->mesh->rules.count; i++) {
-        const MeshRule *rule = &deduce->mesh->rules.at[i];
+    const Propagation *propagation = round->propagation;
+    for (int i = 0; i < propagation->mesh->rules.count; i++) {
+        const MeshRule *rule = &propagation->mesh->rules.at[i];
         bool own = round->assignment->ring_axes >> rule->axis & 1 &&
-                   strategy_turns(deduce->module->strategy, rule->dim.name, deduce->mesh->axis[rule->axis].name);
+                   strategy_turns(propagation->module->strategy, rule->dim.name, propagation->mesh->axis[rule->axis].name);
         if (own && turned)
-            deduce->assigner.rules[i].turns = true;
+            propagation->assigner.rules[i].turns = true;
         else if (own)
-            deduce->assigner.rules[i].stayed = round->op;
+            propagation->assigner.rules[i].stayed = round->op;
     }
 }
 
-bool propagate_ring(Propagation *deduce, Op *op, const Assignment *assignment)
+bool propagate_ring(Propagation *propagation, Op *op, const Assignment *assignment)
 {
-    Round round = {.deduce = deduce, .op = op, .assignment = assignment, .count = 1};
-    for (int a = 0; a < deduce->mesh->axis_count; a++)
-        round.count *= assignment->ring_axes >> a & 1 ? deduce->mesh->axis[a].count : 1;
+    Round round = {.propagation = propagation, .op = op, .assignment = assignment, .count = 1};
+    for (int a = 0; a < propagation->mesh->axis_count; a++)
+        round.count *= assignment->ring_axes >> a & 1 ? propagation->mesh->axis[a].count : 1;
     bool joins = add_joiners(&round);
     note_rules(&round, joins);
     if (!joins)

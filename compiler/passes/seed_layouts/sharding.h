@@ -1,6 +1,6 @@
 /* Shardings: layouts spoken in the axes of a mesh.
  *
- * Deduction works on shardings: for every axis, what it does to a value. In the end a sharding becomes a layout in device numbers.
+ * Layout propagation works on shardings: for every axis, what it does to a value. In the end a sharding becomes a layout in device numbers.
  */
 #ifndef PASSES_SEED_LAYOUTS_SHARDING_H
 #define PASSES_SEED_LAYOUTS_SHARDING_H

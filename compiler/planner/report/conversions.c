@@ -53,12 +53,12 @@ ConversionRows conversion_rows(Arena *arena, Simulation *simulation)
         const Op *op = module->ops.at[i];
         if (!op->conversion)
             continue;
-        ReplicaGroups crews;
-        const Plan *plan = op_plan_alone(arena, module, op, &crews);
+        ReplicaGroups replica_groups;
+        const Plan *plan = op_plan_alone(arena, module, op, &replica_groups);
         ConversionRow *row = row_of(arena, numbers, &rows, module, op);
         row->plan = plan;
         row->runs += op_runs(module, op);
-        row->bytes += conversion_runs(module, op) * replica_groups_bytes(&crews, plan);
+        row->bytes += conversion_runs(module, op) * replica_groups_bytes(&replica_groups, plan);
         row->received += op_runs(module, op) * most_received(plan);
         row->seconds += (double)op_runs(module, op) * (plan == op->conversion->plan ? times_conversion(&simulation->times, op->conversion)
                                                        : simulation->times.priced   ? conversion_seconds(module->options.cluster, plan)

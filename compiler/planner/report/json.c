@@ -226,15 +226,15 @@ static json_t *json_conversions(Arena *arena, Simulation *simulation)
 }
 
 /* [file, line, conversion, begin, end] */
-static json_t *json_flights(Arena *arena, const Simulation *simulation)
+static json_t *json_async_collectives(Arena *arena, const Simulation *simulation)
 {
-    json_t *flights = json_array();
-    for (int i = 0; i < simulation->flights.count; i++) {
-        const SimulatedMessage *flight = &simulation->flights.at[i];
-        json_array_append_new(flights, json_pack("[o,i,s,f,f]", json_text(arena, flight->op->at.file), flight->op->at.line,
-                                                 plan_name(flight->op->conversion->plan), flight->span.begin, flight->span.end));
+    json_t *collectives = json_array();
+    for (int i = 0; i < simulation->collectives.count; i++) {
+        const SimulatedMessage *collective = &simulation->collectives.at[i];
+        json_array_append_new(collectives, json_pack("[o,i,s,f,f]", json_text(arena, collective->op->at.file), collective->op->at.line,
+                                                 plan_name(collective->op->conversion->plan), collective->span.begin, collective->span.end));
     }
-    return flights;
+    return collectives;
 }
 
 /* ---- memory ---- */
@@ -420,7 +420,7 @@ static json_t *json_model(Arena *arena, Simulation *simulation)
                      json_text(arena, strategy && module->templates.at.count ? schedule_words[strategy_schedule(strategy)] : NULL), "cluster",
                      json_text(arena, module->options.cluster_file), "devices", module->roles->device_count, "idle",
                      json_idle(arena, module), "unit", simulation->times.priced ? "seconds" : "operations", "length", simulation->length,
-                     "pipelines", groups, "sums", json_flights(arena, simulation), "memory", json_memories(arena, simulation),
+                     "pipelines", groups, "sums", json_async_collectives(arena, simulation), "memory", json_memories(arena, simulation),
                      "conversions", json_conversions(arena, simulation), "values", json_values(arena, module), "lines",
                      json_lines(arena, module));
 }

@@ -165,12 +165,12 @@ static void occupy(const Simulation *simulation, const Op *maker, double *const 
 
 typedef Array(const Op *) Makers;
 
-/* The operators that make what a flight takes: of a union, those of its operands. */
-static Makers makers(Arena *arena, const Module *module, const AsyncCollective *flight)
+/* The operators that make what an async collective takes: of a union, those of its operands. */
+static Makers makers(Arena *arena, const Module *module, const AsyncCollective *collective)
 {
     Makers made = {0};
-    for (int t = 0; t < flight->count; t++) {
-        const Op *def = flight->ops[t]->operands[0]->def;
+    for (int t = 0; t < collective->count; t++) {
+        const Op *def = collective->ops[t]->operands[0]->def;
         for (int k = 0; def->def == module->union_def && k < def->operand_count; k++)
             array_push(arena, &made, def->operands[k]->def);
         if (def->def != module->union_def)
@@ -184,16 +184,16 @@ static void let_fly(Arena *arena, Simulation *simulation)
     double **busy = arena_array(arena, double *, simulation->groups.count);
     for (int g = 0; g < simulation->groups.count; g++)
         busy[g] = arena_array(arena, double, simulation->groups.at[g].graph.stage_count);
-    AsyncCollectives flights = module_async_collectives(arena, simulation->module);
-    for (int f = 0; f < flights.count; f++) {
-        SimulatedMessage flight = {flights.at[f].op, {0, 0}};
-        Makers made = makers(arena, simulation->module, &flights.at[f]);
+    AsyncCollectives collectives = module_async_collectives(arena, simulation->module);
+    for (int f = 0; f < collectives.count; f++) {
+        SimulatedMessage collective = {collectives.at[f].op, {0, 0}};
+        Makers made = makers(arena, simulation->module, &collectives.at[f]);
         for (int k = 0; k < made.count; k++)
-            flight.span.begin = fmax(flight.span.begin, made_at(simulation, made.at[k], busy));
-        flight.span.end = flight.span.begin + times_conversion(&simulation->times, flight.op->conversion);
+            collective.span.begin = fmax(collective.span.begin, made_at(simulation, made.at[k], busy));
+        collective.span.end = collective.span.begin + times_conversion(&simulation->times, collective.op->conversion);
         for (int k = 0; k < made.count; k++)
-            occupy(simulation, made.at[k], busy, flight.span.end);
-        array_push(arena, &simulation->flights, flight);
+            occupy(simulation, made.at[k], busy, collective.span.end);
+        array_push(arena, &simulation->collectives, collective);
     }
 }
 
@@ -221,8 +221,8 @@ static double tables_end(const Simulation *simulation)
     double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)
         end = fmax(end, simulation->groups.at[g].begin + simulation->groups.at[g].timeline->seconds);
-    for (int f = 0; f < simulation->flights.count; f++)
-        end = fmax(end, simulation->flights.at[f].span.end);
+    for (int f = 0; f < simulation->collectives.count; f++)
+        end = fmax(end, simulation->collectives.at[f].span.end);
     return end;
 }
 

@@ -42,7 +42,7 @@ typedef struct Simulation {
     Module *module;
     Times times;
     Array(PipelineGroup) groups;
-    Array(SimulatedMessage) flights;
+    Array(SimulatedMessage) collectives;
     double length; // in the unit of times
 } Simulation;
 

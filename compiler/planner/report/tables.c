@@ -186,9 +186,9 @@ void table_comm(Text *out, Module *module)
     const Op **readers = find_readers(arena, module);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        ReplicaGroups crews;
-        const Plan *plan = op->conversion ? op_plan_alone(arena, module, op, &crews) : NULL;
-        int64_t runs = plan ? conversion_runs(module, op) : 0, bytes = plan ? runs * replica_groups_bytes(&crews, plan) : 0;
+        ReplicaGroups replica_groups;
+        const Plan *plan = op->conversion ? op_plan_alone(arena, module, op, &replica_groups) : NULL;
+        int64_t runs = plan ? conversion_runs(module, op) : 0, bytes = plan ? runs * replica_groups_bytes(&replica_groups, plan) : 0;
         const Parameter *param = gradients[op->results[0]->id] ? gradients[op->results[0]->id] : updated[op->results[0]->id];
         const Op *layer = param && readers[param->value->index] ? readers[param->value->index] : op;
         if (bytes)

@@ -46,11 +46,11 @@ static void add_slot(Bytes *bytes, const SlotCost *slot)
 static double bytes_needed(const PipelinePlan *plan, int number, const Bytes *bytes)
 {
     const StagePlan *stage = &plan->stages[number];
-    double d = stage->stage.data, flights = fmin((double)plan->microbatches, plan->stage_count - number);
+    double d = stage->stage.data, collectives = fmin((double)plan->microbatches, plan->stage_count - number);
     double needed = (plan->zero >= 1 ? bytes->cut_states / d : bytes->states) +
                     (plan->zero >= 2 ? bytes->cut_gradients / d : bytes->gradients) +
                     (plan->zero >= 3 ? bytes->cut_parameters / d + bytes->widest : bytes->parameters);
-    return needed + stage->costs->inputs / d + flights * bytes->kept + bytes->work;
+    return needed + stage->costs->inputs / d + collectives * bytes->kept + bytes->work;
 }
 
 double stage_bytes(const Profile *profile, const PipelinePlan *plan, int number, int first, int end, Recompute recompute)

@@ -171,12 +171,12 @@ static void take_group(Arena *arena, const SimulatedSteps *steps, PipelineGroup 
 
 static void take_sums(const SimulatedSteps *steps, Simulation *simulation)
 {
-    for (int f = 0; f < simulation->flights.count; f++) {
+    for (int f = 0; f < simulation->collectives.count; f++) {
         Span span = no_span;
         for (int t = 0; t < steps->program.tasks.count; t++)
-            if (steps->program.tasks.at[t].op == simulation->flights.at[f].op && !steps->program.tasks.at[t].step)
+            if (steps->program.tasks.at[t].op == simulation->collectives.at[f].op && !steps->program.tasks.at[t].step)
                 widen(&span, steps->spans[t].begin, steps->spans[t].end);
-        simulation->flights.at[f].span = whole_span(&span);
+        simulation->collectives.at[f].span = whole_span(&span);
     }
 }
 

@@ -370,11 +370,11 @@ static void find_sums(Builder *builder)
 {
     const Module *module = builder->module;
     builder->made_by = arena_array(builder->arena, List, module->ops.count);
-    AsyncCollectives flights = module_async_collectives(builder->arena, module);
-    for (int s = 0; s < flights.count; s++) {
-        array_push(builder->arena, &builder->sums, (Sum){flights.at[s].op, no_tasks(builder->arena, builder->fold->actor_count)});
-        for (int t = 0; t < flights.at[s].count; t++) {
-            const Op *maker = flights.at[s].ops[t]->operands[0]->def;
+    AsyncCollectives collectives = module_async_collectives(builder->arena, module);
+    for (int s = 0; s < collectives.count; s++) {
+        array_push(builder->arena, &builder->sums, (Sum){collectives.at[s].op, no_tasks(builder->arena, builder->fold->actor_count)});
+        for (int t = 0; t < collectives.at[s].count; t++) {
+            const Op *maker = collectives.at[s].ops[t]->operands[0]->def;
             bool joined = maker->def == module->union_def;
             for (int k = 0; k < (joined ? maker->operand_count : 1); k++)
                 add_maker(builder, joined ? maker->operands[k]->def : maker, s);

@@ -65,10 +65,10 @@ static void use_conversion(const Symmetry *fold, const PlannedConversion *conver
         return;
     table->used[slot] = true;
     const Plan *plan = conversion->plan;
-    const ReplicaGroups *crews = &conversion->groups;
+    const ReplicaGroups *replica_groups = &conversion->groups;
     int *device_of = arena_array(fold->arena, int, plan->device_count);
-    for (int i = 0; i < crews->size; i++)
-        device_of[plan_slot(plan, crews->name[i])] = counterpart[crews->devices[i]];
+    for (int i = 0; i < replica_groups->size; i++)
+        device_of[plan_slot(plan, replica_groups->name[i])] = counterpart[replica_groups->devices[i]];
     table->hops[slot] = simulated_transfers_of(fold->arena, fold->module->options.cluster, plan, device_of);
 }
 

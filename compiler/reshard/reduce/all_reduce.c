@@ -15,7 +15,7 @@ static int holders_each(const Task *task)
     return each;
 }
 
-Devices replica_group(PlanBuilder *planner, const Task *task, int replica)
+Devices holder_group(PlanBuilder *planner, const Task *task, int replica)
 {
     Devices group = {.at = arena_array(planner->arena, int, task->source_count), .count = task->source_count};
     for (int p = 0; p < task->source_count; p++)
@@ -67,7 +67,7 @@ Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks)
         index_devices(targets, &task->targets);
         bool all = task->source_count > 1 && is_all_reduce(planner, task, targets);
         for (int r = 0; r < task->sources[0].count && all; r++) {
-            Step *step = all_reduce_step(planner, known, replica_group(planner, task, r), task->bucket);
+            Step *step = all_reduce_step(planner, known, holder_group(planner, task, r), task->bucket);
             array_push(planner->arena, step->parts, task_segment(plan, t));
         }
         if (!all)

@@ -30,7 +30,7 @@ typedef Array(int) Tasks;
 Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
 /* The group of one holder of each contribution, in ascending order: those that come at place `replica` among the holders. */
-Devices replica_group(PlanBuilder *planner, const Task *task, int replica);
+Devices holder_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */
 

@@ -87,7 +87,7 @@ static void add_parts(Reducer *reducer, Candidate *candidate)
     Devices *groups = arena_array(planner->arena, Devices, count);
     index_clear(reducer->members);
     for (int replica = 0; replica < count; replica++) {
-        groups[replica] = replica_group(planner, task, replica);
+        groups[replica] = holder_group(planner, task, replica);
         for (int p = 0; p < task->source_count; p++)
             if (replica < task->sources[p].count)
                 index_set(reducer->members, task->sources[p].at[replica], replica);

@@ -16,7 +16,7 @@ enum {
 
 /* A transfer for a micro-batch. */
 typedef struct Crossing {
-    AsyncExchange flight;
+    AsyncExchange async;
     int begins, ends;        // in front of these rows; begins -1: when it is ready
     struct Crossing *before; // the one before it of its transfer; NULL: it is the first
 } Crossing;
@@ -24,7 +24,7 @@ typedef struct Crossing {
 typedef enum LoopPosition { BEGINS, ENDS, TURNS } TransferEnd;
 
 /* The transfers that run once a step, in the order of the role's list. */
-struct Flights {
+struct AsyncExchanges {
     const ht_image_role *role;
     int count;
     int *number;         // of each: of the role's transfers
@@ -43,7 +43,7 @@ struct Schedule {
     int crossing_count;
     int *first[TURNS];       // by row, and behind the last: the number in `order` of the first crossing in front of it
     Crossing **order[TURNS]; // the crossings by that row
-    struct Flights *flights;
+    struct AsyncExchanges *async_exchanges;
     char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
 };
 
@@ -65,10 +65,10 @@ static char *slot_at(const Schedule *schedule, int slot)
 
 /* A slot while the rows are looked through. */
 typedef struct SlotUse {
-    int tenant; // the micro-batch in it; -1: none
+    int owner; // the micro-batch in it; -1: none
     int left;   // behind the last row that used it
     int guest_count;
-    Crossing **guest; // the tenant's crossings
+    Crossing **occupant; // the owner's crossings
 } SlotUse;
 
 /* What is known at a row. */
@@ -134,7 +134,7 @@ static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int beg
         return NULL;
     find_buffers(scan, transfer, row, &run);
     *crossing = (Crossing){.begins = begins, .ends = -1, .before = before};
-    crossing->flight = (AsyncExchange){.run = run, .queue = transfer->queue, .tag = tag_of(scan, transfer), .where = transfer->where};
+    crossing->async = (AsyncExchange){.run = run, .queue = transfer->queue, .tag = tag_of(scan, transfer), .where = transfer->where};
     scan->schedule->crossing_count++;
     scan->latest[number] = *crossing_of(scan, number, row->microbatch) = crossing;
     return crossing;
@@ -147,24 +147,24 @@ static void end_before(Crossing *crossing, int row)
         crossing->ends = row;
 }
 
-/* Has a crossing, which brings the slot's next tenant, wait for those of the present one that may still be under way when it begins. */
-static void follow_guests(Crossing *crossing, const SlotUse *slot)
+/* Has a crossing, which brings the slot's next owner, wait for those of the present one that may still be under way when it begins. */
+static void follow_occupants(Crossing *crossing, const SlotUse *slot)
 {
-    AsyncExchange *flight = &crossing->flight;
-    flight->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
+    AsyncExchange *async = &crossing->async;
+    async->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
     for (int g = 0; g < slot->guest_count; g++)
-        if (slot->guest[g]->ends < 0 || slot->guest[g]->ends >= crossing->begins)
-            flight->after[flight->after_count++] = &slot->guest[g]->flight;
+        if (slot->occupant[g]->ends < 0 || slot->occupant[g]->ends >= crossing->begins)
+            async->after[async->after_count++] = &slot->occupant[g]->async;
 }
 
 /* What this device itself has sent comes into the slot of the row that receives it, as soon as that is free. */
 static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer, const ht_row *row, const SlotUse *slot)
 {
-    ChannelRun here = crossing->flight.run;
+    ChannelRun here = crossing->async.run;
     find_buffers(scan, transfer, row, &here);
     free((void *)here.from);
-    free((void *)crossing->flight.run.to);
-    crossing->flight.run.to = here.to;
+    free((void *)crossing->async.run.to);
+    crossing->async.run.to = here.to;
     if (slot && slot->left > crossing->begins)
         crossing->begins = slot->left;
 }
@@ -183,26 +183,26 @@ static void begin_receives(Scan *scan, int number, const ht_part *part)
             redirect(scan, crossing, transfer, row, slot);
         else
             crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
-        if (crossing && slot && slot->tenant != row->microbatch)
-            follow_guests(crossing, slot);
+        if (crossing && slot && slot->owner != row->microbatch)
+            follow_occupants(crossing, slot);
     }
 }
 
-static void add_guest(SlotUse *slot, Crossing *crossing)
+static void add_occupant(SlotUse *slot, Crossing *crossing)
 {
     if (slot && crossing)
-        slot->guest[slot->guest_count++] = crossing;
+        slot->occupant[slot->guest_count++] = crossing;
 }
 
 /* A micro-batch moves into a slot; those crossings that use it for another one have ended. */
 static void move_in(SlotUse *slot, int microbatch, int row)
 {
-    if (slot->tenant == microbatch)
+    if (slot->owner == microbatch)
         return;
     for (int g = 0; g < slot->guest_count; g++)
-        end_before(slot->guest[g], row);
+        end_before(slot->occupant[g], row);
     slot->guest_count = 0;
-    slot->tenant = microbatch;
+    slot->owner = microbatch;
 }
 
 static void scan_row(Scan *scan, int number)
@@ -223,7 +223,7 @@ static void scan_row(Scan *scan, int number)
         if (*crossing_of(scan, part->send[i], row->microbatch))
             ht_fail("%s: a transfer begins twice for a micro-batch; this is a fault of hetucc: report it with the source and the strategy",
                     transfer->where);
-        add_guest(slot, add_crossing(scan, part->send[i], row, number + 1));
+        add_occupant(slot, add_crossing(scan, part->send[i], row, number + 1));
     }
     if (slot)
         slot->left = number + 1;
@@ -234,7 +234,7 @@ static int row_of(const Crossing *crossing, TransferEnd turn) { return turn == B
 /* What a crossing waits for: -1, the one before it of its transfer, if there is one; from 0 on, those whose memory it uses. */
 static Crossing *awaited(const Crossing *crossing, int number)
 {
-    return number < 0 ? crossing->before : (Crossing *)crossing->flight.after[number];
+    return number < 0 ? crossing->before : (Crossing *)crossing->async.after[number];
 }
 
 /* Has each crossing begin no earlier than those that it waits for: one that is waited for before it begins would seem to have ended, as it
@@ -244,7 +244,7 @@ static void settle(Schedule *schedule)
     for (bool moved = true; moved;) {
         moved = false;
         for (Crossing *c = schedule->crossings; c < schedule->crossings + schedule->crossing_count; c++)
-            for (int a = -1; a < c->flight.after_count; a++) {
+            for (int a = -1; a < c->async.after_count; a++) {
                 const Crossing *first = awaited(c, a);
                 if (!first || first->begins <= c->begins)
                     continue;
@@ -253,7 +253,7 @@ static void settle(Schedule *schedule)
                 if (c->begins > schedule->rows->row_count || (c->ends >= 0 && c->begins > c->ends))
                     ht_fail(
                         "%s: a transfer would end before it begins; this is a fault of hetucc: report it with the source and the strategy",
-                        c->flight.where);
+                        c->async.where);
             }
     }
 }
@@ -261,7 +261,7 @@ static void settle(Schedule *schedule)
 /* Whether a crossing waits for one of those between two places. */
 static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing *const *end)
 {
-    for (int a = -1; a < crossing->flight.after_count; a++)
+    for (int a = -1; a < crossing->async.after_count; a++)
         for (Crossing *const *other = from; other < end; other++)
             if (*other == awaited(crossing, a))
                 return true;
@@ -277,7 +277,7 @@ static void order_row(Crossing **from, Crossing **end)
             free++;
         if (free == end)
             ht_fail("%s: transfers wait for each other; this is a fault of hetucc: report it with the source and the strategy",
-                    (*from)->flight.where);
+                    (*from)->async.where);
         Crossing *taken = *free;
         for (; free > from; free--)
             *free = free[-1];
@@ -301,42 +301,42 @@ static void sort_crossings(Schedule *schedule, TransferEnd turn)
 }
 
 /* The transfers that run once a step, and those that are gathered ahead. */
-static void list_flights(Scan *scan)
+static void list_async_exchanges(Scan *scan)
 {
     const ht_image_role *role = scan->schedule->role;
-    struct Flights *flights = scan->schedule->flights = memory_array(1, sizeof *flights);
+    struct AsyncExchanges *async_exchanges = scan->schedule->async_exchanges = memory_array(1, sizeof *async_exchanges);
     static const ht_row outside = {.slot = -1};
-    *flights = (struct Flights){.role = role,
+    *async_exchanges = (struct AsyncExchanges){.role = role,
                                 .number = memory_array(role->transfer_count, sizeof(int)),
                                 .crossing = memory_array(role->transfer_count, sizeof(Crossing *)),
                                 .awaited = memory_array(role->transfer_count, sizeof(int)),
                                 .ahead = memory_array(role->transfer_count, sizeof(Crossing *))};
     for (int t = 0; t < role->transfer_count; t++) {
         if (role->transfers[t].queue == HT_QUEUE_AHEAD)
-            flights->ahead[t] = add_crossing(scan, t, &outside, -1);
+            async_exchanges->ahead[t] = add_crossing(scan, t, &outside, -1);
         if (!runs_once(&role->transfers[t]))
             continue;
         Crossing *crossing = add_crossing(scan, t, &outside, -1);
         if (crossing)
             crossing->begins = -1;
-        flights->crossing[flights->count] = crossing;
-        flights->number[flights->count++] = t;
+        async_exchanges->crossing[async_exchanges->count] = crossing;
+        async_exchanges->number[async_exchanges->count++] = t;
     }
 }
 
 static void scan_rows(Scan *scan)
 {
     Schedule *schedule = scan->schedule;
-    list_flights(scan);
+    list_async_exchanges(scan);
     for (int s = 0; s < schedule->rows->slot_count; s++)
-        scan->slot[s] = (SlotUse){.tenant = -1, .guest = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
+        scan->slot[s] = (SlotUse){.owner = -1, .occupant = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
     for (int r = 0; r < schedule->rows->row_count; r++)
         scan_row(scan, r);
     for (int c = 0; c < schedule->crossing_count; c++)
-        if (schedule->crossings[c].flight.queue != HT_QUEUE_AHEAD)
+        if (schedule->crossings[c].async.queue != HT_QUEUE_AHEAD)
             end_before(&schedule->crossings[c], schedule->rows->row_count);
     for (int s = 0; s < schedule->rows->slot_count; s++)
-        free(scan->slot[s].guest);
+        free(scan->slot[s].occupant);
 }
 
 /* How messages call the rows: those of a part that runs once by its name alone. */
@@ -389,10 +389,10 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
 void schedule_close(Schedule *schedule)
 {
     for (int c = 0; schedule && c < schedule->crossing_count; c++) {
-        async_exchange_forget(&schedule->crossings[c].flight);
-        free(schedule->crossings[c].flight.after);
-        free((void *)schedule->crossings[c].flight.run.from);
-        free((void *)schedule->crossings[c].flight.run.to);
+        async_exchange_forget(&schedule->crossings[c].async);
+        free(schedule->crossings[c].async.after);
+        free((void *)schedule->crossings[c].async.run.from);
+        free((void *)schedule->crossings[c].async.run.to);
     }
     for (int turn = 0; schedule && turn < TURNS; turn++) {
         free(schedule->first[turn]);
@@ -401,11 +401,11 @@ void schedule_close(Schedule *schedule)
     if (schedule) {
         free(schedule->crossings);
         free(schedule->shown);
-        free(schedule->flights->number);
-        free(schedule->flights->crossing);
-        free(schedule->flights->awaited);
-        free(schedule->flights->ahead);
-        free(schedule->flights);
+        free(schedule->async_exchanges->number);
+        free(schedule->async_exchanges->crossing);
+        free(schedule->async_exchanges->awaited);
+        free(schedule->async_exchanges->ahead);
+        free(schedule->async_exchanges);
     }
     free(schedule);
 }
@@ -416,51 +416,51 @@ void schedule_close(Schedule *schedule)
 static void cross(const Schedule *schedule, TransferEnd turn, int row, void (*act)(AsyncExchange *))
 {
     for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)
-        act(&schedule->order[turn][c]->flight);
+        act(&schedule->order[turn][c]->async);
 }
 
 /* Waits for what is under way. */
-static void end_flight(AsyncExchange *flight)
+static void end_async_exchange(AsyncExchange *async)
 {
     static const char *const waits[HT_QUEUES] = {"wait for a message", "wait for a sum of gradients", "wait for a parameter"};
-    async_exchange_end(flight);
-    hooks_mark(HT_STREAM_WAITING, waits[flight->queue], flight->where);
+    async_exchange_end(async);
+    hooks_mark(HT_STREAM_WAITING, waits[async->queue], async->where);
 }
 
 /* Begins what is ready, in order. */
-static void take_off(struct Flights *flights)
+static void take_off(struct AsyncExchanges *async_exchanges)
 {
-    for (; flights->next < flights->count && !flights->awaited[flights->number[flights->next]]; flights->next++)
-        if (flights->crossing[flights->next])
-            async_exchange_begin(&flights->crossing[flights->next]->flight);
+    for (; async_exchanges->next < async_exchanges->count && !async_exchanges->awaited[async_exchanges->number[async_exchanges->next]]; async_exchanges->next++)
+        if (async_exchanges->crossing[async_exchanges->next])
+            async_exchange_begin(&async_exchanges->crossing[async_exchanges->next]->async);
 }
 
-static void begin_step(struct Flights *flights)
+static void begin_step(struct AsyncExchanges *async_exchanges)
 {
-    flights->next = 0;
-    for (int i = 0; i < flights->count; i++)
-        flights->awaited[flights->number[i]] = flights->role->transfers[flights->number[i]].ready;
-    take_off(flights);
+    async_exchanges->next = 0;
+    for (int i = 0; i < async_exchanges->count; i++)
+        async_exchanges->awaited[async_exchanges->number[i]] = async_exchanges->role->transfers[async_exchanges->number[i]].ready;
+    take_off(async_exchanges);
 }
 
 void ht_ready(const ht_worker *r, int number)
 {
     if (r->microbatch != r->pipeline->microbatches - 1)
         return;
-    r->flights->awaited[number]--;
-    take_off(r->flights);
+    r->async_exchanges->awaited[number]--;
+    take_off(r->async_exchanges);
 }
 
 void ht_begin_ahead(const ht_worker *r, int number)
 {
-    if (r->flights->ahead[number])
-        async_exchange_begin(&r->flights->ahead[number]->flight);
+    if (r->async_exchanges->ahead[number])
+        async_exchange_begin(&r->async_exchanges->ahead[number]->async);
 }
 
 void ht_end_ahead(const ht_worker *r, int number)
 {
-    if (r->flights->ahead[number])
-        end_flight(&r->flights->ahead[number]->flight);
+    if (r->async_exchanges->ahead[number])
+        end_async_exchange(&r->async_exchanges->ahead[number]->async);
 }
 
 /* Runs a part for a micro-batch. */
@@ -480,12 +480,12 @@ static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *work
 
 void schedule_run(const Schedule *schedule, ht_worker *worker)
 {
-    worker->flights = schedule->flights;
-    begin_step(schedule->flights);
+    worker->async_exchanges = schedule->async_exchanges;
+    begin_step(schedule->async_exchanges);
     for (int r = 0; r <= schedule->rows->row_count; r++) {
         fail_part(r < schedule->rows->row_count ? schedule->shown[r] : NULL);
         cross(schedule, BEGINS, r, async_exchange_begin);
-        cross(schedule, ENDS, r, end_flight);
+        cross(schedule, ENDS, r, end_async_exchange);
         if (r < schedule->rows->row_count)
             run_row(schedule, &schedule->rows->row[r], worker);
     }
