@@ -21,6 +21,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}shard-zigzag.c:13:46: error: only a split of a dimension can be zigzag
+// CHECK: {{.*}}shard-zigzag.c:13:48: error: only a split of a dimension can be zigzag
 // CHECK-NEXT: {{^}}   13 | #pragma hspmd shard(x: {rows:dp zigzag, dup:tp zigzag})
-// CHECK-NEXT: {{^}}      |                                              ^
+// CHECK-NEXT: {{^}}      |                                                ^
