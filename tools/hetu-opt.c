@@ -3,7 +3,7 @@
  *
  *     hetu-opt [PASS] FILE        FILE - is the standard input
  */
-#include "ir/ir.h"
+#include "ir/module.h"
 #include "ir/verify/verify.h"
 #include "ir/text/text.h"
 #include "passes/pipeline.h"

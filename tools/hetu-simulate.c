@@ -102,7 +102,7 @@ typedef Array(SimulatedSteps *) StepsList;
 static bool simulate_all(Driver *driver, const Request *request, StepsList *list)
 {
     const char *error = NULL;
-    const Cluster *cluster = driver->modules.at[0]->options.cluster;
+    const Cluster *cluster = driver->modules.at[0]->context.options.cluster;
     Changes changes = request->events ? changes_read(driver->arena, cluster, request->events, &error) : (Changes){0};
     SimulateOptions options = {request->steps, &changes, request->alone};
     for (int m = 0; !error && m < driver->modules.count; m++) {

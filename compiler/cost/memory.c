@@ -50,8 +50,8 @@ static void add_given(Count *count, Module *module, int device)
 static bool keeps_values(const Module *module, const Op *op)
 {
     const Rule *rule = op->def->rule;
-    return op->def == module->reshard_def || op->def == module->accumulate_def || op->def == module->local_part_def ||
-           op->def == module->union_def || rule->kind == RULE_VIEW || rule_is_copy(rule);
+    return op->def == module->builtin.reshard || op->def == module->builtin.accumulate || op->def == module->builtin.local_part ||
+           op->def == module->builtin.stage_union || rule->kind == RULE_VIEW || rule_is_copy(rule);
 }
 
 const Parameter *parameter_of(const Module *module, const Value *value)
@@ -70,13 +70,13 @@ static void pass_gradient(const Parameter **of, const Value *from, const Value *
 
 const Parameter *const *gradients_of(Arena *arena, const Module *module)
 {
-    const Parameter **of = arena_array(arena, const Parameter *, module->next_id);
+    const Parameter **of = arena_array(arena, const Parameter *, module->context.next_id);
     for (int i = 0; i < module->params.count; i++)
         if (module->params.at[i]->gradient)
             of[module->params.at[i]->gradient->id] = module->params.at[i];
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->update && op->section == SECTION_UPDATE && !of[op->operands[1]->id])
+        if (op->def == module->optimizer.op && op->section == SECTION_UPDATE && !of[op->operands[1]->id])
             of[op->operands[1]->id] = parameter_of(module, op->operands[0]);
         for (int k = 0; k < op->operand_count && keeps_values(module, op); k++)
             if (op->operands[k]->kind == VALUE_RESULT)
@@ -101,13 +101,13 @@ typedef struct Room {
 /* Whether a value has a place of its own there. */
 static bool in_room(const Room *room, const Value *value)
 {
-    return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept && value->def->def != room->module->union_def;
+    return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept && value->def->def != room->module->builtin.stage_union;
 }
 
 /* A conversion's scratch space in a room; that of messages is in the slot all the time. */
 static int64_t room_scratch(const Room *room, const Op *op)
 {
-    return op->conversion && op_crosses_stages(room->module, op) == room->kept ? role_scratch_bytes(room->module, room->role, op) : 0;
+    return op->convert.plan && op_crosses_stages(room->module, op) == room->kept ? role_scratch_bytes(room->module, room->role, op) : 0;
 }
 
 /* Adds bytes that are in use from operator `begin` to operator `end`. */
@@ -190,7 +190,7 @@ static void add_room(Count *count, const Room *room, int at, const Parameter *co
 /* Bytes of the arena that operators of the forward section, of one micro-batch, make and those of the backward section read. */
 static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role)
 {
-    bool *counted = arena_array(scratch, bool, module->next_id);
+    bool *counted = arena_array(scratch, bool, module->context.next_id);
     int64_t bytes = 0;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; module->ops.at[i]->section == SECTION_BACKWARD && k < module->ops.at[i]->operand_count; k++) {
@@ -235,8 +235,8 @@ RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, in
 
 void devices_memory_each(Module *module, MemoryTaker *take, void *context)
 {
-    for (int r = 0; r < module->roles->role_count; r++) {
-        const Role *role = &module->roles->at[r];
+    for (int r = 0; r < module->devices.roles->role_count; r++) {
+        const Role *role = &module->devices.roles->at[r];
         RoleMemory memory = {.slots = -1};
         for (int i = 0; i < role->device_count; i++) {
             int slots = device_slots(module, role, role->devices[i]);
@@ -298,7 +298,7 @@ static void report_excess(Module *module, const RoleMemory *memory, int device, 
     enum { CAUSES = 3 };
     bool told[MEMORY_KINDS] = {false};
     const Stage *stage = stage_of(module, device);
-    Position at = stage && stage->at.file ? stage->at : module->strategy && module->strategy->at.file ? module->strategy->at : module->at;
+    Position at = stage && stage->at.file ? stage->at : module->strategy && module->strategy->at.file ? module->strategy->at : module->source.at;
     diag_error(module->diag, at, "%s needs %lld bytes on device %d, which has %lld (class \"%s\")", module->name, (long long)memory->peak,
                device, (long long)class->memory, class->name);
     if (memory->slots > 1)
@@ -319,7 +319,7 @@ static void report_excess(Module *module, const RoleMemory *memory, int device, 
 static int short_device(Module *module, const Role *role, const RoleMemory *memory)
 {
     for (int i = 0; i < role->device_count; i++) {
-        const DeviceClass *class = cluster_class(module->options.cluster, role->devices[i]);
+        const DeviceClass *class = cluster_class(module->context.options.cluster, role->devices[i]);
         if (class && class->memory && class->memory < memory->peak && device_slots(module, role, role->devices[i]) == memory->slots)
             return role->devices[i];
     }
@@ -337,7 +337,7 @@ static bool check_role(Module *module, const Role *role)
         RoleMemory memory = role_memory(module, role, slots);
         int device = short_device(module, role, &memory);
         if (device >= 0) {
-            report_excess(module, &memory, device, cluster_class(module->options.cluster, device));
+            report_excess(module, &memory, device, cluster_class(module->context.options.cluster, device));
             return false;
         }
     }
@@ -346,6 +346,6 @@ static bool check_role(Module *module, const Role *role)
 
 void memory_check(Module *module)
 {
-    for (int r = 0; module->options.cluster && r < module->roles->role_count; r++)
-        check_role(module, &module->roles->at[r]);
+    for (int r = 0; module->context.options.cluster && r < module->devices.roles->role_count; r++)
+        check_role(module, &module->devices.roles->at[r]);
 }

@@ -172,7 +172,7 @@ CompileOptions compile_options(const Options *options, const Cluster *cluster)
 static void set_options(const Options *options, const Unit *unit, const Cluster *cluster)
 {
     for (int i = 0; i < unit->modules.count; i++)
-        unit->modules.at[i]->options = compile_options(options, cluster);
+        unit->modules.at[i]->context.options = compile_options(options, cluster);
 }
 
 /* Marks what a program that runs has already. False after an error. */
@@ -181,7 +181,7 @@ static bool set_known(const Options *options, Unit *unit)
     unit->known = options->known;
     for (int i = 0; i < unit->modules.count; i++)
         for (int s = 0; s < options->known && s < unit->strategies.count; s++)
-            unit->modules.at[i]->layouts_only |= unit->modules.at[i]->strategy == unit->strategies.at[s];
+            unit->modules.at[i]->progress.layouts_only |= unit->modules.at[i]->strategy == unit->strategies.at[s];
     if (options->known && options->known >= unit->strategies.count)
         diag_error(unit->diag, (Position){0}, "--known=%d leaves none of the %d strategies to make", options->known,
                    unit->strategies.count);
@@ -203,11 +203,11 @@ static void print_tables(const Options *options, const Unit *unit)
         [REMARK_MEMORY] = table_memory, [REMARK_SHARDING] = table_sharding, [REMARK_COMM] = table_comm};
     Text text = {.arena = unit->arena};
     for (int m = 0; m < unit->modules.count; m++)
-        for (int r = 0; r < REMARKS && !unit->modules.at[m]->layouts_only; r++)
+        for (int r = 0; r < REMARKS && !unit->modules.at[m]->progress.layouts_only; r++)
             if (options->remarks[r] && tables[r])
                 tables[r](&text, unit->modules.at[m]);
     for (int m = 0; options->remarks[REMARK_MEMORY] && m < unit->modules.count; m++)
-        if (!unit->modules.at[m]->layouts_only && (!m || unit->modules.at[m]->strategy != unit->modules.at[m - 1]->strategy))
+        if (!unit->modules.at[m]->progress.layouts_only && (!m || unit->modules.at[m]->strategy != unit->modules.at[m - 1]->strategy))
             table_session(&text, unit, unit->modules.at[m]->strategy);
     if (*text_bytes(&text))
         diag_text(unit->diag, text_bytes(&text));
@@ -270,7 +270,7 @@ Unit *unit_read(Driver *driver, const char *source)
     if (good && !options->stop_after)
         print_tables(options, unit);
     for (int i = 0; good && i < unit->modules.count; i++)
-        if (!unit->modules.at[i]->layouts_only)
+        if (!unit->modules.at[i]->progress.layouts_only)
             array_push(driver->arena, &driver->modules, unit->modules.at[i]);
     if (good)
         driver->prepares |= unit->prepares;

@@ -29,7 +29,7 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b)
 /* What a module that was read has otherwise than the source's; NULL when it is the same model under the same strategy. */
 static const char *find_difference(Arena *arena, const Module *own, const Module *read)
 {
-    if (own->kind != read->kind || own->state_count != read->state_count || own->clip != read->clip || own->precision != read->precision)
+    if (own->kind != read->kind || own->optimizer.state_count != read->optimizer.state_count || own->optimizer.clip != read->optimizer.clip || own->precision != read->precision)
         return "ht_train or ht_infer";
     if (!same_strategy(arena, own->strategy, read->strategy))
         return "strategy";
@@ -72,11 +72,11 @@ static void resume_module(Driver *driver, Unit *unit, const ReadModule *read)
     else if (difference)
         diag_error(driver->diag, read->at, "the model \"%s\" of %s has another %s than this module", module->name, unit->file, difference);
     else if (passes_check(module, read->at)) {
-        module->options = (*own)->options;
-        module->captured_globals = (*own)->captured_globals;
-        module->groups.at = (*own)->groups.at;
-        module->groups.count = module->groups.capacity = (*own)->groups.count;
-        module->averaged = (*own)->averaged;
+        module->context.options = (*own)->context.options;
+        module->source.captured_globals = (*own)->source.captured_globals;
+        module->optimizer.groups.at = (*own)->optimizer.groups.at;
+        module->optimizer.groups.count = module->optimizer.groups.capacity = (*own)->optimizer.groups.count;
+        module->optimizer.averaged = (*own)->optimizer.averaged;
         *own = module;
     }
 }
@@ -94,11 +94,11 @@ bool unit_resume(Driver *driver, Unit *unit)
         return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];
-        if (same_string(read->module->source, unit->file))
+        if (same_string(read->module->source.file, unit->file))
             resume_module(driver, unit, read);
-        else if (!is_source(driver->options, read->module->source))
+        else if (!is_source(driver->options, read->module->source.file))
             diag_error(driver->diag, read->at, "%s, which this module is of, is not among the sources",
-                       read->module->source ? read->module->source : "a file without name");
+                       read->module->source.file ? read->module->source.file : "a file without name");
     }
     return !diag_errors(driver->diag);
 }

@@ -2,7 +2,7 @@
 #ifndef EMIT_WORDS_H
 #define EMIT_WORDS_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 #include "support/text.h"
 
 /* `text` as a C identifier, as the inside of a C string, and as the inside of a comment; a number. */

@@ -147,14 +147,14 @@ static Module *shorter_model(CUnit *unit, const Module *module, int p, Module *e
 {
     const Pipeline *pipeline = &module->strategy->pipelines.at[p];
     for (int i = 0; i < p; i++)
-        if (module->length_variants[i] && same_lengths(&module->strategy->pipelines.at[i], pipeline))
-            return module->length_variants[i];
+        if (module->lengths.variants[i] && same_lengths(&module->strategy->pipelines.at[i], pipeline))
+            return module->lengths.variants[i];
     Module *other = evaluate(unit, module, data);
     if (diag_errors(unit->diag) || !check_parameters(module, other, pipeline->lengths.at[0].at) ||
         !check_inputs(module, other, &pipeline->lengths.at[0]))
         return NULL;
-    other->input_types[0] = input_types(unit, module);
-    other->input_types[1] = input_types(unit, other);
+    other->lengths.input_types[0] = input_types(unit, module);
+    other->lengths.input_types[1] = input_types(unit, other);
     return other;
 }
 
@@ -181,10 +181,10 @@ void lengths_evaluate(CUnit *unit, Module *module, Module *evaluate(CUnit *unit,
     bool good = true;
     if (module->kind != MODULE_TRAIN)
         return;
-    module->length_variants = arena_array(unit->arena, Module *, strategy->pipelines.count);
+    module->lengths.variants = arena_array(unit->arena, Module *, strategy->pipelines.count);
     for (int p = 0; good && p < strategy->pipelines.count; p++) {
         good = check_each(unit, module, p, evaluate, data);
         if (good && strategies_give_lengths(unit, strategy, &strategy->pipelines.at[p], &good))
-            good = (module->length_variants[p] = shorter_model(unit, module, p, evaluate, data)) != NULL;
+            good = (module->lengths.variants[p] = shorter_model(unit, module, p, evaluate, data)) != NULL;
     }
 }

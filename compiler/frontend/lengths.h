@@ -3,7 +3,7 @@
 #define FRONTEND_LENGTHS_H
 
 #include "frontend/ctree.h"
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* Sets module->shorter, and checks what pipelines read only so far: parameters stay, inputs are cut behind their rows, and one of those
  * says what stands for nothing (pragma `padding`). `evaluate` makes the module with the values that shape variables have then. */

@@ -5,6 +5,8 @@
 
 #include "support/diag.h"
 
+#include <stdint.h>
+
 typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } NumberKind;
 typedef struct CapturedGlobal {
     const char *name;     // "seq"; of an array's elements the array: "grid.sizes"

@@ -1,4 +1,4 @@
-#include "ir/ir.h"
+#include "ir/module.h"
 
 #include <string.h>
 
@@ -36,16 +36,16 @@ Module *module_create(Arena *arena, Diag *diag, const char *name)
     module->arena = arena;
     module->diag = diag;
     module->name = name;
-    module->caches.calls = arena_new(arena, struct CallTable);
-    module->caches.calls->arena = module->caches.calls->key.arena = arena;
-    module->reshard_def = module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
+    module->context.caches.calls = arena_new(arena, struct CallTable);
+    module->context.caches.calls->arena = module->context.caches.calls->key.arena = arena;
+    module->builtin.reshard = module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
     return module;
 }
 
 Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at)
 {
     Value *value = arena_new(module->arena, Value);
-    *value = (Value){.kind = kind, .id = module->next_id++, .name = name, .type = type, .at = at};
+    *value = (Value){.kind = kind, .id = module->context.next_id++, .name = name, .type = type, .at = at};
     return value;
 }
 
@@ -88,8 +88,8 @@ static const char *unique_name(const Module *module, const char *name)
     const char *tried = name;
     for (int number = 2;; number++) {
         bool taken = false;
-        for (int i = 0; i < module->defs.count; i++)
-            taken |= !strcmp(module->defs.at[i]->name, tried);
+        for (int i = 0; i < module->library.defs.count; i++)
+            taken |= !strcmp(module->library.defs.at[i]->name, tried);
         if (!taken)
             return tried;
         tried = arena_format(module->arena, "%s_%d", name, number);
@@ -110,8 +110,8 @@ static bool params_equal(const OpDef *a, const OpDef *b)
 static const OpDef *find_def(const Module *module, const OpDef *def)
 {
     size_t length = strlen(def->name);
-    for (int i = 0; i < module->defs.count; i++) {
-        const OpDef *known = module->defs.at[i];
+    for (int i = 0; i < module->library.defs.count; i++) {
+        const OpDef *known = module->library.defs.at[i];
         bool numbered = !strncmp(known->name, def->name, length) && known->name[length] == '_' &&
                         known->name[length + 1 + strspn(known->name + length + 1, "0123456789")] == 0;
         if ((numbered || !strcmp(known->name, def->name)) && !strcmp(known->rule->text, def->rule->text) && params_equal(known, def))
@@ -128,13 +128,13 @@ static const OpDef *add_def(Module *module, const OpDef *def)
         copy->name = name;
         def = copy;
     }
-    array_push(module->arena, &module->defs, def);
+    array_push(module->arena, &module->library.defs, def);
     return def;
 }
 
 const OpDef *module_def(Module *module, const OpDef *def)
 {
-    struct CallTable *table = module->caches.calls;
+    struct CallTable *table = module->context.caches.calls;
     DefEntry *entry;
     HASH_FIND_PTR(table->defs, &def, entry);
     if (entry)
@@ -190,7 +190,7 @@ static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs)
 static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs,
                                  Position at)
 {
-    struct CallTable *table = module->caches.calls;
+    struct CallTable *table = module->context.caches.calls;
     CallEntry *entry;
     write_key(&table->key, def, operands, operand_count, attrs);
     HASH_FIND(hh, table->calls, text_bytes(&table->key), table->key.length, entry);
@@ -225,7 +225,7 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
                .results = arena_array(module->arena, Value *, result_count),
                .at = at,
                .stage = STAGE_ALL,
-               .source_op = -1};
+               .source.op = -1};
     for (int i = 0; i < operand_count; i++)
         op->operands[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
@@ -239,17 +239,17 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
 void op_take_place(Op *op, const Op *like)
 {
     op->at = like->at;
-    op->frames = like->frames;
-    op->scope = like->scope;
-    op->layer = like->layer;
-    op->recompute = like->recompute;
+    op->source.frames = like->source.frames;
+    op->source.scope = like->source.scope;
+    op->source.layer = like->source.layer;
+    op->source.recompute = like->source.recompute;
     op->section = like->section;
     op->loop = like->loop;
     op->stage = like->stage;
     op->visit = like->visit;
-    op->is_wgrad = like->is_wgrad;
+    op->marks.is_wgrad = like->marks.is_wgrad;
     op->chunk = like->chunk;
-    op->source_op = like->source_op;
+    op->source.op = like->source.op;
     for (int i = 0; i < op->result_count; i++)
         op->results[i]->at = like->at;
 }
@@ -345,16 +345,16 @@ int64_t op_runs(const Module *module, const Op *op)
 
 Intern *module_interned(Module *module)
 {
-    if (!module->caches.interned)
-        module->caches.interned = intern_create(module->arena);
-    return module->caches.interned;
+    if (!module->context.caches.interned)
+        module->context.caches.interned = intern_create(module->arena);
+    return module->context.caches.interned;
 }
 
 Intern *module_equivalent_devices(Module *module)
 {
-    if (!module->caches.equivalent_devices)
-        module->caches.equivalent_devices = intern_create(module->arena);
-    return module->caches.equivalent_devices;
+    if (!module->context.caches.equivalent_devices)
+        module->context.caches.equivalent_devices = intern_create(module->arena);
+    return module->context.caches.equivalent_devices;
 }
 
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type)
@@ -362,12 +362,12 @@ bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type
     enum { UNKNOWN, EQUAL, UNEQUAL };
     if (a == b)
         return true;
-    if (!module->caches.equal)
-        module->caches.equal = intern_create(module->arena);
+    if (!module->context.caches.equal)
+        module->context.caches.equal = intern_create(module->arena);
     int64_t key[2 + IR_MAX_RANK] = {(intptr_t)a, (intptr_t)b};
     for (int d = 0; d < type.rank; d++)
         key[2 + d] = type.extent[d];
-    intptr_t *known = intern_slot(module->caches.equal, key, sizeof *key * (size_t)(2 + type.rank));
+    intptr_t *known = intern_slot(module->context.caches.equal, key, sizeof *key * (size_t)(2 + type.rank));
     if (*known == UNKNOWN)
         *known = layout_equal(a, b, type_shape(type)) ? EQUAL : UNEQUAL;
     return *known == EQUAL;
@@ -376,12 +376,12 @@ bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type
 /* Where what is known of the layout is kept. It moves when more becomes known. */
 static const Layout **spread_slot(Module *module, const Layout *layout, Type type)
 {
-    if (!module->caches.sharded_replicas)
-        module->caches.sharded_replicas = intern_create(module->arena);
+    if (!module->context.caches.sharded_replicas)
+        module->context.caches.sharded_replicas = intern_create(module->arena);
     int64_t key[1 + IR_MAX_RANK] = {(intptr_t)layout};
     for (int d = 0; d < type.rank; d++)
         key[1 + d] = type.extent[d];
-    return intern_slot(module->caches.sharded_replicas, key, sizeof *key * (size_t)(1 + type.rank));
+    return intern_slot(module->context.caches.sharded_replicas, key, sizeof *key * (size_t)(1 + type.rank));
 }
 
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type)

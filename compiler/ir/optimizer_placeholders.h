@@ -2,7 +2,7 @@
 #ifndef IR_OPTIMIZER_PLACEHOLDERS_H
 #define IR_OPTIMIZER_PLACEHOLDERS_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef enum OptimizerPlaceholder {
     PLACEHOLDER_GRADIENT, // of the parameter that is the operand

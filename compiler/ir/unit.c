@@ -17,18 +17,18 @@ static bool same_text(const char *a, const char *b) { return a == b || (a && b &
 
 static bool same_groups(const Module *a, const Module *b)
 {
-    bool same = a->groups.count == b->groups.count && a->averaged == b->averaged;
-    for (int g = 0; same && g < a->groups.count; g++)
-        same = same_text(a->groups.at[g].names, b->groups.at[g].names) && same_text(a->groups.at[g].function, b->groups.at[g].function) &&
-               same_text(a->groups.at[g].after, b->groups.at[g].after);
+    bool same = a->optimizer.groups.count == b->optimizer.groups.count && a->optimizer.averaged == b->optimizer.averaged;
+    for (int g = 0; same && g < a->optimizer.groups.count; g++)
+        same = same_text(a->optimizer.groups.at[g].names, b->optimizer.groups.at[g].names) && same_text(a->optimizer.groups.at[g].function, b->optimizer.groups.at[g].function) &&
+               same_text(a->optimizer.groups.at[g].after, b->optimizer.groups.at[g].after);
     return same;
 }
 
 bool module_same_program(const Module *a, const Module *b)
 {
     return same_groups(a, b) && a->strategy != b->strategy && a->kind == b->kind && !strcmp(a->name, b->name) &&
-           a->precision == b->precision && a->clip == b->clip && a->state_count == b->state_count && !a->update == !b->update &&
-           (!a->update || !strcmp(a->update->name, b->update->name));
+           a->precision == b->precision && a->optimizer.clip == b->optimizer.clip && a->optimizer.state_count == b->optimizer.state_count && !a->optimizer.op == !b->optimizer.op &&
+           (!a->optimizer.op || !strcmp(a->optimizer.op->name, b->optimizer.op->name));
 }
 
 static Module *find_home(const Unit *unit, const Module *module)
@@ -44,10 +44,10 @@ static Module *find_home(const Unit *unit, const Module *module)
 /* The model with a pipeline's own lengths lies as the module does. */
 static void set_home(Module *module, Module *home)
 {
-    module->optimizer_program = home;
-    for (int p = 0; module->length_variants && p < module->strategy->pipelines.count; p++)
-        if (module->length_variants[p])
-            module->length_variants[p]->optimizer_program = home;
+    module->optimizer.program = home;
+    for (int p = 0; module->lengths.variants && p < module->strategy->pipelines.count; p++)
+        if (module->lengths.variants[p])
+            module->lengths.variants[p]->optimizer.program = home;
 }
 
 void unit_find_homes(const Unit *unit)

@@ -2,7 +2,7 @@
 #ifndef IR_UNIT_H
 #define IR_UNIT_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct ShapeVariable { // #pragma hspmd shape(seq, batch)
     const char *name;

@@ -43,7 +43,7 @@ static int find_parameter(const Module *module, const char *name)
     return p;
 }
 
-static int state_slot(const Module *module, int param, int state) { return module->params.count + param * module->state_count + state; }
+static int state_slot(const Module *module, int param, int state) { return module->params.count + param * module->optimizer.state_count + state; }
 
 /* What a tensor is converted from and to, in a shape of which both modules see a view. */
 static Conversion conversion_of(Arena *arena, const Moving *moving)
@@ -117,7 +117,7 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
     intptr_t *number = intern_slot(mover->known, key, strlen(key));
     if (*number)
         return mover->all->plans.at[*number - 1];
-    const Cluster *cluster = mover->migration->to->options.cluster;
+    const Cluster *cluster = mover->migration->to->context.options.cluster;
     MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
     made->number = mover->all->plans.count;
     made->replica_groups = replica_groups_of(mover->arena, cluster, NULL, conversions, count);
@@ -230,7 +230,7 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit)
     for (int i = 0; i < unit->modules.count; i++)
         for (int j = 0; j < unit->modules.count; j++)
             if (module_same_program(unit->modules.at[i], unit->modules.at[j]) &&
-                !(unit->modules.at[i]->layouts_only && unit->modules.at[j]->layouts_only))
+                !(unit->modules.at[i]->progress.layouts_only && unit->modules.at[j]->progress.layouts_only))
                 plan_migration(&mover, unit->modules.at[i], unit->modules.at[j]);
     return mover.all;
 }

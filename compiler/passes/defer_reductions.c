@@ -1,8 +1,14 @@
-/* Pass defer_reductions: of what is added up, that which lies alike is added before it is converted, so that there is one conversion for each layout.
+/* Pass defer_reductions: adds values of one layout before they are converted, so that a sum needs
+ * one conversion for each layout.
  *
- * Requires: pass propagate_layouts, which looks at one sum of two at a time. Leaves: sums with fewer conversions, in another order of their terms; all
- * others as they were. The norm of all gradients is such a sum: some are cut along some axes, some along others, and the
- * order of parameters in the model says nothing of that.
+ *     n = reshard(a{sum:tp}) + reshard(b{sum:tp}) + c{dup:tp}
+ *     n = reshard(a + b) + c        after this pass: one all-reduce instead of two
+ *
+ * The norm of all gradients is such a sum: some gradients are cut along some axes, others along
+ * others, and the order of parameters in the model says nothing of that.
+ *
+ * Requires: pass propagate_layouts, which looks at sums of two. Leaves: sums with fewer
+ * conversions, in another order of their terms; other sums do not change.
  */
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
@@ -64,7 +70,7 @@ static void count_readers(Sums *sums)
 /* Whether an operator adds two values element by element that lie as the result does. */
 static bool is_sum(Module *module, const Op *op)
 {
-    if (!op_adds_alike(op) || op->run_in_place)
+    if (!op_adds_alike(op) || op->marks.run_in_place)
         return false;
     for (int k = 0; k < 2; k++)
         if (op->operands[k]->micro != op->results[0]->micro ||
@@ -76,7 +82,7 @@ static bool is_sum(Module *module, const Op *op)
 /* Whether pass propagate_layouts has put a conversion of a term in front of a sum, within its part. */
 static bool is_conversion(const Sums *sums, const Op *op)
 {
-    return op->def == sums->module->reshard_def && op->reason && !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
+    return op->def == sums->module->builtin.reshard && op->convert.reason && !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
            same_phase(sums->module, op, sums->root) && op->operands[0]->micro == op->results[0]->micro &&
            layout_partial(op->operands[0]->layout) != STATE_MAX && layout_partial(op->results[0]->layout) != STATE_MAX;
 }
@@ -154,8 +160,8 @@ static Value *add_group(Sums *sums, Value *sum, const Alike *group)
 static const char *first_reason(const Sums *sums)
 {
     for (int i = 0; i < sums->old.count; i++)
-        if (sums->old.at[i]->reason)
-            return sums->old.at[i]->reason;
+        if (sums->old.at[i]->convert.reason)
+            return sums->old.at[i]->convert.reason;
     return NULL;
 }
 
@@ -177,8 +183,8 @@ static void add_anew(Sums *sums, const Better *better)
             continue;
         }
         Value *own = add_group(sums, NULL, group);
-        Op *op = insert(sums, sums->module->reshard_def, &own, 1, root->layout);
-        op->reason = better->reason;
+        Op *op = insert(sums, sums->module->builtin.reshard, &own, 1, root->layout);
+        op->convert.reason = better->reason;
         sum = add(sums, sum, op->results[0], root->layout);
     }
     Op *last = sums->out.at[sums->out.count - 1];
@@ -215,7 +221,7 @@ void pass_defer_reductions(Module *module)
 {
     Sums sums = {.module = module, .arena = arena_create()};
     ir_number(module);
-    sums.readers = arena_array(sums.arena, int, module->next_id);
+    sums.readers = arena_array(sums.arena, int, module->context.next_id);
     sums.inside = arena_array(sums.arena, bool, module->ops.count + 1);
     Better **better = arena_array(sums.arena, Better *, module->ops.count + 1);
     count_readers(&sums);

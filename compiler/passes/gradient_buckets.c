@@ -92,7 +92,7 @@ static void close_bucket(Filler *filler, ConversionKind *kind)
         qsort(kind->open.at, (size_t)kind->open.count, sizeof(Op *), compare_indices);
         for (int t = 0; t < kind->open.count; t++) {
             Op *op = kind->open.at[t];
-            array_push(module->arena, &bucket->tensors, op->conversion->tensors.at[0]);
+            array_push(module->arena, &bucket->tensors, op->convert.plan->tensors.at[0]);
             conversion_use(bucket, t, op);
         }
         conversion_plan(module, bucket);
@@ -104,34 +104,34 @@ static void close_bucket(Filler *filler, ConversionKind *kind)
 static void find_limit(const Filler *filler, ConversionKind *kind)
 {
     int64_t share = (kind->bytes + MIN_GRADIENT_BUCKETS - 1) / MIN_GRADIENT_BUCKETS;
-    kind->limit = filler->module->options.bucket ? filler->module->options.bucket : share < GRADIENT_BUCKET_BYTES ? share : GRADIENT_BUCKET_BYTES;
+    kind->limit = filler->module->context.options.bucket ? filler->module->context.options.bucket : share < GRADIENT_BUCKET_BYTES ? share : GRADIENT_BUCKET_BYTES;
 }
 
 /* Drops conversions without users; the users of the others are the first operators that have them. */
 static void drop_unused(Module *module)
 {
     int count = 0;
-    for (int c = 0; c < module->conversions.count; c++)
-        module->conversions.at[c]->user = NULL;
+    for (int c = 0; c < module->devices.conversions.count; c++)
+        module->devices.conversions.at[c]->user = NULL;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        PlannedConversion *own = op->conversion ? module->conversions.at[op->conversion->number] : NULL;
+        PlannedConversion *own = op->convert.plan ? module->devices.conversions.at[op->convert.plan->number] : NULL;
         if (own && !own->user)
             own->user = op;
     }
-    for (int c = 0; c < module->conversions.count; c++)
-        if (module->conversions.at[c]->user) {
-            module->conversions.at[count] = module->conversions.at[c];
-            module->conversions.at[count]->number = count;
+    for (int c = 0; c < module->devices.conversions.count; c++)
+        if (module->devices.conversions.at[c]->user) {
+            module->devices.conversions.at[count] = module->devices.conversions.at[c];
+            module->devices.conversions.at[count]->number = count;
             count++;
         }
-    module->conversions.count = count;
+    module->devices.conversions.count = count;
 }
 
 /* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many pieces as it may have on `devices`. */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices)
 {
-    bool given = filler->module->options.bucket > 0;
+    bool given = filler->module->context.options.bucket > 0;
     return kind->open_bytes >= kind->limit || (!given && (int64_t)kind->open.count * devices >= MOST_PIECES);
 }
 
@@ -139,18 +139,18 @@ void fill_gradient_buckets(Module *module, const Roles *roles)
 {
     Filler filler = {module, roles, arena_create(), NULL, NULL};
     filler.kinds = intern_create(filler.arena);
-    filler.of = arena_array(filler.arena, ConversionKind *, module->conversions.count + 1);
+    filler.of = arena_array(filler.arena, ConversionKind *, module->devices.conversions.count + 1);
     AsyncCollectives collectives = module_async_collectives(filler.arena, module);
     ConversionKind **kind = arena_array(filler.arena, ConversionKind *, collectives.count + 1);
     for (int f = 0; f < collectives.count; f++) {
-        kind[f] = kind_of(&filler, collectives.at[f].op->conversion);
+        kind[f] = kind_of(&filler, collectives.at[f].op->convert.plan);
         kind[f]->bytes += most_bytes(&filler, collectives.at[f].op->operands[0]);
     }
     for (int f = 0; f < collectives.count; f++) {
         find_limit(&filler, kind[f]);
         array_push(module->arena, &kind[f]->open, module->ops.at[collectives.at[f].op->index]);
         kind[f]->open_bytes += most_bytes(&filler, collectives.at[f].op->operands[0]);
-        if (is_full(&filler, kind[f], collectives.at[f].op->conversion->groups.size))
+        if (is_full(&filler, kind[f], collectives.at[f].op->convert.plan->groups.size))
             close_bucket(&filler, kind[f]);
     }
     for (int f = 0; f < collectives.count; f++)

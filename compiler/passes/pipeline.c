@@ -60,10 +60,10 @@ static void dump(const Module *module, const PassOptions *options, const char *p
 static bool last_pass(const Module *module, int *last)
 {
     *last = -1;
-    for (int p = 0; p < PASS_COUNT && module->after; p++)
-        if (!strcmp(passes[p].name, module->after))
+    for (int p = 0; p < PASS_COUNT && module->progress.last_pass; p++)
+        if (!strcmp(passes[p].name, module->progress.last_pass))
             *last = p;
-    return *last >= 0 || !module->after;
+    return *last >= 0 || !module->progress.last_pass;
 }
 
 /* Runs one pass, and notes that it has run. */
@@ -73,7 +73,7 @@ static void run_pass(Module *module, const Pass *pass)
     pass->run(module);
     last_pass(module, &last);
     if (pass - passes > last)
-        module->after = pass->name;
+        module->progress.last_pass = pass->name;
 }
 
 /* Returns the 64-bit FNV-1a hash of what a module is, whatever the command line asks of the passes; never 0. */
@@ -82,7 +82,7 @@ static uint64_t digest_of(const Module *module)
     Text text = {.arena = module->arena};
     uint64_t hash = 0xcbf29ce484222325u;
     Module plain = *module;
-    plain.options = (CompileOptions){0};
+    plain.context.options = (CompileOptions){0};
     ir_print(&text, &plain);
     for (size_t i = 0; i < text.length; i++)
         hash = (hash ^ (unsigned char)text.bytes[i]) * 0x100000001b3u;
@@ -98,8 +98,8 @@ static bool run_shorter(const Module *module, const Pass *pass, const PassOption
     bool good = true;
     PassOptions own = *options;
     own.print_after = NULL;
-    for (int i = 0; module->length_variants && pass->run != pass_stage && i < module->strategy->pipelines.count; i++)
-        good = good && (!module->length_variants[i] || run(module->length_variants[i], pass, &own));
+    for (int i = 0; module->lengths.variants && pass->run != pass_stage && i < module->strategy->pipelines.count; i++)
+        good = good && (!module->lengths.variants[i] || run(module->lengths.variants[i], pass, &own));
     return good;
 }
 
@@ -108,9 +108,9 @@ static bool run(Module *module, const Pass *pass, const PassOptions *options)
 {
     int last;
     last_pass(module, &last);
-    if (pass - passes <= last || (module->layouts_only && pass->from > FORM_FACTORED))
+    if (pass - passes <= last || (module->progress.layouts_only && pass->from > FORM_FACTORED))
         return true;
-    if (module->optimizer_program && !run(module->optimizer_program, pass, options))
+    if (module->optimizer.program && !run(module->optimizer.program, pass, options))
         return false;
     run_pass(module, pass);
     if (diag_errors(module->diag) || (pass->to <= FORM_FACTORED && !run_shorter(module, pass, options)))
@@ -119,7 +119,7 @@ static bool run(Module *module, const Pass *pass, const PassOptions *options)
         BUG("pass %s left %s malformed", pass->name, module->name);
     dump(module, options, pass->name);
     if (options->digest && pass->run == pass_seed_layouts)
-        module->digest = digest_of(module);
+        module->progress.digest = digest_of(module);
     return true;
 }
 
@@ -153,7 +153,7 @@ static bool inputs_laid_out(const Module *module)
         if (!parameter->value->layout)
             return false;
     }
-    return module->mesh;
+    return module->devices.mesh;
 }
 
 static bool results_laid_out(const Module *module)
@@ -187,9 +187,9 @@ static bool ops_factored(const Module *module)
 
 static bool roles_found(const Module *module)
 {
-    bool found = module->roles != NULL;
+    bool found = module->devices.roles != NULL;
     for (int i = 0; i < module->ops.count; i++)
-        found = found && (module->ops.at[i]->def != module->reshard_def || module->ops.at[i]->conversion);
+        found = found && (module->ops.at[i]->def != module->builtin.reshard || module->ops.at[i]->convert.plan);
     return found;
 }
 
@@ -203,8 +203,8 @@ static bool runs_scheduled(const Module *module)
 
 static bool roles_have_storage(const Module *module)
 {
-    for (int i = 0; i < module->roles->role_count; i++)
-        if (!module->roles->at[i].offset)
+    for (int i = 0; i < module->devices.roles->role_count; i++)
+        if (!module->devices.roles->at[i].offset)
             return false;
     return true;
 }
@@ -225,7 +225,7 @@ static bool find_form(const Module *module, Position at, Form *form)
 {
     int last;
     if (!last_pass(module, &last)) {
-        diag_error(module->diag, at, "there is no pass \"%s\" that this module could have come through", module->after);
+        diag_error(module->diag, at, "there is no pass \"%s\" that this module could have come through", module->progress.last_pass);
         return false;
     }
     *form = last < 0 ? FORM_MODEL : passes[last].leaves;

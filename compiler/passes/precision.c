@@ -1,24 +1,26 @@
-/* Pass precision: a module that is to run in bf16 does.
+/* Pass precision: gives a module that runs in bf16 its element types.
  *
- * Requires: the forward section, with gradient functions, in the element types of the source. Leaves: parameters, inputs, and what becomes
- * of them outside as they were; conversions (operators of rule_convert) where an operator works in another type than its operand has, each
- * made once; gradient functions for the types that their operators have now. Nothing changes in a module of precision f32.
+ * Requires: the forward section with gradient functions, in the element types of the source.
+ * Leaves: operators in bf16 or f32 as below, with conversions (rule_convert) where an operator
+ * works in another type than its operand has, each made once. A module of precision f32 does not
+ * change.
  *
- * The rules decide. What was not f32 in the source stays what it was. A product works in bf16. Any other operator works in the widest type
- * of its operands, where parameters, inputs and numbers take the type that they meet; operands whose type the rule gives (`dtype`) get it,
- * so that statistics, norms' weights and the loss stay in f32. A kernel that does not say that it works in bf16 (`types`) is given the
- * types of the source.
- *
- * f32 that the model asks for by an argument, or a rule by its clause `dtype`, is as wide as f32 that was computed, and a product of
- * nothing else works in f32. Numbers (ht_scalar, ht_full) take the type that they meet, whatever type they were made in. What is made of
- * inputs and numbers alone is made in f32, so that places, ranks and comparisons are of numbers as they were fed:
- *
- *     hot = cast(one_hot(id), f32)     f32, asked for
+ *     hot = cast(one_hot(id), f32)     f32: the model asks for it
  *     seat = cumsum(hot)               f32, since hot is
  *     load = product(hot, seat)        f32, since both are asked for
  *     y = product(hot, w)              bf16, since w is a parameter
  *     first = argmax(x)                of x in f32, where x is an input
  *     z = add(y, x)                    bf16, which x takes
+ *
+ * - A product works in bf16. Any other operator works in the widest type of its operands.
+ * - Parameters, inputs and numbers (ht_scalar, ht_full) take the type that they meet.
+ * - An operand whose type the rule gives (clause `dtype`) gets that type: so statistics, weights of
+ *   norms and the loss stay in f32. A kernel without bf16 (clause `types`) works in f32.
+ * - f32 that the model asks for, by an argument or by clause `dtype`, counts as f32. A product of
+ *   such operands alone works in f32.
+ * - Inputs and numbers, and all that is made of them alone, are f32: places, ranks and comparisons
+ *   see the numbers as they were fed.
+ * - A value that is not f32 in the source keeps its type.
  */
 #include "passes/pipeline.h"
 
@@ -93,8 +95,8 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
 /* Has a conversion serve another user: what several layers read is outside of layers. */
 static Value *shared(Value *value, const Op *user)
 {
-    if (!layer_same(value->def->layer, user->layer))
-        value->def->layer = NULL;
+    if (!layer_same(value->def->source.layer, user->source.layer))
+        value->def->source.layer = NULL;
     return value;
 }
 
@@ -202,7 +204,7 @@ static DType working_type(Lowering *lowering, const Op *op)
 /* Whether the operator gives its operand as it is: a view, or what was inserted where two types met. */
 static bool moves_only(const Lowering *lowering, const Op *op)
 {
-    return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->reshard_def;
+    return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->builtin.reshard;
 }
 
 static bool is_conversion(const Op *op) { return !op->def->at.file && op->operand_count == 1 && rule_is_copy(op->def->rule); }
@@ -276,7 +278,7 @@ static Function *specialize(Lowering *lowering, const Op *op)
     const Function *function = op->gradient;
     Arena *arena = lowering->module->arena;
     Function *clone = arena_new(arena, Function);
-    Value **mapped = arena_array(lowering->arena, Value *, lowering->module->next_id);
+    Value **mapped = arena_array(lowering->arena, Value *, lowering->module->context.next_id);
     Ops ops = {0}, *outside = lowering->out;
     clone->name = function->name;
     for (int i = 0; i < function->params.count; i++) {
@@ -330,7 +332,7 @@ static const Function *gradient_for(Lowering *lowering, const Op *op)
     size_t length = lowering->key.length;
     entry->function = same ? (Function *)op->gradient : specialize(lowering, op);
     HASH_ADD_KEYPTR(hh, lowering->functions, entry->key, length, entry);
-    array_push(lowering->module->arena, &lowering->module->gradients, entry->function);
+    array_push(lowering->module->arena, &lowering->module->library.gradients, entry->function);
     return entry->function;
 }
 
@@ -348,7 +350,7 @@ static void lower(Lowering *lowering)
     Module *module = lowering->module;
     Ops forward = {0};
     lowering->out = &forward;
-    module->gradients.count = 0;
+    module->library.gradients.count = 0;
     for (int i = 0; i < module->params.count; i++)
         known_of(lowering, module->params.at[i]->value)->origin = ORIGIN_PARAM;
     for (int i = 0; i < module->inputs.count; i++)

@@ -1,7 +1,12 @@
-/* Pass rematerialize: what conversions enlarge for the forward section is not kept for backward, but converted anew there.
+/* Pass rematerialize: repeats in the backward section the conversions that enlarge a value, instead
+ * of keeping their results.
  *
- * Requires: pass propagate_layouts. Leaves: conversions in the backward section in the place of those of the forward section that give devices more
- * than they had: keys, values and activations that are gathered, parameters in pieces. What is kept is what they convert.
+ *     k' = reshard(k)      forward: an all-gather from {seq:cp} to {dup:cp}
+ *     k'' = reshard(k)     backward: again; only k is kept
+ *
+ * Requires: pass propagate_layouts. Leaves: such conversions in the backward section, in the place
+ * of those of the forward section that give devices more than they had: gathered keys, values,
+ * activations and parameters.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
@@ -47,7 +52,7 @@ static bool same_devices(Arena *scratch, const Layout *a, const Layout *b)
 static bool enlarges(Arena *scratch, const Module *module, const Op *op)
 {
     const double rounding = 1e-9;
-    if (op->def != module->reshard_def || op_crosses_stages(module, op))
+    if (op->def != module->builtin.reshard || op_crosses_stages(module, op))
         return false;
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     return layout_copies(to) > layout_copies(from) * (1 + rounding) && same_devices(scratch, from, to);

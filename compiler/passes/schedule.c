@@ -1,7 +1,12 @@
-/* Pass schedule: in which order the stages of each pipeline run their parts.
+/* Pass schedule: gives each stage the order in which it runs its phases.
  *
- * Requires: pass specialize, which puts operators into the order of their parts. Leaves: PipelineRun.schedule, a table that is proved to end
- * (schedule_check); pipelines of one body and as many micro-batches have one.
+ *     schedule 1f1b, two stages, three micro-batches:
+ *     stage 0: F0 F1 B0 F2 B1 B2
+ *     stage 1: F0 B0 F1 B1 F2 B2
+ *
+ * Requires: pass specialize, which puts operators into the order of their phases. Leaves:
+ * PipelineRun.schedule, a table that is proved to end (schedule_check). Pipelines of one template
+ * with as many micro-batches share a table.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pipeline.h"

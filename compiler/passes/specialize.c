@@ -1,6 +1,11 @@
-/* Pass specialize: devices that hold pieces of the same shapes of everything become one role; every distinct conversion becomes a plan.
+/* Pass specialize: finds roles, the sets of devices with pieces of equal shapes, and plans each
+ * distinct conversion.
  *
- * Requires: pass propagate_layouts. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
+ *     stage devices(0-3) mesh(tp:4)                  one role
+ *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two: devices 0-1 and 2-3
+ *
+ * Requires: pass propagate_layouts. Leaves: module->roles without storage, module->conversions.
+ * Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"
@@ -18,7 +23,7 @@ static int compare_ints(const void *a, const void *b) { return (*(const int *)a 
 /* All devices of the mesh, ascending. */
 static void list_devices(const Module *module, Roles *roles)
 {
-    const Mesh *mesh = module->mesh;
+    const Mesh *mesh = module->devices.mesh;
     int *devices = arena_copy(module->arena, mesh->devices, sizeof(int) * (size_t)mesh->device_count);
     qsort(devices, (size_t)mesh->device_count, sizeof(int), compare_ints);
     roles->devices = devices;
@@ -186,19 +191,19 @@ static void use_message(Module *module, Intern *messages, Op *op)
 /* Says what a conversion is: those of gradients at the line of their parameter. What nobody receives is no news. */
 static void report(Module *module, Arena *scratch, const Op *op, const Parameter *gradient)
 {
-    if (!module->options.remark_comm && !module->options.warn_implicit_reshard)
+    if (!module->context.options.remark_comm && !module->context.options.warn_implicit_reshard)
         return;
     ReplicaGroups replica_groups;
     const Plan *plan = op_plan_alone(scratch, module, op, &replica_groups);
     long bytes = (long)replica_groups_bytes(&replica_groups, plan);
     const char *name = op->results[0]->name ? op->results[0]->name : "a value";
-    const char *what = gradient ? arena_format(scratch, "the gradient of %s", gradient->name) : name, *scope = gradient ? NULL : op->scope;
+    const char *what = gradient ? arena_format(scratch, "the gradient of %s", gradient->name) : name, *scope = gradient ? NULL : op->source.scope;
     Position at = gradient && gradient->value->at.file ? gradient->value->at : op->at;
-    const char *reason = op->reason ? op->reason : "reshard in the source";
-    if (module->options.remark_comm && bytes)
+    const char *reason = op->convert.reason ? op->convert.reason : "reshard in the source";
+    if (module->context.options.remark_comm && bytes)
         diag_remark(module->diag, at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, scope ? " in " : "",
                     scope ? scope : "", bytes, reason);
-    if (module->options.warn_implicit_reshard && op->reason && bytes)
+    if (module->context.options.warn_implicit_reshard && op->convert.reason && bytes)
         diag_warning(module->diag, at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
 }
 
@@ -206,22 +211,22 @@ static void plan_conversions(Module *module, const Roles *roles)
 {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch), *messages = intern_create(scratch);
-    module->conversions.count = 0;
+    module->devices.conversions.count = 0;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->def != module->reshard_def)
+        if (op->def != module->builtin.reshard)
             continue;
         if (op_crosses_stages(module, op))
             use_message(module, messages, op);
         else
             use_conversion(module, known, op);
     }
-    for (int c = 0; c < module->conversions.count; c++)
-        conversion_plan(module, module->conversions.at[c]);
+    for (int c = 0; c < module->devices.conversions.count; c++)
+        conversion_plan(module, module->devices.conversions.at[c]);
     fill_gradient_buckets(module, roles);
     const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->conversion)
+        if (module->ops.at[i]->convert.plan)
             report(module, scratch, module->ops.at[i], gradients[module->ops.at[i]->results[0]->id]);
     arena_destroy(scratch);
 }
@@ -233,5 +238,5 @@ void pass_specialize(Module *module)
     list_devices(module, roles);
     find_roles(module, roles);
     plan_conversions(module, roles);
-    module->roles = roles;
+    module->devices.roles = roles;
 }

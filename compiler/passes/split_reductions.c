@@ -1,7 +1,13 @@
-/* Pass split_reductions: a sum of tensors that are 0 but for a piece, where the pieces fill it, becomes one operator that puts the pieces together.
+/* Pass split_reductions: turns a sum of padded pieces into one operator that concatenates them.
  *
- * Requires: pass differentiate; it makes such sums where a model takes a tensor apart. Leaves: no sum of results of rules with the clause
- * `tiles` whose pieces fill the tensor and are used nowhere else.
+ * The gradient of a slice is zero but for the slice's rows. A model that takes a tensor apart gets
+ * the sum of such gradients:
+ *
+ *     dq = pad(a, rows 0-3 of 8); dk = pad(b, rows 4-7 of 8); dx = add(dq, dk)
+ *     dx = concat(a, b)      after this pass
+ *
+ * Requires: pass differentiate. Leaves: no sum of results of rules with clause `tiles` whose pieces
+ * fill the tensor and are used nowhere else.
  */
 #include "passes/differentiate/differentiate.h"
 #include "passes/pipeline.h"
@@ -88,9 +94,9 @@ static bool fill(const Pieces *pieces, const Value *whole)
 /* The definition that the rule names. */
 static const OpDef *tiled_def(const Module *module, const Rule *rule)
 {
-    for (int i = 0; i < module->defs.count; i++)
-        if (!strcmp(module->defs.at[i]->name, rule->tiles))
-            return module->defs.at[i];
+    for (int i = 0; i < module->library.defs.count; i++)
+        if (!strcmp(module->library.defs.at[i]->name, rule->tiles))
+            return module->library.defs.at[i];
     return NULL;
 }
 
@@ -143,8 +149,8 @@ static void take_place(Op *op, const Op *sum)
 void pass_split_reductions(Module *module)
 {
     Tile tile = {.module = module, .arena = arena_create()};
-    tile.uses = arena_array(tile.arena, int, module->next_id);
-    tile.sum_of = arena_array(tile.arena, Op *, module->next_id);
+    tile.uses = arena_array(tile.arena, int, module->context.next_id);
+    tile.sum_of = arena_array(tile.arena, Op *, module->context.next_id);
     find_uses(&tile);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *sum = module->ops.at[i];

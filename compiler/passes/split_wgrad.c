@@ -1,10 +1,14 @@
-/* Pass split_wgrad: what of the backward section no other layer waits for.
+/* Pass split_wgrad: marks weight-gradient operators, on which nothing but the optimizer depends.
+ * The schedule zero_bubble runs them later, in a phase of their own.
  *
- * Requires: pass rematerialize. Leaves, where the schedule runs it apart from the rest (zero_bubble): Op.weights, and operators in the order of
- * their parts. Such an operator leads to sums over micro-batches alone, without operators of other layers in between; what only hands
- * values on (conversions, views, additions) is of no layer. So of a layer's backward section the gradients of its parameters are among
- * them, and what the layer before it needs is not, in every stage alike. What goes from one visit to another is of the backward part at
- * both ends, whatever it leads to: a schedule has messages from forward to forward and from backward to backward parts alone.
+ *     dx = linear_dx(dy, w)     backward: the stage before waits for it
+ *     dw = linear_dw(dy, x)     wgrad
+ *
+ * Requires: pass rematerialize. Leaves, under zero_bubble: Op.is_wgrad, and operators in the order
+ * of their phases. Such an operator leads to sums over micro-batches alone, through operators of
+ * its own layer; operators that only pass values on (conversions, views, additions) belong to no
+ * layer. A message between visits stays in the backward phase at both ends: schedules have messages
+ * from forward to forward and from backward to backward phases alone.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pipeline.h"
@@ -25,7 +29,7 @@ typedef struct Weighing {
 static bool hands_on(const Module *module, const Op *op)
 {
     const Rule *rule = op->def->rule;
-    return (op->def == module->reshard_def && !op_crosses_stages(module, op)) || rule->kind == RULE_VIEW || rule_is_copy(rule) ||
+    return (op->def == module->builtin.reshard && !op_crosses_stages(module, op)) || rule->kind == RULE_VIEW || rule_is_copy(rule) ||
            op_is_addition(op);
 }
 
@@ -39,7 +43,7 @@ static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader)
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader))
         return LEAD_OTHER;
     Lead lead = weighing->lead[reader->index];
-    return lead == LEAD_LAYER && !layer_same(reader->layer, maker->layer) ? LEAD_OTHER : lead;
+    return lead == LEAD_LAYER && !layer_same(reader->source.layer, maker->source.layer) ? LEAD_OTHER : lead;
 }
 
 static void find_lead(Weighing *weighing, const Op *op)
@@ -61,7 +65,7 @@ static void find_lead(Weighing *weighing, const Op *op)
 static bool reads_weights(const Op *op)
 {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->def && op->operands[k]->def->is_wgrad)
+        if (op->operands[k] && op->operands[k]->def && op->operands[k]->def->marks.is_wgrad)
             return true;
     return false;
 }
@@ -70,7 +74,7 @@ static bool reads_weights(const Op *op)
 static void mark(const Weighing *weighing, Op *op)
 {
     bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
-    op->is_wgrad = is_backward(op) && (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
+    op->marks.is_wgrad = is_backward(op) && (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
 }
 
 void pass_split_wgrad(Module *module)
@@ -78,7 +82,7 @@ void pass_split_wgrad(Module *module)
     if (!module->templates.at.count || strategy_schedule(module->strategy) != SCHEDULE_ZERO_BUBBLE)
         return;
     Arena *scratch = arena_create();
-    Weighing weighing = {module, arena_array(scratch, Lead, module->ops.count), arena_array(scratch, Lead, module->next_id)};
+    Weighing weighing = {module, arena_array(scratch, Lead, module->ops.count), arena_array(scratch, Lead, module->context.next_id)};
     ir_number(module);
     for (int i = module->ops.count - 1; i >= 0; i--)
         find_lead(&weighing, module->ops.at[i]);

@@ -11,7 +11,7 @@
 
 Run eager_run;
 
-/* Of a tensor, as for hetucc (compiler/ir/ir.h). */
+/* Of a tensor, as for hetucc (compiler/ir/module.h). */
 static const int64_t MAX_ELEMENTS = INT64_C(1) << 56;
 
 /* Blocks that stay between steps; within a step memory is only handed out. */

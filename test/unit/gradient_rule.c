@@ -1,6 +1,6 @@
 /* Derived gradients against central differences: both the forward rule and the derived one are interpreted, index by index, in double. */
 #include "rule/expr.h"
-#include "ir/ir.h"
+#include "ir/module.h"
 #include "passes/differentiate/gradient_rule.h"
 
 #include <math.h>

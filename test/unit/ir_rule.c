@@ -1,6 +1,6 @@
 /* Rules: every form parses, binds and infers types; errors point at the token. */
 #include "rule/expr.h"
-#include "ir/ir.h"
+#include "ir/module.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

@@ -119,7 +119,7 @@ static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stor
 {
     Piece piece = {0};
     const Region *region = stored->turns.count ? NULL : value_region(tables->module, stored->value, device);
-    if ((region && !region->box_count) || roles_index(tables->module->roles, device) < 0)
+    if ((region && !region->box_count) || roles_index(tables->module->devices.roles, device) < 0)
         return piece;
     if (region)
         add_region(arena, &piece, region, -1, 0, 0);
@@ -303,12 +303,12 @@ static Stored stored_of(const Tables *tables, const Value *value)
     Stored stored = {.value = value};
     const Op *def = value->def;
     for (int i = 0; value->kind == VALUE_INPUT && value->micro && i < module->ops.count; i++)
-        if (module->ops.at[i]->def == module->local_part_def && module->ops.at[i]->operands[0] == value)
+        if (module->ops.at[i]->def == module->builtin.local_part && module->ops.at[i]->operands[0] == value)
             array_push(arena, &stored.turns, module->ops.at[i]->results[0]);
-    if (def && def->def == module->collect_def)
+    if (def && def->def == module->builtin.collect)
         array_push(arena, &stored.turns, def->operands[0]);
-    for (int k = 0; def && def->def == module->union_def && k < def->operand_count; k++)
-        if (def->operands[k]->def->def == module->collect_def)
+    for (int k = 0; def && def->def == module->builtin.stage_union && k < def->operand_count; k++)
+        if (def->operands[k]->def->def == module->builtin.collect)
             array_push(arena, &stored.turns, def->operands[k]->def->operands[0]);
     return stored;
 }

@@ -35,7 +35,7 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value, T
     int device = writer->role->devices[0];
     if (!dtype_is_float(value->type.dtype) || !role_has(module, writer->role, value))
         return;
-    bool collects = call->op->def == module->collect_def && value == call->op->results[0], turns = value_turns(module, call->op, value);
+    bool collects = call->op->def == module->builtin.collect && value == call->op->results[0], turns = value_turns(module, call->op, value);
     int64_t bytes = value_local_bytes(module, turns && collects ? call->op->operands[0] : value, device);
     if (!bytes)
         return;
@@ -74,9 +74,9 @@ static Work call_work(const RoleWriter *writer, const Call *call)
     const Op *op = call->op;
     int device = writer->role->devices[0];
     double bytes = call->makes ? (double)value_local_bytes(writer->module, call->makes, device) : 0;
-    if (call->makes && op->def == writer->module->accumulate_def)
+    if (call->makes && op->def == writer->module->builtin.accumulate)
         return (Work){.operations = bytes / dtype_size(call->makes->type.dtype), .bytes = 3 * bytes};
-    if (call->makes || op->conversion)
+    if (call->makes || op->convert.plan)
         return (Work){.bytes = 2 * bytes};
     op_local_extents(writer->module, op, device, extent);
     return op_work(op, extent);
@@ -87,7 +87,7 @@ static Work call_work(const RoleWriter *writer, const Call *call)
 static bool is_endless(const Call *call)
 {
     const Op *op = call->op;
-    bool endless = call->makes || op->conversion || rule_has_infinity(op->def->rule);
+    bool endless = call->makes || op->convert.plan || rule_has_infinity(op->def->rule);
     for (int a = 0; a < op->def->attr_count; a++)
         endless |= isinf(op->attrs[a].f) != 0;
     return endless;
@@ -95,8 +95,8 @@ static bool is_endless(const Call *call)
 
 static const char *call_word(const Call *call)
 {
-    if (call->op->conversion)
-        return plan_name(call->op->conversion->plan);
+    if (call->op->convert.plan)
+        return plan_name(call->op->convert.plan->plan);
     return call->copies ? "copy" : call->op->def->name;
 }
 
@@ -112,7 +112,7 @@ static const char *call_value(const Call *call)
 static void note_whose(NoteWriter *notes, const Op *op)
 {
     Arena *arena = notes->whose.arena;
-    const char *scope = c_string(arena, op->scope ? op->scope : ""), *layer = c_string(arena, layer_text(arena, op->layer));
+    const char *scope = c_string(arena, op->source.scope ? op->source.scope : ""), *layer = c_string(arena, layer_text(arena, op->source.layer));
     const char *own = arena_format(arena, "\"%s\", \"%s\"", scope, layer);
     if (notes->last && !strcmp(notes->last, own))
         return;
@@ -147,13 +147,13 @@ static void note_call(NoteWriter *notes, const Call *call)
     for (int k = 0; k < op->result_count && !call->makes; k++)
         if (looked_at(op, k))
             note_made(notes, call, looked_at(op, k), &shapes, &made);
-    for (int k = 0; k < op->operand_count && !call->makes && !op->conversion; k++)
+    for (int k = 0; k < op->operand_count && !call->makes && !op->convert.plan; k++)
         if (op->operands[k] && writer->slot_of[role_storage(writer->module, writer->role, op->operands[k])->id] < 0)
             note_made(notes, call, whole_of(op->operands[k]), &shapes, &read);
     Work work = call_work(writer, call);
     const char *row = arena_format(arena, "\"%s\", \"%s\", \"%s\", %.17g, %.17g, %s, %s, %s", c_string(arena, op_place(arena, op, NULL)),
                                    c_string(arena, call_word(call)), c_string(arena, call_value(call)), work.operations, work.bytes,
-                                   work.product ? "true" : "false", op->conversion ? "true" : "false", is_endless(call) ? "true" : "false");
+                                   work.product ? "true" : "false", op->convert.plan ? "true" : "false", is_endless(call) ? "true" : "false");
     note_whose(notes, op);
     text_item(&notes->call, !notes->notes.call_count, known_call(notes, row, &shapes, made, read));
     notes->notes.call_count++;

@@ -225,7 +225,7 @@ static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
         text_string(out, a ? ", " : "");
         text_argument(out, &call->arguments.at[a], repeat ? repeat->column[(*n)++] : -1);
     }
-    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->scope), *mark = call->aside ? "" : " ht_did(r);";
+    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->source.scope), *mark = call->aside ? "" : " ht_did(r);";
     if (call->places)
         text_print(out, ", \"%s\");%s", c_string(out->arena, place), mark);
     else
@@ -236,7 +236,7 @@ static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
         text_string(out, call->places ? "\n" : " */\n");
 }
 
-static const char *scope_of(const Call *call) { return call->op->scope ? call->op->scope : ""; }
+static const char *scope_of(const Call *call) { return call->op->source.scope ? call->op->source.scope : ""; }
 
 /* The scopes of a stretch: "h0 .. h9". */
 static const char *stretch_scopes(Arena *arena, const Calls *calls, Stretch stretch)

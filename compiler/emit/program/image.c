@@ -84,7 +84,7 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
 {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->local_part_def && op->operands[0] == input && op->stage != STAGE_ALL &&
+        if (op->def == module->builtin.local_part && op->operands[0] == input && op->stage != STAGE_ALL &&
             module->templates.stages.at[op->stage].template_index == body)
             return op->results[0];
     }
@@ -149,7 +149,7 @@ static void text_output(Image *image, Text *rows, int number, const char *name, 
         BUG("output \"%s\" of %s is partial", name, image->module->name);
     int pieces = pieces_of(image, value);
     text_print(image->out, "static const int64_t output_%s_%d[] = {", image->name, number);
-    for (int role = 0; role < image->module->roles->role_count; role++) {
+    for (int role = 0; role < image->module->devices.roles->role_count; role++) {
         const RoleWriter *writer = &image->writers[role];
         bool has = role_has(image->module, writer->role, value);
         text_print(image->out, "%s%lld", role ? ", " : "", has ? (long long)value_buffer(writer, value) : 0);
@@ -198,8 +198,8 @@ static void text_read(Image *image, Text *rows, int number, const CapturedGlobal
 static void emit_reads(Image *image)
 {
     Text rows = {.arena = image->emitter->arena};
-    for (int i = 0; i < image->module->captured_globals.count; i++)
-        text_read(image, &rows, i, image->module->captured_globals.at[i]);
+    for (int i = 0; i < image->module->source.captured_globals.count; i++)
+        text_read(image, &rows, i, image->module->source.captured_globals.at[i]);
     emit_table(image, "ht_image_read", "reads", &rows);
 }
 
@@ -238,8 +238,8 @@ static void emit_plans(Image *image)
 {
     Arena *arena = image->emitter->arena;
     Text rows = {.arena = arena};
-    for (int c = 0; c < image->module->conversions.count; c++) {
-        const PlannedConversion *conversion = image->module->conversions.at[c];
+    for (int c = 0; c < image->module->devices.conversions.count; c++) {
+        const PlannedConversion *conversion = image->module->devices.conversions.at[c];
         const char *name = arena_format(arena, "plan_%s_%d", image->name, c);
         const char *label = arena_format(arena, "%s: %s", op_place(arena, conversion->user, NULL), plan_name(conversion->plan));
         PlanNames names = conversion_names(image, conversion);
@@ -286,10 +286,10 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
         const RoleTransfer *transfer = &text->transfers.at[i];
         text_print(&rows,
                    "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, %d, \"%s\"},\n",
-                   image->name, transfer->op->conversion->number, buffer_list(arena, transfer->from, transfer->tensor_count),
+                   image->name, transfer->op->convert.plan->number, buffer_list(arena, transfer->from, transfer->tensor_count),
                    buffer_list(arena, transfer->to, transfer->tensor_count), buffer_list(arena, transfer->turn, transfer->tensor_count),
                    c_buffer(arena, transfer->scratch), queue_of(transfer), transfer->makers.count, transfer->number,
-                   c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+                   c_string(arena, op_place(arena, transfer->op, transfer->op->source.scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
@@ -340,7 +340,7 @@ static void emit_roles(Image *image, const RoleText *texts)
 {
     Arena *arena = image->emitter->arena;
     Text rows = {.arena = arena};
-    for (int role = 0; role < image->module->roles->role_count; role++) {
+    for (int role = 0; role < image->module->devices.roles->role_count; role++) {
         const Role *own = image->writers[role].role;
         emit_transfers(image, role, &texts[role]);
         emit_parts(image, role, &texts[role]);
@@ -405,7 +405,7 @@ static int schedule_of(Image *image, int device, const Role *role, const RoleTex
 /* A row of the table of pipelines: of all devices where the batch runs as a whole. */
 static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run)
 {
-    const Roles *roles = image->module->roles;
+    const Roles *roles = image->module->devices.roles;
     const Pipeline *pipeline = run ? &image->module->strategy->pipelines.at[run->pipeline] : NULL;
     int count = 0;
     Text devices = {.arena = image->emitter->arena};
@@ -423,7 +423,7 @@ static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run
 static void emit_pipelines(Image *image, const RoleText *texts)
 {
     Arena *arena = image->emitter->arena;
-    const Roles *roles = image->module->roles;
+    const Roles *roles = image->module->devices.roles;
     const PipelineTemplates *bodies = &image->module->templates;
     Text pipelines = {.arena = arena}, pipeline_of = {.arena = arena}, schedule_of_device = {.arena = arena}, schedules = {.arena = arena};
     for (int r = 0; r < bodies->runs.count; r++)
@@ -468,7 +468,7 @@ static int piece_row(Image *image, Text *rows, const Row *row)
 static void emit_numbers(Image *image)
 {
     Arena *arena = image->emitter->arena;
-    const Roles *roles = image->module->roles;
+    const Roles *roles = image->module->devices.roles;
     Text rows = {.arena = arena}, role_of = {.arena = arena}, piece_of = {.arena = arena};
     int *next = arena_array(arena, int, roles->role_count);
     for (int device = 0; device < image->device_count; device++) {
@@ -492,8 +492,8 @@ static void emit_numbers(Image *image)
 static void emit_groups(Image *image)
 {
     text_print(image->out, "static const char *const groups_%s[] = {\n    NULL,\n", image->name);
-    for (int g = 1; g < image->module->groups.count; g++)
-        text_print(image->out, "    \"%s\",\n", c_string(image->emitter->arena, image->module->groups.at[g].names));
+    for (int g = 1; g < image->module->optimizer.groups.count; g++)
+        text_print(image->out, "    \"%s\",\n", c_string(image->emitter->arena, image->module->optimizer.groups.at[g].names));
     text_string(image->out, "};\n\n");
 }
 
@@ -507,8 +507,8 @@ static void emit_rule_names(Image *image)
 {
     Arena *arena = image->emitter->arena;
     text_print(image->out, "static const char *const rule_names_%s[] = {\n", image->name);
-    for (int g = 0; g < image->module->groups.count; g++) {
-        const ParamGroup *group = &image->module->groups.at[g];
+    for (int g = 0; g < image->module->optimizer.groups.count; g++) {
+        const ParamGroup *group = &image->module->optimizer.groups.at[g];
         text_print(image->out, "    %s, %s,\n", text_or_null(arena, group->function_name), text_or_null(arena, group->after_name));
     }
     text_string(image->out, "    NULL,\n};\n\n");
@@ -561,19 +561,19 @@ static void emit_head(Image *image)
               "    .plan = $name_plan,\n"
               "};\n",
               "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
-              arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, module->conversions.count), "digest",
-              arena_format(arena, "0x%llx", (unsigned long long)module->digest), "strategy_digest",
+              arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, module->devices.conversions.count), "digest",
+              arena_format(arena, "0x%llx", (unsigned long long)module->progress.digest), "strategy_digest",
               arena_format(arena, "%lluu", (unsigned long long)(strategy ? strategy_digest(arena, strategy) : 0)), "name_image",
               arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name), "source",
               c_string(arena, file_name(image->emitter->unit->file)), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
-              module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
+              module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->optimizer.clip ? "true" : "false", "dtype",
               c_dtype(module->precision), "devices", c_number(arena, image->device_count), "pipelines",
-              c_number(arena, module->templates.runs.count ? module->templates.runs.count : 1), "states", c_number(arena, module->state_count),
-              "averaged", module->averaged ? "true" : "false", "groups", c_number(arena, module->groups.count), "params",
+              c_number(arena, module->templates.runs.count ? module->templates.runs.count : 1), "states", c_number(arena, module->optimizer.state_count),
+              "averaged", module->optimizer.averaged ? "true" : "false", "groups", c_number(arena, module->optimizer.groups.count), "params",
               c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count), "outputs",
-              c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", c_number(arena, module->roles->role_count), "reads",
-              c_number(arena, module->captured_globals.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
+              c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", c_number(arena, module->devices.roles->role_count), "reads",
+              c_number(arena, module->source.captured_globals.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
 }
 
 void emit_known_image(Text *out, Emitter *emitter, const Module *module, const char *name)
@@ -590,13 +590,13 @@ void emit_known_image(Text *out, Emitter *emitter, const Module *module, const c
               "};\n\n",
               "name_image", arena_format(arena, "%s_image", name), "fingerprint", fingerprint_name(emitter), "model",
               c_string(arena, module->name), "strategy", c_string(arena, module->strategy->name), "trains",
-              module->kind == MODULE_TRAIN ? "true" : "false", "digest", arena_format(arena, "0x%llx", (unsigned long long)module->digest),
+              module->kind == MODULE_TRAIN ? "true" : "false", "digest", arena_format(arena, "0x%llx", (unsigned long long)module->progress.digest),
               NULL);
 }
 
 void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers, const RoleText *roles)
 {
-    const Roles *special = module->roles;
+    const Roles *special = module->devices.roles;
     Image image = {.emitter = emitter, .module = module, .name = name, .writers = writers, .out = out};
     image.schedule_numbers = intern_create(emitter->arena);
     image.piece_numbers = intern_create(emitter->arena);

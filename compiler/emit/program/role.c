@@ -15,7 +15,7 @@
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role)
 {
-    RoleWriter writer = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->roles->at[role]};
+    RoleWriter writer = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->devices.roles->at[role]};
     writer.slot_of = slots_of(emitter->arena, module);
     writer.updated_of = updated_slots_of(emitter->arena, module, writer.slot_of);
     writer.flags = intern_create(emitter->arena);
@@ -66,7 +66,7 @@ static void add_tensor(Calls *calls, Call *call, const RoleWriter *writer, const
         return;
     }
     int64_t buffer = value_buffer(writer, value);
-    const Value *turn = call->op->def == writer->module->collect_def ? call->op->operands[0] : value;
+    const Value *turn = call->op->def == writer->module->builtin.collect ? call->op->operands[0] : value;
     if (value_turns(writer->module, call->op, value))
         call_add(calls, call, (Argument){ARGUMENT_TURN, buffer, c_number(calls->arena, value_bytes(writer, turn))});
     else
@@ -91,11 +91,11 @@ static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op)
 {
     if (!role_has(writer->module, writer->role, op->operands[0]) && !role_has(writer->module, writer->role, op->results[0]))
         return;
-    if (value_storage(op->results[0]) == value_storage(op->operands[0]) && plan_nothing(op->conversion->plan))
+    if (value_storage(op->results[0]) == value_storage(op->operands[0]) && plan_nothing(op->convert.plan->plan))
         return;
     Call *call = call_new(calls, "ht_convert(r, ", op);
     call_add(calls, call,
-             (Argument){.kind = ARGUMENT_TEXT, .text = arena_format(calls->arena, "%s_plan[%d]", writer->name, op->conversion->number)});
+             (Argument){.kind = ARGUMENT_TEXT, .text = arena_format(calls->arena, "%s_plan[%d]", writer->name, op->convert.plan->number)});
     add_tensor(calls, call, writer, op->operands[0]);
     add_tensor(calls, call, writer, op->results[0]);
     int64_t scratch = writer->role->scratch ? writer->role->scratch[op->index] : -1;
@@ -164,15 +164,15 @@ static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf 
 static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
 {
     JoinedHalf half = op_joined(writer->module, op, writer->role->devices[0]);
-    if (op->conversion)
+    if (op->convert.plan)
         add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->local_part_def || op->def == writer->module->union_def || op_moves_nothing(op))
+    else if (op->def == writer->module->builtin.local_part || op->def == writer->module->builtin.stage_union || op_moves_nothing(op))
         return;
-    else if (op->def == writer->module->collect_def)
+    else if (op->def == writer->module->builtin.collect)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->accumulate_def)
+    else if (op->def == writer->module->builtin.accumulate)
         add_accumulation(calls, writer, op);
     else if (half != JOINED_BOTH)
         add_half(calls, writer, op, half);
@@ -233,7 +233,7 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
 {
     Arena *arena = writer->emitter->arena;
     const Module *module = writer->module;
-    int count = op->conversion->tensors.count;
+    int count = op->convert.plan->tensors.count;
     RoleTransfer transfer = {.op = op,
                              .tensor_count = count,
                              .from = arena_array(arena, int64_t, count),
@@ -241,17 +241,17 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
                              .turn = arena_array(arena, int64_t, count)};
     for (int i = op->index, found = 0; found < count; i++) {
         const Op *own = module->ops.at[i];
-        if (i != op->index && (count == 1 || own->conversion != op->conversion))
+        if (i != op->index && (count == 1 || own->convert.plan != op->convert.plan))
             continue;
         found++;
         bool sends = role_has(writer->module, writer->role, own->operands[0]);
         bool receives = role_has(writer->module, writer->role, own->results[0]);
         if (sends)
-            transfer.from[own->tensor] = value_buffer(writer, own->operands[0]);
+            transfer.from[own->convert.tensor] = value_buffer(writer, own->operands[0]);
         if (sends && value_turns(module, own, own->operands[0]))
-            transfer.turn[own->tensor] = value_bytes(writer, own->operands[0]);
+            transfer.turn[own->convert.tensor] = value_bytes(writer, own->operands[0]);
         if (receives)
-            transfer.to[own->tensor] = value_buffer(writer, own->results[0]);
+            transfer.to[own->convert.tensor] = value_buffer(writer, own->results[0]);
         transfer.sends |= sends;
         transfer.receives |= receives;
     }
@@ -263,7 +263,7 @@ static void add_transfer(RoleParts *parts, const Op *op)
 {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
-    if (op->tensor)
+    if (op->convert.tensor)
         return;
     int number = parts->text.transfers.count;
     RoleTransfer transfer = transfer_of(writer, op);
@@ -322,7 +322,7 @@ static void release_async_collectives(RoleParts *parts, const Op *maker)
         Call *call = call_new(calls, "ht_ready(r, ", maker);
         call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = made->at[m]});
         call->aside = true;
-        call->comment = plan_name(parts->text.transfers.at[made->at[m]].op->conversion->plan);
+        call->comment = plan_name(parts->text.transfers.at[made->at[m]].op->convert.plan->plan);
     }
 }
 
@@ -388,7 +388,7 @@ static Call *call_ahead(RoleParts *parts, const char *opening, int number)
     Calls *calls = &parts->calls.at[part];
     Call *call = call_new(calls, opening, op);
     call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = number});
-    call->comment = plan_name(op->conversion->plan);
+    call->comment = plan_name(op->convert.plan->plan);
     return call;
 }
 
@@ -412,7 +412,7 @@ static void add_ops(RoleParts *parts)
             add_transfer(parts, op);
         else if (parts->ahead_of[i])
             call_ahead(parts, "ht_end_ahead(r, ", parts->ahead_of[i] - 1);
-        else if (op_is_async(module, op) && !plan_nothing(op->conversion->plan))
+        else if (op_is_async(module, op) && !plan_nothing(op->convert.plan->plan))
             await_async_collectives(parts, op);
         else if (role_runs(parts->writer->module, parts->writer->role, op)) {
             int part = part_of(parts, op);

@@ -184,7 +184,7 @@ static Function *build(Eval *ev, const Op *op)
         function->ops.at[i]->at = op->at;
     take_results(ev, op, gradient, function, &given);
     release(ev, &given);
-    array_push(ev->arena, &ev->module->gradients, function);
+    array_push(ev->arena, &ev->module->library.gradients, function);
     return function;
 }
 

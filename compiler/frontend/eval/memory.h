@@ -7,7 +7,7 @@
 #define FRONTEND_EVAL_MEMORY_H
 
 #include "frontend/ctree.h"
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct Eval Eval;
 

@@ -90,9 +90,9 @@ static Attr attribute(Eval *ev, const Call *call, int param)
 
 void operator_place(Eval *ev, Op *op, Section section)
 {
-    op->frames = ev->frame->frames;
+    op->source.frames = ev->frame->frames;
     op->section = section;
-    op->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
+    op->source.scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
 }
 
 void operator_update(Eval *ev, Op *op)
@@ -109,8 +109,8 @@ void operator_emit(Eval *ev, Op *op)
         return;
     }
     operator_place(ev, op, SECTION_FORWARD);
-    op->layer = ev->layer;
-    op->recompute = ev->recompute;
+    op->source.layer = ev->layer;
+    op->source.recompute = ev->recompute;
     if (ev->gradient) {
         array_push(ev->arena, &ev->gradient->ops, op);
         return;

@@ -81,7 +81,7 @@ static void reshard(Eval *ev, const Pragma *pragma, const CExpr *expr)
 {
     Place place;
     Value *value = operand(ev, expr, &place);
-    Op *op = ir_op(ev->module, ev->module->reshard_def, &value, 1, NULL, pragma->at);
+    Op *op = ir_op(ev->module, ev->module->builtin.reshard, &value, 1, NULL, pragma->at);
     if (!op)
         eval_fail(ev);
     operator_emit(ev, op);

@@ -15,24 +15,24 @@ static int compare_async_collectives(const void *a, const void *b)
 static void board(const Module *module, AsyncCollective *collective, const Op **ops, const Op *op)
 {
     int ready = value_ready_at(module, op->operands[0]);
-    ops[op->tensor] = op;
+    ops[op->convert.tensor] = op;
     collective->ready = ready > collective->ready ? ready : collective->ready;
 }
 
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module)
 {
     AsyncCollective *collectives = arena_array(arena, AsyncCollective, module->ops.count + 1);
-    int count = 0, *of = arena_array(arena, int, module->conversions.count + 1); // by conversion: its async collective, where it has several tensors
+    int count = 0, *of = arena_array(arena, int, module->devices.conversions.count + 1); // by conversion: its async collective, where it has several tensors
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!op_is_async(module, op) || plan_nothing(op->conversion->plan))
+        if (!op_is_async(module, op) || plan_nothing(op->convert.plan->plan))
             continue;
-        if (!op->tensor) {
-            int tensors = op->conversion->tensors.count;
-            of[op->conversion->number] = count;
+        if (!op->convert.tensor) {
+            int tensors = op->convert.plan->tensors.count;
+            of[op->convert.plan->number] = count;
             collectives[count++] = (AsyncCollective){op, tensors, arena_array(arena, const Op *, tensors), 0};
         }
-        AsyncCollective *collective = &collectives[of[op->conversion->number]];
+        AsyncCollective *collective = &collectives[of[op->convert.plan->number]];
         board(module, collective, (const Op **)collective->ops, op);
     }
     qsort(collectives, (size_t)count, sizeof *collectives, compare_async_collectives);

@@ -5,7 +5,7 @@
 #ifndef IR_ANALYSIS_ASYNC_COLLECTIVES_H
 #define IR_ANALYSIS_ASYNC_COLLECTIVES_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct AsyncCollective {
     const Op *op;         // that of its first tensor

@@ -16,7 +16,7 @@ static int merged_factor(const Op *op, const char *name)
 }
 
 /* Whether an operator joins the results of a piece with those of others, by a clause merge. */
-static bool joins(const Op *op) { return op->run_in_place && merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0; }
+static bool joins(const Op *op) { return op->marks.run_in_place && merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0; }
 
 /* Whether a device has a piece of a factor. */
 static bool has_piece(Module *module, const Op *op, int factor, int device)

@@ -5,7 +5,7 @@
 #ifndef IR_ANALYSIS_JOINED_RESULTS_H
 #define IR_ANALYSIS_JOINED_RESULTS_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef enum JoinedHalf { JOINED_BOTH, JOINED_FIRST, JOINED_SECOND } JoinedHalf;
 

@@ -73,7 +73,7 @@ static void extend_over_unions(const Module *module, int *last)
 {
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        for (int k = 0; op->def == module->union_def && k < op->operand_count; k++)
+        for (int k = 0; op->def == module->builtin.stage_union && k < op->operand_count; k++)
             if (last[op->results[0]->id] > last[op->operands[k]->id])
                 last[op->operands[k]->id] = last[op->results[0]->id];
     }
@@ -91,7 +91,7 @@ static void extend_over_sharers(const Module *module, int *last)
 
 int *last_uses(Arena *arena, const Module *module)
 {
-    int *last = arena_array(arena, int, module->next_id);
+    int *last = arena_array(arena, int, module->context.next_id);
     find_readers(module, last);
     extend_over_sharers(module, last);
     extend_over_unions(module, last);

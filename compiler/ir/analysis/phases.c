@@ -12,7 +12,7 @@ Phase op_phase(const Module *module, const Op *op)
     case LOOP_COUNT: return PHASE_COUNTING;
     case LOOP_BEFORE: return PHASE_BEFORE;
     case LOOP_AFTER: return PHASE_UPDATE;
-    default: return op->section == SECTION_FORWARD ? PHASE_FORWARD : op->is_wgrad ? PHASE_WGRAD : PHASE_BACKWARD;
+    default: return op->section == SECTION_FORWARD ? PHASE_FORWARD : op->marks.is_wgrad ? PHASE_WGRAD : PHASE_BACKWARD;
     }
 }
 
@@ -28,7 +28,7 @@ bool same_phase(const Module *module, const Op *a, const Op *b)
     return a->stage == b->stage && a->visit == b->visit && op_phase(module, a) == op_phase(module, b);
 }
 
-bool op_gathers(const Module *module, const Op *op) { return op->def == module->accumulate_def || op->def == module->collect_def; }
+bool op_gathers(const Module *module, const Op *op) { return op->def == module->builtin.accumulate || op->def == module->builtin.collect; }
 
 bool op_is_addition(const Op *op)
 {
@@ -51,13 +51,13 @@ bool op_adds_alike(const Op *op)
 
 bool op_may_read(const Module *module, const Op *maker, const Op *reader)
 {
-    return maker->visit == reader->visit || maker->loop != LOOP_EACH || reader->loop != LOOP_EACH || maker->def == module->local_part_def ||
+    return maker->visit == reader->visit || maker->loop != LOOP_EACH || reader->loop != LOOP_EACH || maker->def == module->builtin.local_part ||
            op_gathers(module, maker);
 }
 
 bool op_crosses_stages(const Module *module, const Op *op)
 {
-    const Op *maker = op->def == module->reshard_def ? op->operands[0]->def : NULL;
+    const Op *maker = op->def == module->builtin.reshard ? op->operands[0]->def : NULL;
     if (!maker || op->stage == STAGE_ALL || maker->stage == STAGE_ALL)
         return false;
     return op->stage != maker->stage || !op_may_read(module, maker, op);
@@ -102,7 +102,7 @@ StageGraph template_graph(Arena *arena, const Module *module, int number)
 static bool made_before_update(const Module *module, const Value *value)
 {
     const Op *def = value->def;
-    if (!def || def->def != module->union_def)
+    if (!def || def->def != module->builtin.stage_union)
         return def && op_phase(module, def) != PHASE_UPDATE && op_phase(module, def) != PHASE_BEFORE;
     for (int k = 0; k < def->operand_count; k++)
         if (!made_before_update(module, def->operands[k]))
@@ -112,15 +112,15 @@ static bool made_before_update(const Module *module, const Value *value)
 
 bool op_is_async(const Module *module, const Op *op)
 {
-    bool flying = module->union_def || (module->strategy && (!module->strategy->zero || module->options.overlap));
-    return flying && op->def == module->reshard_def && op_phase(module, op) == PHASE_UPDATE && made_before_update(module, op->operands[0]);
+    bool flying = module->builtin.stage_union || (module->strategy && (!module->strategy->zero || module->context.options.overlap));
+    return flying && op->def == module->builtin.reshard && op_phase(module, op) == PHASE_UPDATE && made_before_update(module, op->operands[0]);
 }
 
 int value_ready_at(const Module *module, const Value *value)
 {
     const Op *def = value->def;
     int last = def->index;
-    for (int k = 0; def->def == module->union_def && k < def->operand_count; k++) {
+    for (int k = 0; def->def == module->builtin.stage_union && k < def->operand_count; k++) {
         const Op *maker = def->operands[k]->def, *first = def->operands[0]->def;
         if (module->templates.stages.at[maker->stage].template_index == module->templates.stages.at[first->stage].template_index)
             last = k && last > maker->index ? last : maker->index;

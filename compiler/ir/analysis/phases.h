@@ -6,7 +6,7 @@
 #ifndef IR_ANALYSIS_PHASES_H
 #define IR_ANALYSIS_PHASES_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef enum Phase {
     PHASE_COUNTING,    // with each micro-batch, before all else: what inputs alone add up to

@@ -7,7 +7,7 @@
 #ifndef IR_ANALYSIS_PREFETCH_H
 #define IR_ANALYSIS_PREFETCH_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* The operator in front of which a conversion begins: the first one of the layer before its own, or of its own layer where its part begins
  * with that; `op` itself where it does not begin ahead. After pass specialize. */

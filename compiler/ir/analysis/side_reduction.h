@@ -4,7 +4,7 @@
 #ifndef IR_ANALYSIS_SIDE_REDUCTION_H
 #define IR_ANALYSIS_SIDE_REDUCTION_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* The operand of the product that the other operator adds up over what the product adds up, and nothing else; -1: there is none. */
 int summed_operand(const Op *sum, const Op *product);

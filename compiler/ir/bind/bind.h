@@ -4,7 +4,7 @@
 #define IR_BIND_BIND_H
 
 #include "rule/expr.h"
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* Where a bound factor's extent came from. */
 typedef struct Source {

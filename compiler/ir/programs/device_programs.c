@@ -103,7 +103,7 @@ static RegionKey held_regions(Module *module, const Layout *layout, Type type)
 {
     Arena *scratch = arena_create();
     Key key = key_of(layout_intern(module_interned(module), layout_renumbered(scratch, layout)), type);
-    RegionKey **held = intern_slot(module->caches.regions->held, &key, key_size(&key));
+    RegionKey **held = intern_slot(module->context.caches.regions->held, &key, key_size(&key));
     if (!*held) {
         RegionKey *own = *held = arena_new(module->arena, RegionKey);
         own->at = layout_regions(module->arena, key.layout, type_shape(type), &own->count);
@@ -135,16 +135,16 @@ static const Regions *all_regions(Module *module, const Layout *layout, Type typ
 /* The regions of a pair of layout and type, computed when it is first asked for. */
 static const Regions *regions_of(Module *module, const Layout *layout, Type type)
 {
-    if (!module->caches.regions) {
-        module->caches.regions = arena_new(module->arena, struct RegionTable);
-        module->caches.regions->keys = intern_create(module->arena);
-        module->caches.regions->held = intern_create(module->arena);
+    if (!module->context.caches.regions) {
+        module->context.caches.regions = arena_new(module->arena, struct RegionTable);
+        module->context.caches.regions->keys = intern_create(module->arena);
+        module->context.caches.regions->held = intern_create(module->arena);
     }
-    Recent *recent = recent_of(module->caches.regions, layout, type);
+    Recent *recent = recent_of(module->context.caches.regions, layout, type);
     if (is_recent(recent, layout, type))
         return recent->regions;
     Key key = key_of(layout, type);
-    const Regions **regions = intern_slot(module->caches.regions->keys, &key, key_size(&key));
+    const Regions **regions = intern_slot(module->context.caches.regions->keys, &key, key_size(&key));
     if (!*regions)
         *regions = all_regions(module, layout, type);
     *recent = (Recent){key, *regions};
@@ -191,11 +191,11 @@ static void link_posts(Arena *arena, struct Posts *posts)
 
 static const struct Posts *module_posts(Module *module)
 {
-    if (module->caches.representatives)
-        return module->caches.representatives;
-    struct Posts *posts = module->caches.representatives = arena_new(module->arena, struct Posts);
-    for (int i = 0; i < module->mesh->device_count; i++)
-        posts->count = module->mesh->devices[i] >= posts->count ? module->mesh->devices[i] + 1 : posts->count;
+    if (module->context.caches.representatives)
+        return module->context.caches.representatives;
+    struct Posts *posts = module->context.caches.representatives = arena_new(module->arena, struct Posts);
+    for (int i = 0; i < module->devices.mesh->device_count; i++)
+        posts->count = module->devices.mesh->devices[i] >= posts->count ? module->devices.mesh->devices[i] + 1 : posts->count;
     posts->at = arena_array(module->arena, Post, posts->count);
     for (int i = 0; i < posts->count; i++)
         posts->at[i] = (Post){.run = -1, .stand_in = i};
@@ -286,15 +286,15 @@ ht_dtype dtype_runtime(DType dtype)
 PlannedConversion *conversion_add(Module *module)
 {
     PlannedConversion *conversion = arena_new(module->arena, PlannedConversion);
-    *conversion = (PlannedConversion){.number = module->conversions.count};
-    array_push(module->arena, &module->conversions, conversion);
+    *conversion = (PlannedConversion){.number = module->devices.conversions.count};
+    array_push(module->arena, &module->devices.conversions, conversion);
     return conversion;
 }
 
 void conversion_use(PlannedConversion *conversion, int tensor, Op *op)
 {
-    op->conversion = conversion;
-    op->tensor = tensor;
+    op->convert.plan = conversion;
+    op->convert.tensor = tensor;
     if (!conversion->user)
         conversion->user = op;
 }
@@ -314,8 +314,8 @@ typedef struct PlannedKey {
 const Plan *module_plan(Module *module, const Conversion *tensors, int count)
 {
     Intern *shared = module_interned(module);
-    if (!module->caches.plans)
-        module->caches.plans = intern_create(module->arena);
+    if (!module->context.caches.plans)
+        module->context.caches.plans = intern_create(module->arena);
     Conversion *own = arena_copy(module->arena, tensors, sizeof *own * (size_t)count);
     PlannedKey *key = arena_array(module->arena, PlannedKey, count);
     for (int t = 0; t < count; t++) {
@@ -325,9 +325,9 @@ const Plan *module_plan(Module *module, const Conversion *tensors, int count)
             (PlannedKey){own[t].from, own[t].to, intern(shared, tensors[t].shape.extent, sizeof(int64_t) * (size_t)tensors[t].shape.rank),
                          tensors[t].shape.rank, tensors[t].dtype};
     }
-    const Plan **plan = intern_slot(module->caches.plans, key, sizeof *key * (size_t)count);
+    const Plan **plan = intern_slot(module->context.caches.plans, key, sizeof *key * (size_t)count);
     if (!*plan)
-        *plan = reshard_plan_all(module->arena, module->options.cluster, own, count);
+        *plan = reshard_plan_all(module->arena, module->context.options.cluster, own, count);
     return *plan;
 }
 
@@ -339,18 +339,18 @@ void conversion_plan(Module *module, PlannedConversion *conversion)
     Conversion *tensors = arena_array(scratch, Conversion, conversion->tensors.count);
     for (int t = 0; t < conversion->tensors.count; t++)
         tensors[t] = planned_tensor(&conversion->tensors.at[t]);
-    conversion->groups = replica_groups_of(module->arena, module->options.cluster, module_equivalent_devices(module), tensors, conversion->tensors.count);
+    conversion->groups = replica_groups_of(module->arena, module->context.options.cluster, module_equivalent_devices(module), tensors, conversion->tensors.count);
     conversion->plan = module_plan(module, conversion->groups.first, conversion->tensors.count);
     arena_destroy(scratch);
 }
 
 const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, ReplicaGroups *replica_groups)
 {
-    Conversion tensor = planned_tensor(&op->conversion->tensors.at[op->tensor]);
-    *replica_groups = op->conversion->groups;
-    if (op->conversion->tensors.count == 1)
-        return op->conversion->plan;
-    *replica_groups = replica_groups_of(arena, module->options.cluster, module_equivalent_devices(module), &tensor, 1);
+    Conversion tensor = planned_tensor(&op->convert.plan->tensors.at[op->convert.tensor]);
+    *replica_groups = op->convert.plan->groups;
+    if (op->convert.plan->tensors.count == 1)
+        return op->convert.plan->plan;
+    *replica_groups = replica_groups_of(arena, module->context.options.cluster, module_equivalent_devices(module), &tensor, 1);
     return module_plan(module, replica_groups->first, 1);
 }
 
@@ -358,7 +358,7 @@ int op_representative_device(Module *module, const Op *op, int device) { return 
 
 int conversion_device(Module *module, const Op *op, int device)
 {
-    return replica_groups_name(&op->conversion->groups, op_representative_device(module, op, device));
+    return replica_groups_name(&op->convert.plan->groups, op_representative_device(module, op, device));
 }
 
 bool value_local(Module *module, const Value *value, int device, int64_t *extent)
@@ -470,7 +470,7 @@ static int64_t input_bytes(Module *module, const Value *input, int device)
 {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->local_part_def && op->operands[0] == input && value_region(module, op->results[0], device)->member)
+        if (op->def == module->builtin.local_part && op->operands[0] == input && value_region(module, op->results[0], device)->member)
             return value_local_bytes(module, op->results[0], device) * microbatches_of(module, op, device);
     }
     return 0;
@@ -480,7 +480,7 @@ int64_t value_local_bytes(Module *module, const Value *value, int device)
 {
     if (value->kind == VALUE_INPUT && !value->layout)
         return input_bytes(module, value, device);
-    if (value->def && value->def->def == module->collect_def)
+    if (value->def && value->def->def == module->builtin.collect)
         return value_local_bytes(module, value->def->operands[0], device) * microbatches_of(module, value->def, device);
     return value_region(module, value, device)->volume * dtype_size(value->type.dtype);
 }
@@ -490,7 +490,7 @@ static int64_t most_scratch(Module *module, const Role *role, const Op *op)
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {
         int device = conversion_device(module, op, role->devices[i]);
-        int64_t bytes = device < 0 ? 0 : plan_scratch_bytes(op->conversion->plan, device);
+        int64_t bytes = device < 0 ? 0 : plan_scratch_bytes(op->convert.plan->plan, device);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -498,12 +498,12 @@ static int64_t most_scratch(Module *module, const Role *role, const Op *op)
 
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
 {
-    if (!op->conversion || (op->tensor && op_is_async(module, op)))
+    if (!op->convert.plan || (op->convert.tensor && op_is_async(module, op)))
         return 0;
-    if (!module->caches.scratch)
-        module->caches.scratch = intern_create(module->arena);
-    intptr_t key[] = {(intptr_t)op->conversion, (intptr_t)role, op->stage != STAGE_ALL};
-    intptr_t *slot = intern_slot(module->caches.scratch, key, sizeof key);
+    if (!module->context.caches.scratch)
+        module->context.caches.scratch = intern_create(module->arena);
+    intptr_t key[] = {(intptr_t)op->convert.plan, (intptr_t)role, op->stage != STAGE_ALL};
+    intptr_t *slot = intern_slot(module->context.caches.scratch, key, sizeof key);
     if (!*slot)
         *slot = 1 + most_scratch(module, role, op);
     return *slot - 1;
@@ -513,7 +513,7 @@ bool role_has(Module *module, const Role *role, const Value *value) { return val
 
 int64_t role_bytes(Module *module, const Role *role, const Value *value)
 {
-    int count = value->def && value->def->def == module->collect_def ? role->device_count : 1;
+    int count = value->def && value->def->def == module->builtin.collect ? role->device_count : 1;
     int64_t most = 0;
     for (int i = 0; i < count; i++) {
         int64_t bytes = value_local_bytes(module, value, role->devices[i]);
@@ -527,7 +527,7 @@ bool role_runs(Module *module, const Role *role, const Op *op)
     for (int k = 0; k < op->result_count; k++)
         if (role_has(module, role, op->results[k]))
             return true;
-    return op->conversion && role_has(module, role, op->operands[0]);
+    return op->convert.plan && role_has(module, role, op->operands[0]);
 }
 
 const Op *role_maker(Module *module, const Role *role, const Value *value)
@@ -535,7 +535,7 @@ const Op *role_maker(Module *module, const Role *role, const Value *value)
     const Op *def = value->def;
     if (!def || !role_has(module, role, value))
         return NULL;
-    if (def->def != module->union_def)
+    if (def->def != module->builtin.stage_union)
         return def;
     for (int k = 0; k < def->operand_count; k++)
         if (role_has(module, role, def->operands[k]))
@@ -546,7 +546,7 @@ const Op *role_maker(Module *module, const Role *role, const Value *value)
 const Value *role_storage(Module *module, const Role *role, const Value *value)
 {
     const Value *owner = value_storage(value);
-    while (owner->def && owner->def->def == module->union_def) {
+    while (owner->def && owner->def->def == module->builtin.stage_union) {
         const Value *own = NULL;
         for (int k = 0; !own && k < owner->def->operand_count; k++)
             if (role_has(module, role, owner->def->operands[k]))

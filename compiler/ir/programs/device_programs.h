@@ -6,7 +6,7 @@
 #ifndef IR_PROGRAMS_DEVICE_PROGRAMS_H
 #define IR_PROGRAMS_DEVICE_PROGRAMS_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 #include "reshard/replica_groups.h"
 
 enum { ARENA_ALIGNMENT = 64 }; // bytes: of what has a place of its own in an arena

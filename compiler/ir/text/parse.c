@@ -89,7 +89,7 @@ static bool parse_def(IrParser *parser)
     if (!def->rule)
         return false;
     const OpDef *own = module_def(parser->module, def);
-    if (own == parser->module->reshard_def)
+    if (own == parser->module->builtin.reshard)
         return true;
     if (own != def) {
         diag_error(parser->diag, name_at, "the operator '%s' is defined twice", def->name);
@@ -103,34 +103,34 @@ static bool parse_update(IrParser *parser)
 {
     Tokens *tokens = &parser->tokens;
     int64_t states;
-    parser->module->update = parse_def_name(parser);
-    if (!parser->module->update || !tokens_expect(tokens, "states", "after the operator") || !parse_int(parser, &states))
+    parser->module->optimizer.op = parse_def_name(parser);
+    if (!parser->module->optimizer.op || !tokens_expect(tokens, "states", "after the operator") || !parse_int(parser, &states))
         return false;
-    parser->module->state_count = (int)states;
-    parser->module->clip = tokens_take(tokens, "clip");
-    parser->module->norm = tokens_take(tokens, "norm");
+    parser->module->optimizer.state_count = (int)states;
+    parser->module->optimizer.clip = tokens_take(tokens, "clip");
+    parser->module->optimizer.norm = tokens_take(tokens, "norm");
     return states <= 4 || parse_fail(parser, "at most 4 states, before this");
 }
 
-static bool parse_reshard(IrParser *parser) { return (parser->module->reshard_def = parse_def_name(parser)) != NULL; }
+static bool parse_reshard(IrParser *parser) { return (parser->module->builtin.reshard = parse_def_name(parser)) != NULL; }
 
-static bool parse_accumulate(IrParser *parser) { return (parser->module->accumulate_def = parse_def_name(parser)) != NULL; }
+static bool parse_accumulate(IrParser *parser) { return (parser->module->builtin.accumulate = parse_def_name(parser)) != NULL; }
 
-static bool parse_part(IrParser *parser) { return (parser->module->local_part_def = parse_def_name(parser)) != NULL; }
+static bool parse_part(IrParser *parser) { return (parser->module->builtin.local_part = parse_def_name(parser)) != NULL; }
 
-static bool parse_union(IrParser *parser) { return (parser->module->union_def = parse_def_name(parser)) != NULL; }
+static bool parse_union(IrParser *parser) { return (parser->module->builtin.stage_union = parse_def_name(parser)) != NULL; }
 
-static bool parse_collect(IrParser *parser) { return (parser->module->collect_def = parse_def_name(parser)) != NULL; }
+static bool parse_collect(IrParser *parser) { return (parser->module->builtin.collect = parse_def_name(parser)) != NULL; }
 
 /* ---- the module's head ---- */
 
 /* The cluster file, which is read. */
 static bool parse_cluster(IrParser *parser, Module *module)
 {
-    if (!parse_string(parser, &module->options.cluster_file))
+    if (!parse_string(parser, &module->context.options.cluster_file))
         return false;
-    module->options.cluster = cluster_read(parser->arena, parser->diag, module->options.cluster_file);
-    return module->options.cluster != NULL;
+    module->context.options.cluster = cluster_read(parser->arena, parser->diag, module->context.options.cluster_file);
+    return module->context.options.cluster != NULL;
 }
 
 static bool parse_head_marks(IrParser *parser, Module *module)
@@ -141,17 +141,17 @@ static bool parse_head_marks(IrParser *parser, Module *module)
         return false;
     if (tokens_take(tokens, "cluster") && !parse_cluster(parser, module))
         return false;
-    module->options.remark_comm = tokens_take(tokens, "remark_comm");
-    module->options.warn_implicit_reshard = tokens_take(tokens, "warn_implicit_reshard");
-    if (tokens_take(tokens, "after") && !parse_name(parser, &module->after))
+    module->context.options.remark_comm = tokens_take(tokens, "remark_comm");
+    module->context.options.warn_implicit_reshard = tokens_take(tokens, "warn_implicit_reshard");
+    if (tokens_take(tokens, "after") && !parse_name(parser, &module->progress.last_pass))
         return false;
     if (!tokens_expect(tokens, "next", "in the module's line") || !parse_int(parser, &next))
         return false;
     if (next < 0 || next > 1 << 28)
         return parse_fail(parser, "a smaller number of values, before this");
-    parser->next_id = module->next_id = (int)next;
+    parser->next_id = module->context.next_id = (int)next;
     parser->values.at = arena_array(parser->arena, Value *, next + 1);
-    return parse_position(parser, &module->at);
+    return parse_position(parser, &module->source.at);
 }
 
 static bool parse_module(IrParser *parser)
@@ -163,11 +163,11 @@ static bool parse_module(IrParser *parser)
         return false;
     parser->head = at;
     Module *module = parser->module = module_create(parser->arena, parser->diag, name);
-    remember_def(parser, module->reshard_def);
+    remember_def(parser, module->builtin.reshard);
     module->kind = tokens_take(tokens, "infer") ? MODULE_INFER : MODULE_TRAIN;
     if (module->kind == MODULE_TRAIN && !tokens_expect(tokens, "train", "or 'infer' after the module's name"))
         return false;
-    if (tokens_take(tokens, "source") && !parse_string(parser, &module->source))
+    if (tokens_take(tokens, "source") && !parse_string(parser, &module->source.file))
         return false;
     return parse_head_marks(parser, module);
 }
@@ -311,7 +311,7 @@ static bool parse_return(IrParser *parser)
             return false;
         array_push(parser->arena, &function->returns, value);
     }
-    array_push(parser->arena, &parser->module->gradients, function);
+    array_push(parser->arena, &parser->module->library.gradients, function);
     parser->function = NULL;
     return true;
 }
@@ -490,7 +490,7 @@ static Module *parse_lines(IrParser *parser)
     fix_storages(parser);
     if (diag_errors(parser->diag) > before || !parser->module)
         return NULL;
-    parser->module->next_id = parser->next_id;
+    parser->module->context.next_id = parser->next_id;
     ir_number(parser->module);
     return ir_verify_text(parser->module, parser->head) ? parser->module : NULL;
 }

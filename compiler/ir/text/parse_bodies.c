@@ -68,7 +68,7 @@ bool parse_stage(IrParser *parser)
         !parse_count(parser, "template", parser->module->templates.at.count - 1, &body))
         return false;
     array_push(parser->arena, &parser->module->templates.stages,
-               (TemplateStage){.template_index = (int)body, .number = (int)number, .mesh = parser->module->mesh});
+               (TemplateStage){.template_index = (int)body, .number = (int)number, .mesh = parser->module->devices.mesh});
     parser->in_stage = true;
     return true;
 }

@@ -188,8 +188,8 @@ static bool parse_also(IrParser *parser, Op *marks)
         good = parse_position(parser, &at);
         array_push(parser->arena, &also, at);
     }
-    marks->fused_at = also.at;
-    marks->fused_count = also.count;
+    marks->source.fused_at = also.at;
+    marks->source.fused_count = also.count;
     return good && (also.count == count || parse_fail(parser, "as many positions as the line says"));
 }
 
@@ -226,30 +226,30 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     int64_t number = 0;
     bool good = true;
     if (tokens_take(tokens, "plan")) {
-        if ((good = parse_index(parser, parser->module->conversions.count, &number)))
-            marks->conversion = parser->module->conversions.at[number];
-        if (good && tokens_take(tokens, "tensor") && (good = parse_index(parser, marks->conversion->tensors.count, &number)))
-            marks->tensor = (int)number;
+        if ((good = parse_index(parser, parser->module->devices.conversions.count, &number)))
+            marks->convert.plan = parser->module->devices.conversions.at[number];
+        if (good && tokens_take(tokens, "tensor") && (good = parse_index(parser, marks->convert.plan->tensors.count, &number)))
+            marks->convert.tensor = (int)number;
     } else if (tokens_take(tokens, "binding")) {
         if ((good = parse_index(parser, parser->bindings.count, &number)))
             marks->binding = parser->bindings.at[number];
     } else if (tokens_take(tokens, "gradient")) {
-        if ((good = parse_index(parser, parser->module->gradients.count, &number)))
-            marks->gradient = parser->module->gradients.at[number];
+        if ((good = parse_index(parser, parser->module->library.gradients.count, &number)))
+            marks->gradient = parser->module->library.gradients.at[number];
     } else if (tokens_take(tokens, "from")) {
         if ((good = parse_index(parser, parser->frames.count, &number)))
-            marks->frames = parser->frames.at[number];
+            marks->source.frames = parser->frames.at[number];
     } else if (tokens_take(tokens, "scope")) {
-        good = parse_string(parser, &marks->scope);
+        good = parse_string(parser, &marks->source.scope);
     } else if (tokens_take(tokens, "for")) {
-        good = parse_string(parser, &marks->reason);
+        good = parse_string(parser, &marks->convert.reason);
     } else if (tokens_take(tokens, "also")) {
         good = parse_also(parser, marks);
     } else if (tokens_is(tokens, "tower") || tokens_is(tokens, "layer")) {
-        good = parse_layer(parser, &marks->layer);
+        good = parse_layer(parser, &marks->source.layer);
     } else if (tokens_take(tokens, "recompute")) {
         good = parse_int(parser, &number);
-        marks->recompute = (int)number;
+        marks->source.recompute = (int)number;
     } else if (tokens_take(tokens, "recomputes")) {
         good = parse_again(parser, &marks->recomputes);
     } else if (tokens_take(tokens, "loop")) {
@@ -257,7 +257,7 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
         good = marks->loop != LOOP_AFTER || tokens_expect(tokens, "after", "or 'each' or 'count' after 'loop'");
     } else if (tokens_take(tokens, "source_op")) {
         good = parse_int(parser, &number);
-        marks->source_op = (int)number;
+        marks->source.op = (int)number;
     } else if (tokens_take(tokens, "stage")) {
         if ((good = parse_index(parser, parser->module->templates.stages.count, &number)))
             marks->stage = (int)number;
@@ -268,9 +268,9 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
         good = parse_int(parser, &number);
         marks->chunk = (int)number;
     } else if (tokens_take(tokens, "wgrad")) {
-        marks->is_wgrad = true;
+        marks->marks.is_wgrad = true;
     } else if (tokens_take(tokens, "in_place")) {
-        marks->run_in_place = true;
+        marks->marks.run_in_place = true;
     } else {
         *done = true;
     }
@@ -279,7 +279,7 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
 
 static bool parse_marks(IrParser *parser, Op *marks)
 {
-    *marks = (Op){.stage = STAGE_ALL, .source_op = -1, .section = parser->section};
+    *marks = (Op){.stage = STAGE_ALL, .source.op = -1, .section = parser->section};
     for (bool done = false; !done;)
         if (!parse_mark(parser, marks, &done))
             return false;
@@ -314,13 +314,13 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
         return NULL;
     op_take_place(op, marks);
     op->gradient = marks->gradient;
-    op->conversion = marks->conversion;
-    op->tensor = marks->tensor;
-    op->reason = marks->reason;
-    op->run_in_place = marks->run_in_place;
+    op->convert.plan = marks->convert.plan;
+    op->convert.tensor = marks->convert.tensor;
+    op->convert.reason = marks->convert.reason;
+    op->marks.run_in_place = marks->marks.run_in_place;
     op->recomputes = marks->recomputes;
-    op->fused_at = marks->fused_at;
-    op->fused_count = marks->fused_count;
+    op->source.fused_at = marks->source.fused_at;
+    op->source.fused_count = marks->source.fused_count;
     return op;
 }
 
@@ -376,9 +376,9 @@ bool parse_op(IrParser *parser)
     Op *op = make_op(parser, def, &operands, attrs, &marks);
     if (!op || !parse_results(parser, op, ids, count) || !ir_verify_op(parser->module, op, at))
         return false;
-    if (op->conversion) {
-        PlannedConversion *conversion = parser->module->conversions.at[op->conversion->number];
-        conversion_use(conversion, op->tensor, op);
+    if (op->convert.plan) {
+        PlannedConversion *conversion = parser->module->devices.conversions.at[op->convert.plan->number];
+        conversion_use(conversion, op->convert.tensor, op);
         conversion_plan(parser->module, conversion);
     }
     if (parser->function)

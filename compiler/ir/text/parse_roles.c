@@ -11,9 +11,9 @@ static const int64_t MOST_BYTES = (int64_t)1 << 60;
 
 static Roles *roles_of(IrParser *parser)
 {
-    if (!parser->module->roles)
-        parser->module->roles = arena_new(parser->arena, Roles);
-    return parser->module->roles;
+    if (!parser->module->devices.roles)
+        parser->module->devices.roles = arena_new(parser->arena, Roles);
+    return parser->module->devices.roles;
 }
 
 static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
@@ -134,10 +134,10 @@ bool parse_plan(IrParser *parser)
     if (!parse_int(parser, &number) || (tokens_take(&parser->tokens, "tensor") && !parse_int(parser, &tensor)) ||
         !parse_type(parser, &converted.type) || !parse_ends(parser, converted.type, &converted.from, &converted.to))
         return false;
-    int count = parser->module->conversions.count;
-    if (number != count - (tensor > 0) || (tensor && parser->module->conversions.at[number]->tensors.count != tensor))
+    int count = parser->module->devices.conversions.count;
+    if (number != count - (tensor > 0) || (tensor && parser->module->devices.conversions.at[number]->tensors.count != tensor))
         return parse_fail(parser, "plans numbered in order");
-    PlannedConversion *conversion = tensor ? parser->module->conversions.at[number] : conversion_add(parser->module);
+    PlannedConversion *conversion = tensor ? parser->module->devices.conversions.at[number] : conversion_add(parser->module);
     conversion->at = tensor ? conversion->at : at;
     array_push(parser->arena, &conversion->tensors, converted);
     return true;

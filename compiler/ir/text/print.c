@@ -46,7 +46,7 @@ static void print_any_position(Printer *printer, Position at)
         text_string(printer->out, "0:0");
         return;
     }
-    if (!at.file || !printer->module->source || strcmp(at.file, printer->module->source)) {
+    if (!at.file || !printer->module->source.file || strcmp(at.file, printer->module->source.file)) {
         print_quoted(printer->out, at.file ? at.file : "");
         text_string(printer->out, ":");
     }
@@ -295,8 +295,8 @@ static int print_binding(Printer *printer, const Op *op)
 static int print_gradient_number(Printer *printer, const Function *function)
 {
     int known = find_number(printer->gradients, function);
-    for (int i = 0; known == NOT_FOUND && i < printer->module->gradients.count; i++)
-        if (printer->module->gradients.at[i] == function)
+    for (int i = 0; known == NOT_FOUND && i < printer->module->library.gradients.count; i++)
+        if (printer->module->library.gradients.at[i] == function)
             known = remember(printer, &printer->gradients, function, i);
     if (known == NOT_FOUND)
         BUG("the gradient %s is not listed in the module", function->name);
@@ -305,8 +305,8 @@ static int print_gradient_number(Printer *printer, const Function *function)
 
 void print_references(Printer *printer, const Op *op)
 {
-    if (op->frames)
-        print_frame(printer, op->frames);
+    if (op->source.frames)
+        print_frame(printer, op->source.frames);
     print_binding(printer, op);
 }
 
@@ -363,40 +363,40 @@ static void print_marks(Printer *printer, const Op *op)
     int binding = print_binding(printer, op);
     if (binding >= 0)
         text_print(out, " binding %d", binding);
-    if (op->conversion)
-        text_print(out, op->tensor ? " plan %d tensor %d" : " plan %d", op->conversion->number, op->tensor);
+    if (op->convert.plan)
+        text_print(out, op->convert.tensor ? " plan %d tensor %d" : " plan %d", op->convert.plan->number, op->convert.tensor);
     if (op->gradient)
         text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
-    print_layer(out, op->layer);
-    if (op->recompute)
-        text_print(out, " recompute %d", op->recompute);
+    print_layer(out, op->source.layer);
+    if (op->source.recompute)
+        text_print(out, " recompute %d", op->source.recompute);
     if (op->recomputes)
         text_print(out, " recomputes %%%d", op->recomputes->results[0]->id);
-    if (op->scope) {
+    if (op->source.scope) {
         text_string(out, " scope ");
-        print_quoted(out, op->scope);
+        print_quoted(out, op->source.scope);
     }
     static const char *const turns[] = {
         [LOOP_BEFORE] = "", [LOOP_EACH] = " loop each", [LOOP_AFTER] = " loop after", [LOOP_COUNT] = " loop count"};
     text_string(out, turns[op->loop]);
-    if (op->source_op >= 0)
-        text_print(out, " source_op %d", op->source_op);
+    if (op->source.op >= 0)
+        text_print(out, " source_op %d", op->source.op);
     if (op->stage != STAGE_ALL)
         text_print(out, " stage %d visit %d", op->stage, op->visit);
     if (op->chunk)
         text_print(out, " chunk %d", op->chunk);
-    text_string(out, op->is_wgrad ? " wgrad" : "");
-    text_string(out, op->run_in_place ? " in_place" : "");
-    if (op->frames)
-        text_print(out, " from %d", print_frame(printer, op->frames));
-    if (op->reason) {
+    text_string(out, op->marks.is_wgrad ? " wgrad" : "");
+    text_string(out, op->marks.run_in_place ? " in_place" : "");
+    if (op->source.frames)
+        text_print(out, " from %d", print_frame(printer, op->source.frames));
+    if (op->convert.reason) {
         text_string(out, " for ");
-        print_quoted(out, op->reason);
+        print_quoted(out, op->convert.reason);
     }
-    if (op->fused_count)
-        text_print(out, " also %d", op->fused_count);
-    for (int i = 0; i < op->fused_count; i++)
-        print_any_position(printer, op->fused_at[i]);
+    if (op->source.fused_count)
+        text_print(out, " also %d", op->source.fused_count);
+    for (int i = 0; i < op->source.fused_count; i++)
+        print_any_position(printer, op->source.fused_at[i]);
     print_position(printer, op->at);
 }
 
@@ -432,22 +432,22 @@ static void print_head(Printer *printer)
     text_string(out, "module ");
     print_quoted(out, module->name);
     text_string(out, module->kind == MODULE_TRAIN ? " train" : " infer");
-    if (module->source) {
+    if (module->source.file) {
         text_string(out, " source ");
-        print_quoted(out, module->source);
+        print_quoted(out, module->source.file);
     }
     if (module->precision != DTYPE_F32)
         text_print(out, " precision %s", dtype_name(module->precision));
-    if (module->options.cluster_file) {
+    if (module->context.options.cluster_file) {
         text_string(out, " cluster ");
-        print_quoted(out, module->options.cluster_file);
+        print_quoted(out, module->context.options.cluster_file);
     }
-    text_string(out, module->options.remark_comm ? " remark_comm" : "");
-    text_string(out, module->options.warn_implicit_reshard ? " warn_implicit_reshard" : "");
-    if (module->after)
-        text_print(out, " after %s", module->after);
-    text_print(out, " next %d", module->next_id);
-    print_position(printer, module->at);
+    text_string(out, module->context.options.remark_comm ? " remark_comm" : "");
+    text_string(out, module->context.options.warn_implicit_reshard ? " warn_implicit_reshard" : "");
+    if (module->progress.last_pass)
+        text_print(out, " after %s", module->progress.last_pass);
+    text_print(out, " next %d", module->context.next_id);
+    print_position(printer, module->source.at);
     text_string(out, "\n");
     if (module->strategy)
         strategy_print(out, module->strategy, "");
@@ -470,18 +470,18 @@ static void print_def(Printer *printer, const OpDef *def)
 static void print_defs(Printer *printer)
 {
     const Module *module = printer->module;
-    for (int i = 0; i < module->defs.count; i++)
-        print_def(printer, module->defs.at[i]);
-    if (module->update)
-        text_print(printer->out, "update %s states %d%s%s\n", module->update->name, module->state_count, module->clip ? " clip" : "",
-                   module->norm ? " norm" : "");
-    if (module->reshard_def)
-        text_print(printer->out, "reshard %s\n", module->reshard_def->name);
+    for (int i = 0; i < module->library.defs.count; i++)
+        print_def(printer, module->library.defs.at[i]);
+    if (module->optimizer.op)
+        text_print(printer->out, "update %s states %d%s%s\n", module->optimizer.op->name, module->optimizer.state_count, module->optimizer.clip ? " clip" : "",
+                   module->optimizer.norm ? " norm" : "");
+    if (module->builtin.reshard)
+        text_print(printer->out, "reshard %s\n", module->builtin.reshard->name);
     const struct {
         const char *word;
         const OpDef *def;
     } own[] = {
-        {"accumulate", module->accumulate_def}, {"part", module->local_part_def}, {"union", module->union_def}, {"collect", module->collect_def}};
+        {"accumulate", module->builtin.accumulate}, {"part", module->builtin.local_part}, {"union", module->builtin.stage_union}, {"collect", module->builtin.collect}};
     for (int i = 0; i < 4; i++)
         if (own[i].def)
             text_print(printer->out, "%s %s\n", own[i].word, own[i].def->name);
@@ -544,7 +544,7 @@ static void print_bodies(Printer *printer)
     }
     for (int s = 0; s < bodies->stages.count; s++) {
         text_print(printer->out, "stage %d of template %d\n", bodies->stages.at[s].number, bodies->stages.at[s].template_index);
-        if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->mesh)
+        if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->devices.mesh)
             print_mesh(printer, bodies->stages.at[s].mesh);
     }
     for (int r = 0; r < bodies->runs.count; r++)
@@ -637,8 +637,8 @@ void print_conversion(Text *out, Type type, const Layout *from, const Layout *to
 static void print_ops(Printer *printer)
 {
     const Module *module = printer->module;
-    for (int i = 0; i < module->conversions.count; i++) {
-        const PlannedConversion *conversion = module->conversions.at[i];
+    for (int i = 0; i < module->devices.conversions.count; i++) {
+        const PlannedConversion *conversion = module->devices.conversions.at[i];
         for (int t = 0; t < conversion->tensors.count; t++) {
             text_print(printer->out, t ? "plan %d tensor %d " : "plan %d ", i, t);
             print_conversion(printer->out, conversion->tensors.at[t].type, conversion->tensors.at[t].from, conversion->tensors.at[t].to);
@@ -697,7 +697,7 @@ static void print_role(Text *out, const Module *module, const Role *role)
         text_print(out, " slot %lld", (long long)role->slot_bytes);
     text_string(out, "\n");
     text_string(out, role->offset ? "  offsets" : "");
-    for (int i = 0; role->offset && i < module->next_id; i++)
+    for (int i = 0; role->offset && i < module->context.next_id; i++)
         if (role->offset[i] >= 0)
             text_print(out, " %%%d:%lld%s", i, (long long)role->offset[i], role->kept[i] ? " kept" : "");
     text_string(out, role->offset ? "\n" : "");
@@ -710,7 +710,7 @@ static void print_role(Text *out, const Module *module, const Role *role)
 
 static void print_roles(Printer *printer)
 {
-    const Roles *roles = printer->module->roles;
+    const Roles *roles = printer->module->devices.roles;
     for (int i = 0; roles && i < roles->role_count; i++)
         print_role(printer->out, printer->module, &roles->at[i]);
 }
@@ -720,15 +720,15 @@ void ir_print(Text *out, const Module *module)
     Printer printer = {.out = out, .scratch = arena_create(), .module = module};
     print_head(&printer);
     print_defs(&printer);
-    if (module->mesh)
-        print_mesh(&printer, module->mesh);
+    if (module->devices.mesh)
+        print_mesh(&printer, module->devices.mesh);
     print_bodies(&printer);
     for (int i = 0; i < module->params.count; i++)
         print_param(&printer, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++)
         print_input(&printer, module->inputs.at[i]);
-    for (int i = 0; i < module->gradients.count; i++)
-        print_gradient(&printer, module->gradients.at[i]);
+    for (int i = 0; i < module->library.gradients.count; i++)
+        print_gradient(&printer, module->library.gradients.at[i]);
     print_ops(&printer);
     print_ends(&printer);
     print_roles(&printer);

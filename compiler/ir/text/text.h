@@ -2,7 +2,7 @@
 #ifndef IR_TEXT_TEXT_H
 #define IR_TEXT_TEXT_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* A module that was read, and where its line stands. */
 typedef struct ReadModule {

@@ -117,11 +117,11 @@ static void occupy_scratch(Play *play, const Op *op)
 static bool renames(const Play *play, const Op *op)
 {
     const Module *module = play->module;
-    if (op->def == module->union_def || op->def == module->local_part_def || op_moves_nothing(op))
+    if (op->def == module->builtin.stage_union || op->def == module->builtin.local_part || op_moves_nothing(op))
         return true;
     if (value_storage(op->results[0]) != (op->operand_count ? value_storage(op->operands[0]) : NULL))
         return false;
-    return op->def->rule->kind == RULE_VIEW || (op->conversion && plan_nothing(op->conversion->plan) && !op_crosses_stages(module, op));
+    return op->def->rule->kind == RULE_VIEW || (op->convert.plan && plan_nothing(op->convert.plan->plan) && !op_crosses_stages(module, op));
 }
 
 /* Whether a result has the storage of this operand. */
@@ -207,9 +207,9 @@ static void play_step(Verifier *verifier, const Role *role)
 {
     Module *module = verifier->module;
     Play play = {.verifier = verifier, .module = module, .role = role};
-    play.written = arena_array(verifier->scratch, int, module->next_id);
-    play.held = arena_array(verifier->scratch, int, module->next_id);
-    play.begun = arena_array(verifier->scratch, int, module->next_id);
+    play.written = arena_array(verifier->scratch, int, module->context.next_id);
+    play.held = arena_array(verifier->scratch, int, module->context.next_id);
+    play.begun = arena_array(verifier->scratch, int, module->context.next_id);
     begin(&play);
     for (play.turn = 0; play.turn < 2; play.turn++)
         play_turn(&play, LOOP_COUNT);
@@ -245,7 +245,7 @@ static bool is_new(Verifier *verifier, Intern *seen, const Value *value)
 /* Devices of one role hold pieces of the same shapes. */
 static void check_alike(Verifier *verifier, Intern *seen, const Op *op, const Value *value)
 {
-    const Roles *roles = verifier->module->roles;
+    const Roles *roles = verifier->module->devices.roles;
     if (!is_new(verifier, seen, value))
         return;
     for (int r = 0; r < roles->role_count; r++)
@@ -288,7 +288,7 @@ static bool is_laid_out(const Module *module)
 
 void verify_storage(Verifier *verifier)
 {
-    const Roles *roles = verifier->module->roles;
+    const Roles *roles = verifier->module->devices.roles;
     if (!roles || !is_laid_out(verifier->module))
         return;
     ir_number(verifier->module);

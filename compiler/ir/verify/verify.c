@@ -31,12 +31,12 @@ void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
     fprintf(stderr, "%s", text_bytes(&line));
 }
 
-static bool id_valid(const Verifier *verifier, const Value *value) { return value->id >= 0 && value->id < verifier->module->next_id; }
+static bool id_valid(const Verifier *verifier, const Value *value) { return value->id >= 0 && value->id < verifier->module->context.next_id; }
 
 static void make(Verifier *verifier, const Op *op, const Value *value)
 {
     if (!id_valid(verifier, value))
-        verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
+        verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->context.next_id);
     else if (verifier->made[value->id])
         verify_problem(verifier, op, "%%%d is made twice", value->id);
     else
@@ -170,14 +170,14 @@ static const char *conversion_text(Verifier *verifier, Type type, const Layout *
 /* A conversion is planned from the layout of its operand to that of its result. The error stands where the text has the plan. */
 static void check_conversion(Verifier *verifier, const Op *op)
 {
-    const PlannedConversion *planned = op->conversion;
+    const PlannedConversion *planned = op->convert.plan;
     const Value *from = op->operands[0], *to = op->results[0];
-    if (op->def != verifier->module->reshard_def || !from->layout || !to->layout) {
+    if (op->def != verifier->module->builtin.reshard || !from->layout || !to->layout) {
         verify_problem(verifier, op, "plan %d is of an operator that converts no layout", planned->number);
         return;
     }
     Type type = to->type;
-    const ConvertedTensor *tensor = &planned->tensors.at[op->tensor];
+    const ConvertedTensor *tensor = &planned->tensors.at[op->convert.tensor];
     if (type_equal(type, tensor->type) && from->layout == tensor->from && to->layout == tensor->to)
         return;
     Position user = verifier->at;
@@ -193,9 +193,9 @@ static void check_conversion(Verifier *verifier, const Op *op)
 static void check_conversions(Verifier *verifier)
 {
     const Module *module = verifier->module;
-    for (int i = 0; i < module->conversions.count; i++)
-        if (!module->conversions.at[i]->user) {
-            verifier->at = verifier->at.file ? module->conversions.at[i]->at : verifier->at;
+    for (int i = 0; i < module->devices.conversions.count; i++)
+        if (!module->devices.conversions.at[i]->user) {
+            verifier->at = verifier->at.file ? module->devices.conversions.at[i]->at : verifier->at;
             verify_problem(verifier, NULL, "plan %d is of no operator", i);
         }
 }
@@ -204,8 +204,8 @@ static void check_conversions(Verifier *verifier)
 
 static bool def_listed(const Module *module, const OpDef *def)
 {
-    for (int i = 0; i < module->defs.count; i++)
-        if (module->defs.at[i] == def)
+    for (int i = 0; i < module->library.defs.count; i++)
+        if (module->library.defs.at[i] == def)
             return true;
     return false;
 }
@@ -231,7 +231,7 @@ static void check_states(Verifier *verifier, const Op *op)
 static void check_visit(Verifier *verifier, const Op *op, const Value *operand)
 {
     const Op *maker = operand ? operand->def : NULL;
-    if (maker && op->stage != STAGE_ALL && maker->stage == op->stage && op->def != verifier->module->reshard_def &&
+    if (maker && op->stage != STAGE_ALL && maker->stage == op->stage && op->def != verifier->module->builtin.reshard &&
         !op_may_read(verifier->module, maker, op))
         verify_problem(verifier, op, "%%%d is of another visit", operand->id);
 }
@@ -262,7 +262,7 @@ static void check_op(Verifier *verifier, const Op *op)
         check_crossing(verifier, op);
     check_binding(verifier, op);
     check_states(verifier, op);
-    if (!verifier->problems && op->conversion)
+    if (!verifier->problems && op->convert.plan)
         check_conversion(verifier, op);
     if (!verifier->problems)
         check_dtypes(verifier, op);
@@ -290,7 +290,7 @@ static void check_ops(Verifier *verifier, Op *const *ops, int count)
 static void check_sections(Verifier *verifier)
 {
     const Module *module = verifier->module;
-    for (int i = 1; i < module->ops.count && !module->accumulate_def; i++)
+    for (int i = 1; i < module->ops.count && !module->builtin.accumulate; i++)
         if (module->ops.at[i]->section < module->ops.at[i - 1]->section)
             verify_problem(verifier, module->ops.at[i], "the sections are not in order");
 }
@@ -309,7 +309,7 @@ static void check_turn(Verifier *verifier, const Op *op)
 static void check_turns(Verifier *verifier)
 {
     const Module *module = verifier->module;
-    for (int i = 0; i < module->ops.count && module->accumulate_def; i++)
+    for (int i = 0; i < module->ops.count && module->builtin.accumulate; i++)
         check_turn(verifier, module->ops.at[i]);
 }
 
@@ -389,10 +389,10 @@ static bool check_schedules(const Verifier *verifier)
 static bool verify(Module *module, Position at)
 {
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
-    verifier.made = arena_array(verifier.scratch, const Value *, module->next_id + 1);
+    verifier.made = arena_array(verifier.scratch, const Value *, module->context.next_id + 1);
     make_starts(&verifier);
-    for (int i = 0; i < module->gradients.count; i++)
-        check_function(&verifier, module->gradients.at[i]);
+    for (int i = 0; i < module->library.gradients.count; i++)
+        check_function(&verifier, module->library.gradients.at[i]);
     check_ops(&verifier, module->ops.at, module->ops.count);
     check_sections(&verifier);
     check_turns(&verifier);
@@ -435,7 +435,7 @@ bool ir_verify_op(Module *module, const Op *op, Position at)
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
     check_binding(&verifier, op);
     check_states(&verifier, op);
-    if (!verifier.problems && op->conversion)
+    if (!verifier.problems && op->convert.plan)
         check_conversion(&verifier, op);
     if (!verifier.problems)
         check_dtypes(&verifier, op);
@@ -467,7 +467,7 @@ static int strange_device(Arena *scratch, const Mesh *mesh, const Layout *layout
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at)
 {
     Arena *scratch = arena_create();
-    int before = diag_errors(module->diag), device = module->mesh ? strange_device(scratch, module->mesh, layout) : -1;
+    int before = diag_errors(module->diag), device = module->devices.mesh ? strange_device(scratch, module->devices.mesh, layout) : -1;
     if (device >= 0)
         diag_error(module->diag, at, "this layout names device %d, which the strategy does not use", device);
     else if (layout->view_rank)

@@ -2,7 +2,7 @@
 #ifndef IR_VERIFY_VERIFY_H
 #define IR_VERIFY_VERIFY_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* Reports what is malformed as bugs: operands used before they are made, types that contradict bindings, values of other modules, and after pass memory storage that does
  * not hold what is read from it. Returns whether it is well formed. */

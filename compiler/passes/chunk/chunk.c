@@ -1,10 +1,17 @@
-/* Pass chunk: what is made of rows that are large, such as logits, is computed for some rows after others, forward and backward.
+/* Pass chunk: computes large rows, such as logits, some rows after others.
  *
- * Requires: pass factor_dims. Leaves: instead of a product whose result takes more than CHUNK_BYTES on a device, or than option --chunk says,
- * and of all that reads that result, the same operators for each chunk of rows (chunked_cut), so that one chunk of the result stands at a
- * time. Rows are those of a dimension that no device and no micro-batch cuts; every chunk has at least LEAST_ROWS rows on a device, unless
- * the option says how many bytes it has. Where that cannot be, where other operators need the result, and in pipelines of several stages,
- * all stays as it is. Rows are computed as before; sums over rows are added up chunk by chunk.
+ *     logits = linear(x, table)    [16384, 50257]: 3 GB
+ *     loss = cross_entropy(logits, target)
+ *
+ * becomes, with four chunks, for rows 0-4095, 4096-8191, ...: a slice of x, the product, the loss,
+ * and in the backward section the gradients. One chunk of the logits exists at a time.
+ *
+ * Requires: pass factor_dims. Leaves: chunks (chunked_cut) of each product whose result takes more
+ * than CHUNK_BYTES on a device, or more than --chunk, with everything that reads that result.
+ * - The rows are those of a dimension that neither a device nor a micro-batch cuts. A chunk has at
+ *   least LEAST_ROWS rows on a device, unless --chunk is given.
+ * - Nothing changes where other operators need the result, and in pipelines of several stages.
+ * - Sums over rows are added up chunk by chunk; everything else is computed as before.
  */
 #include "passes/chunk/chunk.h"
 
@@ -70,9 +77,9 @@ static int64_t device_rows(const Module *module, const Op *product, int cut, con
 static int chunk_count(const Module *module, const Op *product, int cut, const int64_t *parts)
 {
     const Value *value = product->results[0];
-    int64_t limit = module->options.chunk ? module->options.chunk : CHUNK_BYTES, bytes = device_bytes(module, value, parts);
+    int64_t limit = module->context.options.chunk ? module->context.options.chunk : CHUNK_BYTES, bytes = device_bytes(module, value, parts);
     int64_t count = (bytes + limit - 1) / limit,
-            most = module->options.chunk ? MOST_CHUNKS : device_rows(module, product, cut, parts) / LEAST_ROWS;
+            most = module->context.options.chunk ? MOST_CHUNKS : device_rows(module, product, cut, parts) / LEAST_ROWS;
     count = count < MOST_CHUNKS ? count : MOST_CHUNKS;
     count = count < most ? count : most;
     return (int)(count < value->type.extent[cut] ? count : value->type.extent[cut]);
@@ -106,7 +113,7 @@ static bool has_stages(const Strategy *strategy)
 void pass_chunk(Module *module)
 {
     SliceConcat movers;
-    if (module->options.no_chunks || has_stages(module->strategy) || !slice_concat_find(module, &movers))
+    if (module->context.options.no_chunks || has_stages(module->strategy) || !slice_concat_find(module, &movers))
         return;
     Arena *arena = arena_create();
     ir_number(module);

@@ -9,7 +9,7 @@
 #ifndef PASSES_CHUNK_CHUNK_H
 #define PASSES_CHUNK_CHUNK_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 enum { CHUNK_BYTES = 1 << 30, MOST_CHUNKS = 16, LEAST_ROWS = 2048 };
 

@@ -66,14 +66,14 @@ static bool is_row(const OpDef *def, SliceConcat *movers)
 bool slice_concat_find(const Module *module, SliceConcat *movers)
 {
     bool piece = false, row = false;
-    for (int i = 0; i < module->slice_concat_ops.count && !piece; i++)
-        piece = is_piece(module->slice_concat_ops.at[i], movers);
-    for (int i = 0; i < module->defs.count && !piece; i++)
-        piece = is_piece(module->defs.at[i], movers);
-    for (int i = 0; i < module->slice_concat_ops.count && !row; i++)
-        row = is_row(module->slice_concat_ops.at[i], movers);
-    for (int i = 0; i < module->defs.count && !row; i++)
-        row = is_row(module->defs.at[i], movers);
+    for (int i = 0; i < module->source.slice_concat_ops.count && !piece; i++)
+        piece = is_piece(module->source.slice_concat_ops.at[i], movers);
+    for (int i = 0; i < module->library.defs.count && !piece; i++)
+        piece = is_piece(module->library.defs.at[i], movers);
+    for (int i = 0; i < module->source.slice_concat_ops.count && !row; i++)
+        row = is_row(module->source.slice_concat_ops.at[i], movers);
+    for (int i = 0; i < module->library.defs.count && !row; i++)
+        row = is_row(module->library.defs.at[i], movers);
     return piece && row;
 }
 
@@ -252,7 +252,7 @@ void chunked_cut(Chunked *region, const SliceConcat *movers, int count)
 {
     Module *module = region->module;
     Cutter cutter = {.region = region, .movers = movers, .count = count};
-    int values = module->next_id;
+    int values = module->context.next_id;
     cutter.own = arena_array(region->arena, Value *, values);
     cutter.sum = arena_array(region->arena, Value *, values);
     cutter.members = arena_array(region->arena, Value *, values * count);

@@ -1,7 +1,15 @@
-/* Differentiation: the backward and update sections.
+/* Pass differentiate: makes the backward and the update sections.
  *
- * Requires the forward section with gradient functions attached to its operators. Leaves a module without gradient functions, in which the
- * gradient of every trained parameter that the loss depends on is computed, and updates follow. Nothing is computed that nobody needs. */
+ * Requires: the forward section, with a gradient function on each operator that has one. Leaves:
+ * the gradient of every trained parameter on which the loss depends, and its update; no gradient
+ * functions. Operators whose results nobody uses are removed.
+ *
+ *     y = linear(x, w)       forward
+ *     loss = mean(y)
+ *     dy = fill(1 / n)       backward
+ *     dw = linear_dw(dy, x)
+ *     w', m', v' = adamw(w, dw, m, v)    update
+ */
 #include "passes/differentiate/differentiate.h"
 
 #include "passes/differentiate/gradient_rule.h"
@@ -30,7 +38,7 @@ typedef struct RuleEntry {
 
 static bool no_gradient(const Rule *rule) { return rule->grad && !strcmp(rule->grad, "none"); }
 
-bool op_differentiable(const Module *module, const Op *op) { return op->def == module->reshard_def || !no_gradient(op->def->rule); }
+bool op_differentiable(const Module *module, const Op *op) { return op->def == module->builtin.reshard || !no_gradient(op->def->rule); }
 
 /* ---- what needs a gradient ---- */
 
@@ -191,7 +199,7 @@ static void body_gradients(Differentiator *diff)
 static void op_gradient(Differentiator *diff)
 {
     const Op *op = diff->forward;
-    if (op->def == diff->module->reshard_def)
+    if (op->def == diff->module->builtin.reshard)
         add_gradient(diff, op->operands[0], diff->gradient[op->results[0]->id]);
     else if (op->gradient)
         inline_gradient(diff);
@@ -237,7 +245,7 @@ static bool check_loss(const Module *module)
     const Value *loss = module->loss;
     if (loss && loss->type.rank == 0 && loss->type.dtype == DTYPE_F32)
         return true;
-    diag_error(module->diag, loss ? loss->at : module->at, "the loss of %s must be one number of type f32 (a tensor of no dimensions)",
+    diag_error(module->diag, loss ? loss->at : module->source.at, "the loss of %s must be one number of type f32 (a tensor of no dimensions)",
                module->name);
     return false;
 }
@@ -246,7 +254,7 @@ static void forget_functions(Module *module)
 {
     for (int i = 0; i < module->ops.count; i++)
         module->ops.at[i]->gradient = NULL;
-    module->gradients.count = 0;
+    module->library.gradients.count = 0;
 }
 
 /* Where there are several stages to run them, operators of the model get their numbers, which those of their gradients have, too. */
@@ -256,7 +264,7 @@ static void number_units(Module *module)
     for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)
         stages |= module->strategy->pipelines.at[p].stages.count > 1;
     for (int i = 0; stages && i < module->ops.count; i++)
-        module->ops.at[i]->source_op = i;
+        module->ops.at[i]->source.op = i;
 }
 
 /* Takes what the model and rules of optimizers assign, which stands last, out of the module. */
@@ -275,12 +283,12 @@ static Ops take_updates(Module *module)
 static void differentiate(Module *module)
 {
     Ops updates = take_updates(module);
-    int count = module->next_id;
+    int count = module->context.next_id;
     Arena *arena = module->arena;
     Differentiator diff = {.module = module,
                            .needs = arena_array(arena, bool, count),
                            .gradient = arena_array(arena, Value *, count),
-                           .place = op_place_at(module->at),
+                           .place = op_place_at(module->source.at),
                            .value_count = count,
                            .mapped = arena_array(arena, Value *, count),
                            .wanted = arena_array(arena, bool, count),

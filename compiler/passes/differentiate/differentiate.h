@@ -2,7 +2,7 @@
 #ifndef PASSES_DIFFERENTIATE_DIFFERENTIATE_H
 #define PASSES_DIFFERENTIATE_DIFFERENTIATE_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct Differentiator {
     Module *module;

@@ -7,7 +7,7 @@
 #ifndef PASSES_DIFFERENTIATE_GRADIENT_RULE_H
 #define PASSES_DIFFERENTIATE_GRADIENT_RULE_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 enum { GRADIENT_OF_RESULT = -1, THE_RESULT = -2 };
 

@@ -9,7 +9,7 @@
 #ifndef PASSES_FACTOR_DIMS_EQUAL_DIMS_H
 #define PASSES_FACTOR_DIMS_EQUAL_DIMS_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct Equation {
     const Op *op;

@@ -1,8 +1,15 @@
-/* Pass factor_dims: reshapes and merged dimensions split every dimension that shares their factors, parameters included.
+/* Pass factor_dims: splits merged dimensions into factors, wherever they occur.
  *
- * Requires: bindings as ir_bind makes them. Leaves: every dimension of every tensor is one bound factor (or none, under a reshape or merged
- * dimension that does not nest with others: those are not cut); dimensions of extent 1 are gone; reshapes that only regroup are gone; names
- * stand on factors; what `shard` and `reshard` wrote counts the dimensions that are there now.
+ *     qkv : [b, 3 heads 64]; reshape to [b, 3, heads, 64]
+ *     qkv : [b, 3, heads, 64]      after this pass, and so is the weight: [768, 3, heads, 64]
+ *
+ * An axis can then cut `heads`, although the source multiplies by one matrix of 3 x heads x 64.
+ *
+ * Requires: bindings as ir_bind makes them. Leaves:
+ * - every dimension of every tensor is one bound factor. A reshape or a merged dimension that does
+ *   not nest with the others keeps dimensions without a factor, which no axis cuts;
+ * - dimensions of extent 1 and reshapes that only regroup are gone;
+ * - names stand on factors; layouts that the source gives count the new dimensions.
  */
 #include "passes/microbatch/cut.h"
 #include "passes/factor_dims/batches.h"
@@ -398,7 +405,7 @@ static void factor_module(Factoring *factoring)
     Module *module = factoring->module;
     factoring->names = atom_names(module->arena, module, factoring->classes);
     factoring->shared = module_interned(module);
-    factoring->replacement = arena_array(factoring->arena, Value *, module->next_id);
+    factoring->replacement = arena_array(factoring->arena, Value *, module->context.next_id);
     factor_ops(factoring);
     drop_reshapes(factoring);
     each_value(factoring, factor_value);

@@ -2,7 +2,7 @@
 #ifndef PASSES_FACTOR_DIMS_USER_LAYOUTS_H
 #define PASSES_FACTOR_DIMS_USER_LAYOUTS_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* The written layout of a value over the dimensions that it has now; NULL after an error. `source` is the value's type in the source,
  * `origin` the dimension of it that each dimension belongs to now. */

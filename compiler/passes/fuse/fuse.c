@@ -1,11 +1,17 @@
-/* Pass fuse: operators that compute element by element, or row by row, become one operator with the ones that they get values from or share
- * operands with, so that values stay in registers and operands are read once. Before, sums become operands of operators that add what they
- * are given to their result (clause plus). Behind all, sums go in front of products that make them, but under zero 2 and 3, where the order in
- * which gradients come says how many are held.
+/* Pass fuse: makes one operator of several elementwise or row operators, so that values stay in
+ * registers and operands are read once.
  *
- * Requires: pass propagate_layouts. Leaves: operators of rules of equations in the place of groups; each result that is used outside of its group is
- * a result still, the others are gone. What is computed is the same; a result that equations of its own operator use is rounded to its type
- * before, as it would be in storage.
+ *     a = add(x, bias); h = gelu(a); y = mul(h, mask)
+ *     y = fused(x, bias, mask)      one kernel, one loop
+ *
+ * Steps: sums become operands of operators that add to what they are given (clause plus); pairs of
+ * operators become one (clause with); groups grow along values; sums go in front of products that
+ * compute them on the way, but not under zero 2 and 3, where the order of gradients decides how
+ * many are held.
+ *
+ * Requires: pass propagate_layouts. Leaves: an operator of equations in the place of each group. A
+ * value that is used outside of its group is a result; the others are gone. A result that its own
+ * operator reads is rounded to its type first, as it would be in memory.
  */
 #include "passes/fuse/fuse.h"
 
@@ -22,8 +28,8 @@ static void want(Fuse *fuse, const Value *value)
 static void find_users(Fuse *fuse)
 {
     Module *module = fuse->module;
-    fuse->users = arena_array(fuse->arena, Users, module->next_id);
-    fuse->wanted = arena_array(fuse->arena, bool, module->next_id);
+    fuse->users = arena_array(fuse->arena, Users, module->context.next_id);
+    fuse->wanted = arena_array(fuse->arena, bool, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])

@@ -9,7 +9,7 @@
 #ifndef PASSES_FUSE_FUSE_H
 #define PASSES_FUSE_FUSE_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct Member {
     Op *op;

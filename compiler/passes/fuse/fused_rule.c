@@ -313,8 +313,8 @@ static void set_places(Composer *composer, Op *op)
     Position *also = arena_array(composer->arena, Position, group->members.count);
     for (int i = 1; i < group->members.count; i++)
         also[i - 1] = group->members.at[i].op->at;
-    op->fused_at = also;
-    op->fused_count = group->members.count - 1;
+    op->source.fused_at = also;
+    op->source.fused_count = group->members.count - 1;
 }
 
 /* The operator takes the places and the results of the members. */

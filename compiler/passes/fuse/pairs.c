@@ -8,9 +8,9 @@
 
 static const OpDef *named_def(const Module *module, const char *name)
 {
-    for (int i = 0; name && i < module->defs.count; i++)
-        if (!strcmp(module->defs.at[i]->name, name))
-            return module->defs.at[i];
+    for (int i = 0; name && i < module->library.defs.count; i++)
+        if (!strcmp(module->library.defs.at[i]->name, name))
+            return module->library.defs.at[i];
     return NULL;
 }
 
@@ -57,7 +57,7 @@ static const Op *partner(const Fuse *fuse, const Op *op, const bool *runs_again)
     const Op *first = value ? value->def : NULL;
     bool fits = first && !strcmp(first->def->name, rule->with) && first->result_count == 1 && first->def->attr_count == 0 &&
                 op->def->attr_count == 0 && layout_partial(value->layout) == STATE_DUP && same_phase(fuse->module, first, op) &&
-                !first->recomputes && !op->recomputes && !runs_again[first->index] && !runs_again[op->index] && !first->run_in_place && !op->run_in_place;
+                !first->recomputes && !op->recomputes && !runs_again[first->index] && !runs_again[op->index] && !first->marks.run_in_place && !op->marks.run_in_place;
     return fits && shares_operands(op, own) && read_from(fuse, value, op->index) ? first : NULL;
 }
 

@@ -11,8 +11,8 @@ static void fetch(Views *views, const Value *value)
 Views views_of(Arena *arena, Module *module)
 {
     Views views = {.module = module, .arena = arena};
-    views.readers = arena_array(arena, Readers, module->next_id);
-    views.fetched = arena_array(arena, bool, module->next_id);
+    views.readers = arena_array(arena, Readers, module->context.next_id);
+    views.fetched = arena_array(arena, bool, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
@@ -40,8 +40,8 @@ static void lie_within(Views *views, Value *value, const Value *whole, int dim, 
 static bool lies_whole(Views *views, const Value *value, int dim)
 {
     Module *module = views->module;
-    for (int r = 0; r < module->roles->role_count; r++) {
-        const Role *role = &module->roles->at[r];
+    for (int r = 0; r < module->devices.roles->role_count; r++) {
+        const Role *role = &module->devices.roles->at[r];
         int64_t extent[IR_MAX_RANK];
         if (!role_has(module, role, value))
             continue;
@@ -70,10 +70,10 @@ static bool takes_tensor(Views *views, const Op *op, int k)
     const BoundAccess *bound = result ? &op->binding->results[r] : &op->binding->operands[k];
     const Access *access = result ? &op->def->rule->results[bound->access] : &op->def->rule->operands[bound->access];
     bool takes = op->def->rule->kind == RULE_CALL && access->pitch >= 0;
-    for (int i = 0; takes && i < module->roles->role_count; i++) {
+    for (int i = 0; takes && i < module->devices.roles->role_count; i++) {
         int64_t pitch;
-        if (role_runs(module, &module->roles->at[i], op))
-            takes = tensor_pitch(module, op, access, bound, value, module->roles->at[i].devices[0], &pitch);
+        if (role_runs(module, &module->devices.roles->at[i], op))
+            takes = tensor_pitch(module, op, access, bound, value, module->devices.roles->at[i].devices[0], &pitch);
     }
     return takes;
 }
@@ -149,7 +149,7 @@ static int64_t extent_along(const Value *value, const Value *whole, int dim)
 static bool is_made(const Module *module, const Value *value)
 {
     const Op *def = value->def;
-    return value->kind == VALUE_RESULT && def && def->def != module->union_def && def->def != module->local_part_def && !op_gathers(module, def);
+    return value->kind == VALUE_RESULT && def && def->def != module->builtin.stage_union && def->def != module->builtin.local_part && !op_gathers(module, def);
 }
 
 /* ---- slices ---- */
@@ -158,7 +158,7 @@ bool view_slice(Views *views, Op *op)
 {
     const Module *module = views->module;
     const Rule *rule = op->def->rule;
-    if (rule->kind != RULE_CALL || !rule->shift || op->operand_count != 1 || op->result_count != 1 || module->options.no_views)
+    if (rule->kind != RULE_CALL || !rule->shift || op->operand_count != 1 || op->result_count != 1 || module->context.options.no_views)
         return false;
     Value *x = op->operands[0], *y = op->results[0];
     int dim = dim_of_factor(op, &op->binding->operands[0], rule->shift_whole);
@@ -195,7 +195,7 @@ bool view_members(Views *views, Op *op)
 {
     const Module *module = views->module;
     const Rule *rule = op->def->rule;
-    if (rule->kind != RULE_CALL || rule->row < 0 || op->result_count != 1 || module->options.no_views)
+    if (rule->kind != RULE_CALL || rule->row < 0 || op->result_count != 1 || module->context.options.no_views)
         return false;
     Value *y = op->results[0];
     int dim = dim_of_factor(op, &op->binding->results[0], rule->row), count = 0;

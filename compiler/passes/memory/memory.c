@@ -1,10 +1,18 @@
-/* Pass memory: which values share storage, and where in one arena a device keeps the rest.
+/* Pass memory: decides which values share storage, and where the others lie in a device's arena.
  *
- * Requires: pass schedule. Leaves: Value.storage; in every role the offsets of values and of conversions' scratch space, and the arena's
- * size. A value shares storage where nothing has to move (reshapes, conversions that keep every element in place), where a rule says so
- * (`inplace`), where a slice or a member of a row can lie in the whole (passes/memory/alias_views.h), where an elementwise body can write over an
- * operand that nobody reads again, and where an updated parameter takes the parameter's place. A role that needs more memory than its
- * devices have is an error.
+ *     h = reshape(x)       h lies in x
+ *     y = gelu(h)          y overwrites h, which nobody reads again
+ *     q = slice(qkv)       q is a subview of qkv
+ *
+ * Requires: pass schedule. Leaves: Value.storage and Value.subview; in every role the offsets of
+ * values and of conversions' scratch space, and the arena's size. A value shares storage
+ * - where nothing has to move: reshapes, conversions that keep every element in place;
+ * - where a rule says so (clause inplace);
+ * - where a slice or a member of a concatenation can lie in the whole (memory/alias_views.h);
+ * - where an elementwise operator can overwrite an operand that nobody reads again;
+ * - where an updated parameter takes the parameter's place.
+ *
+ * A role that needs more memory than its devices have is an error.
  */
 #include "cost/cost.h"
 #include "rule/equations.h"
@@ -35,7 +43,7 @@ static void extend_unions(Memory *memory)
 {
     for (int i = memory->module->ops.count - 1; i >= 0; i--) {
         const Op *op = memory->module->ops.at[i];
-        for (int k = 0; op->def == memory->module->union_def && k < op->operand_count; k++) {
+        for (int k = 0; op->def == memory->module->builtin.stage_union && k < op->operand_count; k++) {
             int *last = &memory->last[value_storage(op->operands[k])->id];
             *last = memory->last[op->results[0]->id] > *last ? memory->last[op->results[0]->id] : *last;
         }
@@ -150,7 +158,7 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
 /* Results that a rule puts into the storage of an operand that is not read again; an optimizer's into that of parameters and states. */
 static void share_inplace(Memory *memory, Op *op)
 {
-    const bool updates = op->def == memory->module->update;
+    const bool updates = op->def == memory->module->optimizer.op;
     for (int r = 0; r < op->result_count; r++) {
         int wanted = op->def->rule->results[op->binding->results[r].access].inplace;
         for (int k = 0; wanted >= 0 && k < op->operand_count; k++)
@@ -167,7 +175,7 @@ static void share_inplace(Memory *memory, Op *op)
 static bool reads_alone(const Memory *memory, const Value *value)
 {
     const Op *def = value->def;
-    for (int k = 0; def->def == memory->module->union_def && k < def->operand_count; k++)
+    for (int k = 0; def->def == memory->module->builtin.stage_union && k < def->operand_count; k++)
         if (!reads_alone(memory, def->operands[k]))
             return false;
     return memory->readers[value->id] == 1;
@@ -175,7 +183,7 @@ static bool reads_alone(const Memory *memory, const Value *value)
 
 static void share_conversion(Memory *memory, Op *op)
 {
-    const Plan *plan = op->conversion->plan;
+    const Plan *plan = op->convert.plan->plan;
     Value *x = op->operands[0], *y = op->results[0];
     if (op_crosses_stages(memory->module, op))
         return;
@@ -199,11 +207,11 @@ static void share_row(Memory *memory, const Op *op)
 static void share_op(Memory *memory, Op *op)
 {
     const Module *module = memory->module;
-    if (op->def == module->reshard_def)
+    if (op->def == module->builtin.reshard)
         share_conversion(memory, op);
-    else if (op->def == module->local_part_def)
+    else if (op->def == module->builtin.local_part)
         share(memory, op->results[0], op->operands[0]);
-    else if (op->def == module->union_def)
+    else if (op->def == module->builtin.stage_union)
         return;
     else if (op->def->rule->kind == RULE_VIEW && !must_copy(memory, op->results[0], op->operands[0]))
         share(memory, op->results[0], op->operands[0]);
@@ -285,7 +293,7 @@ static void release_read_behind(const Memory *memory, Role *role)
 static void find_kept(const Memory *memory, Role *role)
 {
     const Module *module = memory->module;
-    role->kept = arena_array(module->arena, bool, module->next_id);
+    role->kept = arena_array(module->arena, bool, module->context.next_id);
     if (!has_messages(memory, role) && !has_several(memory, role))
         return;
     for (int i = 0; i < module->ops.count; i++) {
@@ -319,7 +327,7 @@ static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *o
 static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot)
 {
     const Module *module = memory->module;
-    for (int r = 0; r < op->result_count && op->def != module->union_def; r++) {
+    for (int r = 0; r < op->result_count && op->def != module->builtin.stage_union; r++) {
         const Value *value = op->results[r];
         if (!value->storage)
             add_item(memory, role->kept[value->id] ? slot : arena,
@@ -340,7 +348,7 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
 
 static int64_t place_items(Memory *memory, Packing *packing)
 {
-    int64_t bytes = (memory->module->options.estimate_only ? pack_roughly : pack)(memory->arena, packing->items.at, packing->items.count);
+    int64_t bytes = (memory->module->context.options.estimate_only ? pack_roughly : pack)(memory->arena, packing->items.at, packing->items.count);
     for (int i = 0; i < packing->items.count; i++)
         *packing->offsets.at[i] = packing->items.at[i].offset;
     return bytes;
@@ -351,7 +359,7 @@ static void place_unions(Memory *memory, Role *role)
 {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
-        if (op->def != memory->module->union_def)
+        if (op->def != memory->module->builtin.stage_union)
             continue;
         const Value *owner = role_storage(memory->module, role, op->results[0]);
         role->offset[op->results[0]->id] = owner == op->results[0] ? -1 : role->offset[owner->id];
@@ -362,9 +370,9 @@ static void lay_out(Memory *memory, Role *role)
 {
     const Module *module = memory->module;
     Packing arena = {0}, slot = {0};
-    role->offset = arena_array(module->arena, int64_t, module->next_id);
+    role->offset = arena_array(module->arena, int64_t, module->context.next_id);
     role->scratch = arena_array(module->arena, int64_t, module->ops.count);
-    memset(role->offset, -1, sizeof *role->offset * (size_t)module->next_id);
+    memset(role->offset, -1, sizeof *role->offset * (size_t)module->context.next_id);
     memset(role->scratch, -1, sizeof *role->scratch * (size_t)module->ops.count);
     find_kept(memory, role);
     for (int i = 0; i < module->ops.count; i++)
@@ -376,10 +384,10 @@ static void lay_out(Memory *memory, Role *role)
 
 void pass_memory(Module *module)
 {
-    Memory memory = {.module = module, .arena = arena_create(), .roles = module->roles};
+    Memory memory = {.module = module, .arena = arena_create(), .roles = module->devices.roles};
     ir_number(module);
     memory.last = last_uses(memory.arena, module);
-    memory.readers = arena_array(memory.arena, int, module->next_id);
+    memory.readers = arena_array(memory.arena, int, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])

@@ -121,7 +121,7 @@ static bool check_units(const Module *module, int64_t unit)
 /* ---- bodies ---- */
 
 /* The model with the lengths of a pipeline; NULL: it has the strategy's. */
-static const Module *shorter_of(const Module *module, int pipeline) { return module->length_variants ? module->length_variants[pipeline] : NULL; }
+static const Module *shorter_of(const Module *module, int pipeline) { return module->lengths.variants ? module->lengths.variants[pipeline] : NULL; }
 
 /* The body of pipelines like this one; a new one where there is none. */
 static int body_of(Module *module, int number, int64_t rows)

@@ -2,7 +2,7 @@
 #ifndef PASSES_MICROBATCH_CUT_H
 #define PASSES_MICROBATCH_CUT_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* Whether a step runs several micro-batches, each with some rows of the batch; and whether it is a loop over micro-batches at all: over
  * one, too, where it goes through several stages. */

@@ -1,12 +1,22 @@
-/* Pass microbatch: the step becomes a loop over micro-batches, with what does not depend on them before it and what needs their sum behind
- * it.
+/* Pass microbatch: turns the step into a loop over micro-batches (gradient accumulation).
  *
- * Requires: pass factor_dims, which marked the batch's dimension in values (Value.micro). Leaves: Op.turn, operators in the order of their
- * turns, Value.micro, an accumulation of every contribution that is used behind the loop, a collection of every output that has the batch's
- * rows, and the part of an input that belongs to a micro-batch. Nothing changes for a batch that runs as a whole. A value is cut by the
- * loop, is a contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on the sum
- * inside the loop, is an error. What inputs alone add up to, such as the number of rows that count, is known before the loop: a loop of its
- * own adds it up. Where there is one micro-batch in all, which goes through several stages, no value is cut.
+ *     pipeline microbatches(4) rows(2)
+ *
+ *     before    gathers of parameters and other work that is the same in each micro-batch
+ *     each      forward and backward on 2 rows; dw += this micro-batch's gradient
+ *     after     the optimizer, on the sum
+ *
+ * Requires: pass factor_dims, which marks the batch's dimension (Value.micro). Leaves: Op.loop,
+ * operators in the order of that position, and Value.micro. In addition:
+ * - an accumulation (accumulate_def) of every contribution that is used after the loop;
+ * - a collection (collect_def) of every output that has the batch's rows;
+ * - the rows of each micro-batch of every input (local_part_def).
+ *
+ * A value is cut by the loop, is a contribution to a sum over it, or is the same in each iteration.
+ * An operator of the loop that needs a cut value as a whole, or the finished sum, is an error. A
+ * sum of inputs alone, such as the number of rows that count, is known earlier: a loop of its own,
+ * in front, adds it up. A batch that runs as a whole does not change, and one micro-batch that goes
+ * through several stages cuts nothing.
  */
 #include "passes/microbatch/cut.h"
 #include "passes/differentiate/differentiate.h"
@@ -142,7 +152,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     Module *module = loop->module;
     Op *op = ir_op_like(module, def, &value, 1, NULL, like);
     op->at = user->at;
-    op->frames = user->frames;
+    op->source.frames = user->source.frames;
     op->loop = turn;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
@@ -153,7 +163,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
 /* Sums of the loop stand behind what they add up (order_turns). */
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, LoopPosition turn)
 {
-    loop->accumulated[value->id] = gather_turns(loop, loop->module->accumulate_def, value, like, user, turn);
+    loop->accumulated[value->id] = gather_turns(loop, loop->module->builtin.accumulate, value, like, user, turn);
     if (turn != LOOP_EACH)
         array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
 }
@@ -176,11 +186,11 @@ static Value *whole(Loop *loop, Value *value, const Op *user)
 /* The rows of an input that belong to the micro-batch at work; `turn` says in which loop. */
 static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user)
 {
-    Op *op = ir_op_like(loop->module, loop->module->local_part_def, &input, 1, NULL, user);
+    Op *op = ir_op_like(loop->module, loop->module->builtin.local_part, &input, 1, NULL, user);
     op->section = SECTION_FORWARD;
-    op->layer = NULL;
-    op->scope = NULL;
-    op->source_op = -1;
+    op->source.layer = NULL;
+    op->source.scope = NULL;
+    op->source.op = -1;
     op->loop = turn;
     op->results[0]->type = input->type;
     op->results[0]->dims = input->dims;
@@ -237,7 +247,7 @@ static Value *counted(Loop *loop, Value *value, const Op *user)
     if (!value->def)
         return loop->counted[value->id] = value->micro ? part_of(loop, value, LOOP_COUNT, user) : value;
     const Op *op = value->def;
-    if (op->def == loop->module->local_part_def)
+    if (op->def == loop->module->builtin.local_part)
         return loop->counted[value->id] = counted(loop, op->operands[0], user);
     Op *copy = count_op(loop, op, user);
     for (int k = 0; k < op->result_count; k++)
@@ -294,7 +304,7 @@ static void take_counts(Loop *loop, Op *op)
 /* An operator outside of layers that no input reaches is computed before the loop, wherever it is read; so is what gradients begin with. */
 static LoopPosition place_whole(const Loop *loop, const Op *op)
 {
-    bool fed = op->layer || (op->section != SECTION_FORWARD && op->operand_count);
+    bool fed = op->source.layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)
         fed |= op->operands[k] && (op->operands[k]->kind == VALUE_INPUT || loop->fed[op->operands[k]->id]);
     for (int k = 0; k < op->result_count; k++)
@@ -347,7 +357,7 @@ static Value *collected(Loop *loop, Value *value, const Op *end)
             loop->part[value->id] = part_of(loop, value, LOOP_EACH, end);
         value = loop->part[value->id];
     }
-    Value *rows = gather_turns(loop, loop->module->collect_def, value, like, end, LOOP_EACH);
+    Value *rows = gather_turns(loop, loop->module->builtin.collect, value, like, end, LOOP_EACH);
     array_push(loop->module->arena, &loop->turns[LOOP_EACH], rows->def);
     return rows;
 }
@@ -356,7 +366,7 @@ static Value *collected(Loop *loop, Value *value, const Op *end)
 static void finish(Loop *loop)
 {
     Module *module = loop->module;
-    Op end = op_place_at(module->at);
+    Op end = op_place_at(module->source.at);
     module->loss = whole(loop, module->loss, &end);
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
@@ -399,16 +409,16 @@ void pass_microbatch(Module *module)
     if (!microbatch_loops(module))
         return;
     Loop loop = {.module = module, .arena = arena_create()};
-    int values = MOST_MADE * module->next_id;
+    int values = MOST_MADE * module->context.next_id;
     loop.turn = arena_array(loop.arena, LoopPosition, values);
     loop.accumulated = arena_array(loop.arena, Value *, values);
     loop.given = arena_array(loop.arena, bool, values);
     loop.counted = arena_array(loop.arena, Value *, values);
     loop.part = arena_array(loop.arena, Value *, values);
     loop.fed = arena_array(loop.arena, bool, values);
-    module->accumulate_def = module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
-    module->local_part_def = module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
-    module->collect_def = module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
+    module->builtin.accumulate = module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
+    module->builtin.local_part = module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
+    module->builtin.collect = module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
     check_parameters(module);
     if (!diag_errors(module->diag))
         place_all(&loop);

@@ -9,7 +9,7 @@
 /* Whether an operator hands a value on to another visit (passes/stage). */
 static bool hands(const Assigner *assigner, const Op *op)
 {
-    return op->def == assigner->module->reshard_def && op->stage != STAGE_ALL && op->loop == LOOP_EACH && !op->results[0]->layout;
+    return op->def == assigner->module->builtin.reshard && op->stage != STAGE_ALL && op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
 /* Whether an operator of a visit may be handed what another of its stage makes in a visit that runs before. */

@@ -16,7 +16,7 @@ typedef struct PriceKey {
     int64_t extent[IR_MAX_RANK];
 } PriceKey;
 
-static const Cluster *cluster_of(const Assigner *assigner) { return assigner->module->options.cluster; }
+static const Cluster *cluster_of(const Assigner *assigner) { return assigner->module->context.options.cluster; }
 
 static PriceKey key_of(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
 {

@@ -1,9 +1,17 @@
-/* Pass propagate_layouts: every value gets a layout by the rules of its operator; where operands need another, a conversion is inserted.
+/* Pass propagate_layouts: gives every value a layout by the rule of its operator, and inserts a
+ * conversion where an operand needs another layout.
  *
- * Requires: pass seed_layouts. A value that has a layout already keeps it. Leaves: a layout on every value; conversions (operators of
- * module->reshard_def) before their first use, each made once for all users. The loss is whole on every device, outputs are complete, and a
- * parameter's new value has the parameter's layout. Under `zero 2` a gradient goes to the layout of the states where it is made, in each
- * micro-batch; under `zero 3` what a layer needs of its parameters is gathered there, and not kept.
+ *     y = linear(x, w)     x {batch:dp, dup:tp}, w {dup:dp, ffn:tp}
+ *                          y {batch:dp, ffn:tp}    no communication
+ *     z = linear(y, v)     v {dup:dp, ffn:tp}: the sum over ffn is cut by tp
+ *                          z {batch:dp, sum:tp}    contributions
+ *     z' = reshard(z)      z' {batch:dp, dup:tp}   an all-reduce, for the residual
+ *
+ * Requires: pass seed_layouts. A value that has a layout keeps it. Leaves: a layout on every value,
+ * and conversions (operators of module->reshard_def) before their first use, each made once for all
+ * users. The loss is whole on every device, outputs are complete, and a parameter's new value has
+ * the parameter's layout. Under `zero 2` each micro-batch converts a gradient to the layout of the
+ * optimizer's states. Under `zero 3` each layer gathers its parameters and does not keep them.
  */
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
@@ -99,7 +107,7 @@ static bool layer_equal(const Layer *a, const Layer *b)
 /* Whether two operators belong to one layer, in one section and at one time. */
 static bool same_layer(const Op *a, const Op *b)
 {
-    return a->section == b->section && a->loop == b->loop && layer_equal(a->layer, b->layer);
+    return a->section == b->section && a->loop == b->loop && layer_equal(a->source.layer, b->source.layer);
 }
 
 /* The value as a conversion to a layout can take it: contributions to a reduction of another kind than the layout's are reduced before. */
@@ -117,9 +125,9 @@ static Value *reducible(Propagation *propagation, Value *from, const Layout *to,
 static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user, LoopPosition turn, const char *reason)
 {
     from = reducible(propagation, from, to, user, reason);
-    Op *op = ir_op_like(propagation->module, propagation->module->reshard_def, &from, 1, NULL, user);
+    Op *op = ir_op_like(propagation->module, propagation->module->builtin.reshard, &from, 1, NULL, user);
     op->loop = turn;
-    op->reason = reason;
+    op->convert.reason = reason;
     op->results[0]->micro = from->micro;
     op->results[0]->type = from->type;
     op->results[0]->dims = from->dims;
@@ -203,7 +211,7 @@ static void add_laid_out(Propagation *propagation, Value *value)
 /* Whether the operator updates a parameter. */
 static bool is_update(const Module *module, const Op *op)
 {
-    return op->section == SECTION_UPDATE && module->update && op->def == module->update;
+    return op->section == SECTION_UPDATE && module->optimizer.op && op->def == module->optimizer.op;
 }
 
 /* ---- operators ---- */
@@ -339,7 +347,7 @@ static void propagate_collection(Propagation *propagation, Op *op)
 /* The parameter of which a value is what computes under `optimizer NAME` (passes/seed_layouts/optimizer_layouts.c), or which it is; NULL: of none. */
 static const Value *computing_of(const Module *module, const Value *value)
 {
-    if (value->def && value->def->def == module->reshard_def && value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
+    if (value->def && value->def->def == module->builtin.reshard && value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
         value = value->def->operands[0];
     return value->kind == VALUE_PARAM ? value : NULL;
 }
@@ -379,7 +387,7 @@ static const Version *newest_at_home(const Propagation *propagation, const Value
 /* What stages have made, together: contributions to a sum; of rows, which no operator reads, the layout says who has any. */
 static void propagate_union(Propagation *propagation, Op *op)
 {
-    bool rows = op->operands[0]->def->def == propagation->module->collect_def;
+    bool rows = op->operands[0]->def->def == propagation->module->builtin.collect;
     for (int k = 0; k < op->operand_count; k++) {
         enter_stage(propagation, op->operands[k]->def);
         const Version *version = newest_at_home(propagation, op->operands[k]);
@@ -410,7 +418,7 @@ static void reduce_gradients(Propagation *propagation, const Op *op, Value *cons
     for (int k = 0; k < op->result_count && module_zero(propagation->module) >= 2; k++) {
         const Parameter *parameter = propagation->gradient[made[k]->id];
         const Layout *layout = propagation->reduced[made[k]->id];
-        if (layout && op->def != propagation->module->accumulate_def && op->def != propagation->module->union_def)
+        if (layout && op->def != propagation->module->builtin.accumulate && op->def != propagation->module->builtin.stage_union)
             propagate_laid_out(propagation, made[k], layout, op, gradient_reason(propagation, parameter));
     }
 }
@@ -484,7 +492,7 @@ static void begin_sum(Propagation *propagation, const Parameter *parameter, cons
     if (!reduced_sharding(propagation, mesh, sum, &sharding))
         return;
     propagation->assigner.gradient[sum->id] = arena_copy(propagation->arena, &sharding, sizeof sharding);
-    if (def && def->def == propagation->module->accumulate_def && module_zero(propagation->module) >= 2)
+    if (def && def->def == propagation->module->builtin.accumulate && module_zero(propagation->module) >= 2)
         propagation->assigner.gradient[def->operands[0]->id] = propagation->assigner.gradient[sum->id];
 }
 
@@ -493,7 +501,7 @@ static const Value *part_of_stage(const Module *module, const Parameter *paramet
 {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->local_part_def && op->stage == stage && computing_of(module, op->operands[0]) == parameter->value)
+        if (op->def == module->builtin.local_part && op->stage == stage && computing_of(module, op->operands[0]) == parameter->value)
             return op->results[0];
     }
     return NULL;
@@ -504,7 +512,7 @@ static void begin_summands(Propagation *propagation, const Parameter *parameter,
 {
     Module *module = propagation->module;
     const Op *def = value->def;
-    bool adds = def && (def->def == module->union_def || (op_is_addition(def) && def->loop == LOOP_AFTER));
+    bool adds = def && (def->def == module->builtin.stage_union || (op_is_addition(def) && def->loop == LOOP_AFTER));
     for (int k = 0; adds && k < def->operand_count; k++)
         begin_summands(propagation, parameter, def->operands[k]);
     const Value *part = !adds && def && def->stage != STAGE_ALL ? part_of_stage(module, parameter, def->stage) : NULL;
@@ -515,7 +523,7 @@ static void begin_summands(Propagation *propagation, const Parameter *parameter,
 /* The gradient of a parameter goes to the layout of the states. */
 static void begin_gradient(Propagation *propagation, const Parameter *parameter)
 {
-    begin_sum(propagation, parameter, parameter->gradient, propagation->module->mesh, update_layout(propagation, parameter));
+    begin_sum(propagation, parameter, parameter->gradient, propagation->module->devices.mesh, update_layout(propagation, parameter));
     if (module_zero(propagation->module) >= 2)
         begin_summands(propagation, parameter, parameter->gradient);
 }
@@ -534,23 +542,23 @@ static void begin_parameter(Propagation *propagation, const Parameter *parameter
 static void begin(Propagation *propagation)
 {
     Module *module = propagation->module;
-    propagation->forms = arena_array(propagation->arena, Version *, module->next_id);
+    propagation->forms = arena_array(propagation->arena, Version *, module->context.next_id);
     propagation->update = arena_array(propagation->arena, Op *, module->params.count);
-    propagation->gradient = arena_array(propagation->arena, const Parameter *, module->next_id);
-    propagation->reduced = arena_array(propagation->arena, const Layout *, module->next_id);
-    propagation->origin = arena_array(propagation->arena, Origin, module->next_id);
+    propagation->gradient = arena_array(propagation->arena, const Parameter *, module->context.next_id);
+    propagation->reduced = arena_array(propagation->arena, const Layout *, module->context.next_id);
+    propagation->origin = arena_array(propagation->arena, Origin, module->context.next_id);
     propagation->recomputed = arena_array(propagation->arena, bool, module->ops.count);
     propagation->assigned = arena_array(propagation->arena, Assignment *, module->ops.count);
     propagation->ring_ops = arena_array(propagation->arena, RingOps, module->ops.count);
     propagation->assigner = (Assigner){.module = module,
-                                  .mesh = module->mesh,
+                                  .mesh = module->devices.mesh,
                                   .arena = propagation->arena,
                                   .replica_groups = intern_create(propagation->arena),
                                   .alike = module_equivalent_devices(module),
                                   .prices = intern_create(propagation->arena),
                                   .consumers = wanted_of(propagation->arena, module),
-                                  .constraints = arena_array(propagation->arena, const UserConstraint *, module->next_id),
-                                  .gradient = arena_array(propagation->arena, const Sharding *, module->next_id)};
+                                  .constraints = arena_array(propagation->arena, const UserConstraint *, module->context.next_id),
+                                  .gradient = arena_array(propagation->arena, const Sharding *, module->context.next_id)};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->recomputes)
@@ -559,7 +567,7 @@ static void begin(Propagation *propagation)
     propagation->rules = arena_array(propagation->arena, RuleUse *, stages + 1);
     for (int s = 0; s < stages; s++)
         propagation->rules[s] = arena_array(propagation->arena, RuleUse, module->templates.stages.at[s].mesh->rules.count);
-    propagation->rules[stages] = arena_array(propagation->arena, RuleUse, module->mesh->rules.count);
+    propagation->rules[stages] = arena_array(propagation->arena, RuleUse, module->devices.mesh->rules.count);
     propagation->assigner.rules = propagation->rules[stages];
     for (int i = 0; i < module->ops.count; i++)
         if (is_update(module, module->ops.at[i]))
@@ -592,7 +600,7 @@ static void finish_assigned(Propagation *propagation, Op end)
 static void finish(Propagation *propagation)
 {
     Module *module = propagation->module;
-    Op end = op_place_at(module->at);
+    Op end = op_place_at(module->source.at);
     bool updates = propagation->out.count && propagation->out.at[propagation->out.count - 1]->section == SECTION_UPDATE;
     end.section = module->kind == MODULE_TRAIN || updates ? SECTION_UPDATE : SECTION_FORWARD;
     end.loop = module->templates.at.count ? LOOP_AFTER : LOOP_BEFORE;
@@ -628,9 +636,9 @@ static void report_all_refused(Propagation *propagation)
 {
     const PipelineTemplates *bodies = &propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)
-        if (bodies->stages.at[s].mesh != propagation->module->mesh)
+        if (bodies->stages.at[s].mesh != propagation->module->devices.mesh)
             report_refused(propagation, bodies->stages.at[s].mesh, propagation->rules[s]);
-    report_refused(propagation, propagation->module->mesh, propagation->rules[bodies->stages.count]);
+    report_refused(propagation, propagation->module->devices.mesh, propagation->rules[bodies->stages.count]);
 }
 
 /* What became of pieces along one axis of a rule of `turns` on all stages. */
@@ -639,7 +647,7 @@ static RuleUse turns_of(const Propagation *propagation, const char *dim, const c
     const Module *module = propagation->module;
     RuleUse all = {0};
     for (int s = 0; s <= module->templates.stages.count; s++) {
-        const Mesh *mesh = s < module->templates.stages.count ? module->templates.stages.at[s].mesh : module->mesh;
+        const Mesh *mesh = s < module->templates.stages.count ? module->templates.stages.at[s].mesh : module->devices.mesh;
         for (int i = 0; i < mesh->rules.count; i++) {
             const MeshRule *rule = &mesh->rules.at[i];
             if (strcmp(rule->dim.name, dim) || strcmp(mesh->axis[rule->axis].name, axis))
@@ -673,7 +681,7 @@ static void report_turns(const Propagation *propagation)
                           "dimensions",
                           use.stayed->def->name);
             else
-                diag_note(module->diag, module->at,
+                diag_note(module->diag, module->source.at,
                           "no operator of %s has pieces of it along one dimension and sums over another, as attention does", module->name);
         }
     }
@@ -687,15 +695,15 @@ static void propagate_any(Propagation *propagation, Op *op)
     note_origin(propagation, op);
     if (is_update(module, op))
         propagate_update(propagation, op);
-    else if (op->def == module->local_part_def)
+    else if (op->def == module->builtin.local_part)
         propagate_part(propagation, op);
-    else if (op->def == module->union_def)
+    else if (op->def == module->builtin.stage_union)
         propagate_union(propagation, op);
-    else if (op->def == module->collect_def)
+    else if (op->def == module->builtin.collect)
         propagate_collection(propagation, op);
-    else if (op->def == module->accumulate_def)
+    else if (op->def == module->builtin.accumulate)
         propagate_same(propagation, op);
-    else if (op->def == module->reshard_def && op->results[0]->layout)
+    else if (op->def == module->builtin.reshard && op->results[0]->layout)
         propagate_reshard(propagation, op);
     else
         propagate_op(propagation, op);
@@ -713,8 +721,8 @@ static void propagate_all(Propagation *propagation)
         if (i && !same_layer(op, module->ops.at[i - 1]))
             end_layer(propagation);
         enter_stage(propagation, op);
-        bool updates = op->section == SECTION_UPDATE && op->def != module->union_def && op->stage == STAGE_ALL;
-        if (updates && !updating && (module->clip || module->norm))
+        bool updates = op->section == SECTION_UPDATE && op->def != module->builtin.stage_union && op->stage == STAGE_ALL;
+        if (updates && !updating && (module->optimizer.clip || module->optimizer.norm))
             convert_gradients(propagation, op);
         updating |= updates;
         propagate_any(propagation, op);
@@ -723,7 +731,7 @@ static void propagate_all(Propagation *propagation)
 
 void pass_propagate_layouts(Module *module)
 {
-    Propagation propagation = {.module = module, .mesh = module->mesh, .arena = arena_create(), .shared = module_interned(module)};
+    Propagation propagation = {.module = module, .mesh = module->devices.mesh, .arena = arena_create(), .shared = module_interned(module)};
     begin(&propagation);
     propagate_all(&propagation);
     finish(&propagation);

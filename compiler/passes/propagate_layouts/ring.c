@@ -1,10 +1,14 @@
-/* Operators in turns: one that runs once for each piece of a factor, the pieces moving on in between (ring attention, for one).
+/* Ring attention (context parallelism, clause `turns`): an operator runs once for each piece of a
+ * factor, and the pieces move round the devices in between.
  *
- * An axis cuts a factor of the operator (queries), and operands come cut by it along another one (keys). In turn j the device at coordinate
- * c of the axis has piece c + j of the second factor, modulo the axis: the layouts of turns differ in their devices alone. What the
- * operator gives in a turn is of the pieces that a device has then. Results without the second factor are joined turn by turn, as its
- * clause `reduction` or `merge` says; results that have it go to where their piece began, and are joined there as the clause of the first
- * factor says. Along several axes, turns count through their coordinates.
+ *     turns seq:cp, mesh(cp:4): device c has queries c. In ring step j it reads keys (c + j) % 4,
+ *     while keys (c + j + 1) % 4 come from its neighbour. Clause merge joins the results of steps.
+ *
+ * An axis cuts a factor of the operator (queries), and operands come cut by the same axis along
+ * another factor (keys). The layouts of ring steps differ in their devices alone. Results without
+ * the second factor are joined step by step, as clause `reduction` or `merge` says. Results with it
+ * (gradients of keys) go to the device where their piece began, and are joined there as the clause
+ * of the first factor says. Along several axes, ring steps count through their coordinates.
  */
 #include "passes/propagate_layouts/propagate_layouts.h"
 
@@ -61,9 +65,9 @@ static FactorReduction result_reduction(const Round *round, int k)
 static const OpDef *named_joiner(const Round *round, const char *name)
 {
     const Module *module = round->propagation->module;
-    for (int i = 0; i < module->defs.count; i++)
-        if (!strcmp(module->defs.at[i]->name, name))
-            return module->defs.at[i];
+    for (int i = 0; i < module->library.defs.count; i++)
+        if (!strcmp(module->library.defs.at[i]->name, name))
+            return module->library.defs.at[i];
     return NULL;
 }
 
@@ -186,7 +190,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
         operands[k] = operands[count + k] = &whole[k];
     }
     Op *joiner = ir_op_like(module, def, operands, 2 * count, NULL, round->op);
-    joiner->run_in_place = true;
+    joiner->marks.run_in_place = true;
     joiner->binding = refined_binding(round, joiner->binding, result);
     if (!joiner->binding || !joins_pieces(round, joiner, result))
         return false;

@@ -2,7 +2,7 @@
 #ifndef PASSES_RECOMPUTE_CLONE_H
 #define PASSES_RECOMPUTE_CLONE_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* Which operators may run once more in the backward section; both by index in module->ops. */
 typedef struct Anew {

@@ -1,9 +1,20 @@
-/* Pass recompute: what the source or a stage marks is not kept for backward, but made anew there.
+/* Pass recompute: activation checkpointing. Runs marked operators again in the backward section,
+ * instead of keeping their results.
  *
- * Requires: the loop over micro-batches. Leaves: operators in the backward section that run again, whose `again` says of which they are.
- * The pragma `recompute` marks what its statement computes: what it needs of others is kept. A stage's recompute(full) marks everything: of
- * a layer its inputs are kept, and what is outside of layers is one more of them. recompute(selective) marks in each layer what does little
- * for the bytes that it touches: all but products, attention and their like.
+ *     stage devices(0-3) recompute(selective)
+ *
+ *     h = gelu(x)                  forward, not kept
+ *     h' = gelu(x) recomputes h    backward
+ *     dw = linear_dw(dy, h')
+ *
+ * - The pragma `recompute` marks the operators of one statement; their operands are kept.
+ * - recompute(full) of a stage marks every operator: each layer keeps its inputs alone. Operators
+ *   outside of layers form one more layer.
+ * - recompute(selective) marks, in each layer, operators that do little work for the bytes that
+ *   they touch: all but products, attention and their like.
+ *
+ * Requires: the loop over micro-batches. Leaves: copies in the backward section, whose
+ * Op.recomputes names the operator of the forward section.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
@@ -49,7 +60,7 @@ static bool is_marked(Arena *scratch, const Module *module, const Op *op)
     const char *stage = stage_recompute(module, op);
     if (!op_in_step(module, op) || op_crosses_stages(module, op))
         return false;
-    return op->recompute || (stage && (!strcmp(stage, "full") || !is_dear(scratch, op)));
+    return op->source.recompute || (stage && (!strcmp(stage, "full") || !is_dear(scratch, op)));
 }
 
 typedef struct RegionKey {
@@ -66,9 +77,9 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
     RegionKey key;
     memset(&key, 0, sizeof key);
     if (!stage_recompute(module, op))
-        return -op->recompute;
-    if (op->layer)
-        key = (RegionKey){shared_text(regions, op->layer->tower), shared_text(regions, op->layer->name), op->layer->number, 0, 0};
+        return -op->source.recompute;
+    if (op->source.layer)
+        key = (RegionKey){shared_text(regions, op->source.layer->tower), shared_text(regions, op->source.layer->name), op->source.layer->number, 0, 0};
     else
         key.number = -1;
     key.stage = op->stage;
@@ -89,11 +100,11 @@ static void check_layers(const Module *module)
     const Stage *stage = module->strategy ? &module->strategy->pipelines.at[0].stages.at[0] : NULL;
     bool layers = false;
     for (int i = 0; i < module->ops.count; i++)
-        layers |= module->ops.at[i]->layer != NULL;
+        layers |= module->ops.at[i]->source.layer != NULL;
     if (!layers && stage && stage->recompute) {
         diag_warning(module->diag, stage->recompute_at, "%s has no layers, so recompute(%s) takes all of it for one", module->name,
                      stage->recompute);
-        diag_note(module->diag, module->at, "`#pragma hspmd layer(l)` says that the next statement is layer l");
+        diag_note(module->diag, module->source.at, "`#pragma hspmd layer(l)` says that the next statement is layer l");
     }
 }
 

@@ -7,7 +7,7 @@
 #ifndef PASSES_SEED_LAYOUTS_CONSUMER_CONSTRAINTS_H
 #define PASSES_SEED_LAYOUTS_CONSUMER_CONSTRAINTS_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct ConsumerConstraints {
     const uint16_t *unwanted; // by value id: a bit an axis of the mesh on which the value lies

@@ -102,11 +102,11 @@ static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const 
 /* Whether the cluster has all devices of a stage; reports the first that it lacks. */
 static bool is_on_cluster(const Module *module, const Stage *stage)
 {
-    const Cluster *cluster = module->options.cluster;
+    const Cluster *cluster = module->context.options.cluster;
     for (int i = 0; cluster && i < stage->devices.count; i++)
         if (stage->devices.at[i] >= cluster->device_count) {
             diag_error(module->diag, stage->device_at.at[i], "the cluster has no device %d: %s lists %d, from 0", stage->devices.at[i],
-                       module->options.cluster_file, cluster->device_count);
+                       module->context.options.cluster_file, cluster->device_count);
             return false;
         }
     return true;
@@ -166,13 +166,13 @@ bool meshes_create(Module *module)
     PipelineTemplates *bodies = &module->templates;
     const Pipeline *first = module->strategy ? &module->strategy->pipelines.at[0] : NULL;
     bool several = bodies->stages.count > 1 || bodies->runs.count > 1;
-    module->mesh = !first ? single_device(module) : several ? all_devices(module) : stage_mesh(module, &first->stages.at[0]);
-    for (int s = 0; s < bodies->stages.count && module->mesh; s++) {
+    module->devices.mesh = !first ? single_device(module) : several ? all_devices(module) : stage_mesh(module, &first->stages.at[0]);
+    for (int s = 0; s < bodies->stages.count && module->devices.mesh; s++) {
         TemplateStage *stage = &bodies->stages.at[s];
         const Pipeline *pipeline = &module->strategy->pipelines.at[template_first_run(bodies, stage->template_index)->pipeline];
-        stage->mesh = several ? stage_mesh(module, &pipeline->stages.at[stage->number]) : module->mesh;
+        stage->mesh = several ? stage_mesh(module, &pipeline->stages.at[stage->number]) : module->devices.mesh;
         if (!stage->mesh)
             return false;
     }
-    return module->mesh != NULL;
+    return module->devices.mesh != NULL;
 }

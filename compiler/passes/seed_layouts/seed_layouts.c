@@ -1,9 +1,20 @@
-/* Pass seed_layouts: parameters, inputs and optimizer states get their layouts, and so do values for which the source writes one.
+/* Pass seed_layouts: gives layouts to parameters, inputs, optimizer states, and to every value for
+ * which the source writes one. Tensor, sequence, data and expert parallelism begin here.
  *
- * Requires: pass stage. Leaves: the meshes of all stages, and of all devices; a layout on every parameter, state and input, on what stages
- * and micro-batches have of them, and on every value with a `shard` or `reshard`; on the new value of a parameter without states the layout
- * in which it is updated. What several stages read is the union of what each has. An input of which micro-batches have parts has no layout
- * of its own. Whoever edits the text after this pass may give any value a layout.
+ *     split batch:dp heads:tp ffn:tp
+ *     stage devices(0-3) mesh(dp:2, tp:2)
+ *
+ *     x : [batch, seq, embed]    {batch:dp, dup:tp}
+ *     w : [ffn, embed]           {dup:dp, ffn:tp}
+ *
+ * Requires: pass stage. Leaves:
+ * - the mesh of each stage, and that of all devices;
+ * - a layout on every parameter, state and input, on the local parts that stages have of them, and
+ *   on values with `shard` or `reshard`. What several stages read has the union of their layouts;
+ * - a layout on the new value of a parameter without states: the parameter is updated in it.
+ *
+ * An input that micro-batches read in parts has no layout of its own. A person who edits the text
+ * after this pass may give any value a layout.
  */
 #include "passes/seed_layouts/seed_layouts.h"
 #include "passes/seed_layouts/consumer_constraints.h"
@@ -97,7 +108,7 @@ static void place_whole(Place *place, Value *value, bool cut)
     if (is_staged(place, value))
         value->layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
     else if (!value->micro || !parts.count)
-        place_value(place, place->module->mesh, value);
+        place_value(place, place->module->devices.mesh, value);
     value->user_layout = NULL;
 }
 
@@ -117,7 +128,7 @@ static const Layout *states_of_whole(Place *place, Value *value)
         whole.layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
     for (int i = 0; cut && i < parts.count; i++)
         parts.at[i]->layout = own[i];
-    return states_layout(place->module, place->module->mesh, &whole);
+    return states_layout(place->module, place->module->devices.mesh, &whole);
 }
 
 /* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the source says where it lies; what a rule of
@@ -139,17 +150,17 @@ static void place_results(Place *place, const Op *op)
     Module *module = place->module;
     for (int r = 0; r < op->result_count; r++)
         place_written(module, op_mesh(module, op), op->results[r]);
-    if (module->update && op->def == module->update && !module->state_count)
-        op->results[0]->layout = module->optimizer_program ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
+    if (module->optimizer.op && op->def == module->optimizer.op && !module->optimizer.state_count)
+        op->results[0]->layout = module->optimizer.program ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
 }
 
 /* Finds the parts of what is given. */
 static void find_parts(Place *place)
 {
     const Module *module = place->module;
-    place->parts = arena_array(place->arena, Values, module->next_id);
+    place->parts = arena_array(place->arena, Values, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->def == module->local_part_def)
+        if (module->ops.at[i]->def == module->builtin.local_part)
             array_push(place->arena, &place->parts[module->ops.at[i]->operands[0]->id], module->ops.at[i]->results[0]);
 }
 

@@ -5,7 +5,7 @@
 #ifndef PASSES_SEED_LAYOUTS_SHARDING_H
 #define PASSES_SEED_LAYOUTS_SHARDING_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* What an axis does to a value, where it is no dimension. */
 enum { AXIS_DUP = -1, AXIS_SUM = -2, AXIS_MAX = -3 };

@@ -8,7 +8,7 @@
 #ifndef PASSES_SEED_LAYOUTS_SPLIT_RULES_H
 #define PASSES_SEED_LAYOUTS_SPLIT_RULES_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* The dimension of an access that bound factor f is; -1 when it has none. */
 int factor_dim(const BoundAccess *access, int f);

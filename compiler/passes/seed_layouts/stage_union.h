@@ -2,7 +2,7 @@
 #ifndef PASSES_SEED_LAYOUTS_STAGE_UNION_H
 #define PASSES_SEED_LAYOUTS_STAGE_UNION_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* What values that lie on stages are together: a subgroup of each, in every pipeline of the stage's body. `top` says how subgroups belong
  * together; of one subgroup the layout is the value's own. */

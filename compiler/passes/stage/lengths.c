@@ -27,7 +27,7 @@ static bool same_operator(const Op *op, const Op *other)
 }
 
 /* Whether the module adds up or collects an operator's results over all pipelines. */
-static bool is_common(const Module *module, const Op *op) { return op->def == module->accumulate_def || op->def == module->collect_def; }
+static bool is_common(const Module *module, const Op *op) { return op->def == module->builtin.accumulate || op->def == module->builtin.collect; }
 
 /* Operator i of both: the same, and what is known behind the loop of the same shape. */
 static bool operators_fit(const Module *module, const Module *other, int i, Position at)
@@ -69,7 +69,7 @@ static bool inputs_fit(const Module *module, const Module *other, Position at)
 {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i], *own = other->inputs.at[i];
-        Type given[2] = {other->input_types[0][i], other->input_types[1][i]};
+        Type given[2] = {other->lengths.input_types[0][i], other->lengths.input_types[1][i]};
         if (same_shape(input, own) || (input->type.rank == own->type.rank && stays_whole(given, input->type)))
             continue;
         diag_error(module->diag, at, "the model takes such dimensions of the input \"%s\" apart, so pipelines cannot read them only so far",
@@ -109,12 +109,12 @@ bool lengths_fit(const Module *module)
         const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
         if (!pipeline->lengths.count)
             continue;
-        if (!module->length_variants) {
+        if (!module->lengths.variants) {
             diag_error(module->diag, pipeline->lengths.at[0].at,
                        "the model with these lengths is known to the source alone, not to this text");
             return false;
         }
-        const Module *other = module->length_variants[run->pipeline];
+        const Module *other = module->lengths.variants[run->pipeline];
         Position at = pipeline->lengths.at[0].at;
         if (other && template_first_run(&module->templates, run->template_index) == run && (!shorter_fits(module, other, at) || !padding_is_safe(module, other, at)))
             return false;

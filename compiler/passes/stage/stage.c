@@ -1,9 +1,18 @@
-/* Pass stage: the loop over micro-batches once for each body (ir/pipeline_template.h), every operator of it in a stage.
+/* Pass stage: pipeline parallelism. Copies the loop once for each pipeline template
+ * (ir/pipeline_template.h) and gives each operator a stage.
  *
- * Requires: pass microbatch. Leaves: in the loop values with the rows of a micro-batch; Op.stage and Op.visit; operators in the order of
- * their parts. Where pipelines or stages are several, a stage reads a part of what is not of the loop, which is its own piece of a
- * parameter, an input or a sum, and computes itself what depends on no input; behind the loop stands the union of what the stages of all
- * bodies have made. In the one stage of one pipeline nothing but the types changes.
+ *     pipeline microbatches(4) rows(2)
+ *       stage devices(0-1) layers(0-5)
+ *       stage devices(2) layers(6-11, head)
+ *
+ *     h6 = block(h5, w5) stage 0 visit 0    its weights are a local part of w on devices 0-1
+ *     h7 = block(h6, w6) stage 1 visit 1    h6 goes from stage 0 to stage 1
+ *     dw = union(dw of stage 0, dw of stage 1)    after the loop, for the optimizer
+ *
+ * Requires: pass microbatch. Leaves: values of the loop with the rows of one micro-batch; Op.stage
+ * and Op.visit; operators in the order of their phases. With several pipelines or stages, a stage
+ * reads its own part of each parameter, input and sum, and computes itself what depends on no
+ * input. With one stage of one pipeline only the types change.
  */
 #include "ir/analysis/phases.h"
 #include "passes/differentiate/differentiate.h"
@@ -66,7 +75,7 @@ static void push(Staging *staging, Op *op, int stage, LoopPosition turn)
 static Value *make_part(Staging *staging, Value *value, const Op *like, int stage)
 {
     Module *module = staging->module;
-    Op *op = ir_op_like(module, module->local_part_def, &value, 1, NULL, like);
+    Op *op = ir_op_like(module, module->builtin.local_part, &value, 1, NULL, like);
     op->section = SECTION_FORWARD;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
@@ -80,7 +89,7 @@ static Value *make_part(Staging *staging, Value *value, const Op *like, int stag
 static void repeat_on_stage(Staging *staging, const Op *op, int stage)
 {
     Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
-    bool part = op->def == staging->module->local_part_def;
+    bool part = op->def == staging->module->builtin.local_part;
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = part ? op->operands[k] : on_stage(staging, op->operands[k], stage);
     Op *copy = ir_clone(staging->module, op, operands);
@@ -98,8 +107,8 @@ static Value *on_stage(Staging *staging, Value *value, int stage)
 {
     if (!value)
         return NULL;
-    bool part = value->def && value->def->def == staging->module->local_part_def;
-    if (in_loop(value) && !part && value->def->def != staging->module->accumulate_def)
+    bool part = value->def && value->def->def == staging->module->builtin.local_part;
+    if (in_loop(value) && !part && value->def->def != staging->module->builtin.accumulate)
         return staging->copy[value->id];
     Value **held = &staging->held[(size_t)stage * (size_t)staging->values + (size_t)value->id];
     Op place = op_place_at(value->at);
@@ -152,7 +161,7 @@ static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosi
             add->loop = behind(turn);
             add->section = turn == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
             add->visit = 0;
-            add->is_wgrad = false;
+            add->marks.is_wgrad = false;
             array_push(staging->module->arena, &staging->unions[turn], add);
             given->at[i] = add->results[0];
             return;
@@ -184,7 +193,7 @@ static void add_summands(Staging *staging, const Op *accumulation, Value *value)
 /* Whether an operator only hands on what others add up or collect. */
 static bool gathers(const Staging *staging, const Op *op)
 {
-    return op->def == staging->module->accumulate_def || op->def == staging->module->collect_def;
+    return op->def == staging->module->builtin.accumulate || op->def == staging->module->builtin.collect;
 }
 
 static Handed *find_handed(Handed *list, int stage, int visit)
@@ -212,7 +221,7 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     const Handed *known = find_handed(staging->handed[original->id], stage, visit);
     if (known)
         return known->value ? known->value : value;
-    Op *hand = ir_op_like(module, module->reshard_def, &value, 1, NULL, reader);
+    Op *hand = ir_op_like(module, module->builtin.reshard, &value, 1, NULL, reader);
     hand->visit = visit;
     hand->results[0]->type = value->type;
     hand->results[0]->dims = value->dims;
@@ -233,7 +242,7 @@ static int run_order(const Staging *staging, const Op *op)
 static void note_home(Staging *staging, const Value *original, const Op *reader)
 {
     const Op *maker = in_loop(original) && original->id < staging->values ? original->def : NULL;
-    if (!maker || maker->loop != LOOP_EACH || maker->def == staging->module->local_part_def || gathers(staging, maker))
+    if (!maker || maker->loop != LOOP_EACH || maker->def == staging->module->builtin.local_part || gathers(staging, maker))
         return;
     int stage = stage_of(staging, reader);
     bool here = stage_of(staging, maker) == stage;
@@ -271,7 +280,7 @@ static void copy_op(Staging *staging, const Op *op)
     for (int r = 0; r < op->result_count; r++) {
         copy->results[r]->user_layout = op->results[r]->user_layout;
         note_copy(staging, op->results[r], copy->results[r]);
-        if (op->def == module->collect_def)
+        if (op->def == module->builtin.collect)
             array_push(staging->arena, &staging->summands[op->results[r]->id], copy->results[r]);
     }
     take_rows_of_results(module, copy, module->templates.at.at[staging->run->template_index].rows);
@@ -304,7 +313,7 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn)
     memset(staging->handed, 0, sizeof *staging->handed * (size_t)staging->values);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->accumulate_def)
+        if (op->def == module->builtin.accumulate)
             find_summands(staging, op->operands[0]);
         else if (op->loop == turn && op->result_count == 1 && read[op->results[0]->id] && !gathers(staging, op))
             find_summands(staging, op->results[0]);
@@ -314,9 +323,9 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn)
             note_home(staging, module->ops.at[i]->operands[k], module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->loop != turn || op->def == module->local_part_def)
+        if (op->loop != turn || op->def == module->builtin.local_part)
             continue;
-        if (op->def == module->accumulate_def)
+        if (op->def == module->builtin.accumulate)
             add_summands(staging, op, op->operands[0]);
         else if (!staging->dissolved[i])
             copy_op(staging, op);
@@ -338,9 +347,9 @@ static Value *behind_loop(Staging *staging, Value *value)
     if (*total)
         return *total;
     const Summands *summands = &staging->summands[value->id];
-    Op *op = ir_op_like(module, module->union_def, summands->at, summands->count, NULL, value->def);
+    Op *op = ir_op_like(module, module->builtin.stage_union, summands->at, summands->count, NULL, value->def);
     op->visit = 0;
-    op->is_wgrad = false;
+    op->marks.is_wgrad = false;
     op->section = value->def->loop == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
@@ -398,7 +407,7 @@ static void begin(Staging *staging)
 {
     Module *module = staging->module;
     ir_number(module);
-    staging->values = module->next_id;
+    staging->values = module->context.next_id;
     staging->ops = module->ops.count;
     staging->readers = arena_array(staging->arena, int, staging->values);
     staging->dissolved = arena_array(staging->arena, bool, staging->ops);
@@ -409,7 +418,7 @@ static void begin(Staging *staging)
     staging->total = arena_array(staging->arena, Value *, staging->values);
     staging->held = arena_array(staging->arena, Value *, staging->values * module->templates.stages.count);
     staging->summands = arena_array(staging->arena, Summands, staging->values);
-    module->union_def = module_def(module, rule_inserted(module->arena, "union", "y[i..] = union(xs[][i..]) replicate(i) kernel(union)"));
+    module->builtin.stage_union = module_def(module, rule_inserted(module->arena, "union", "y[i..] = union(xs[][i..]) replicate(i) kernel(union)"));
     find_readers(staging);
 }
 
@@ -419,7 +428,7 @@ static bool make_loop(Staging *staging, const bool *read, LoopPosition turn)
     Module *module = staging->module;
     for (int b = 0; b < module->templates.at.count; b++) {
         staging->run = template_first_run(&module->templates, b);
-        staging->shorter = module->length_variants ? module->length_variants[staging->run->pipeline] : NULL;
+        staging->shorter = module->lengths.variants ? module->lengths.variants[staging->run->pipeline] : NULL;
         if (!find_visits(staging))
             return false;
         make_body(staging, read, turn);

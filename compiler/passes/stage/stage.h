@@ -3,7 +3,7 @@
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* What a value is in another visit than the one in which its stage makes it or gets it first. */
 typedef struct Handed Handed;

@@ -30,8 +30,8 @@ static void list_layers_of(Staging *staging, LoopPosition turn)
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->loop == turn && is_forward(op) && op->layer && layer_number(staging, op->layer) < 0)
-            array_push(staging->arena, &staging->layers, op->layer);
+        if (op->loop == turn && is_forward(op) && op->source.layer && layer_number(staging, op->source.layer) < 0)
+            array_push(staging->arena, &staging->layers, op->source.layer);
     }
 }
 
@@ -48,7 +48,7 @@ static void list_layers(Staging *staging)
 static const Op *maker_of(const Staging *staging, const Value *value)
 {
     const Op *maker = in_loop(value) ? value->def : NULL;
-    bool handed = maker && maker->loop == LOOP_EACH && maker->def != staging->module->local_part_def;
+    bool handed = maker && maker->loop == LOOP_EACH && maker->def != staging->module->builtin.local_part;
     return handed && !op_gathers(staging->module, maker) ? maker : NULL;
 }
 
@@ -82,7 +82,7 @@ static VisitEdges find_layer_edges(Staging *staging)
     VisitEdges edges = {0};
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        int layer = orders(staging, op) ? layer_number(staging, op->layer) : -1;
+        int layer = orders(staging, op) ? layer_number(staging, op->source.layer) : -1;
         bool *own = &sources[(size_t)count * (size_t)i];
         for (int k = 0; orders(staging, op) && k < op->operand_count; k++) {
             const Op *maker = maker_of(staging, op->operands[k]);
@@ -140,7 +140,7 @@ static int backward_visit(const Staging *staging, const Op *op, int visit)
  * of gradients is of no layer: it is for the value, which several may read. */
 static int known_visit(const Staging *staging, const Op *op, const int *unit)
 {
-    int layer = layer_number(staging, op->layer);
+    int layer = layer_number(staging, op->source.layer);
     if (op->loop == LOOP_COUNT)
         return staging->placement->visit_count - 1;
     if (op->section == SECTION_FORWARD)
@@ -148,7 +148,7 @@ static int known_visit(const Staging *staging, const Op *op, const int *unit)
     int summed = op_is_addition(op) ? backward_visit(staging, op, -1) : -1;
     if (summed >= 0)
         return summed;
-    int own = layer >= 0 ? staging->placement->visit_of[layer] : op->source_op >= 0 ? unit[op->source_op] : -1;
+    int own = layer >= 0 ? staging->placement->visit_of[layer] : op->source.op >= 0 ? unit[op->source.op] : -1;
     return backward_visit(staging, op, own);
 }
 
@@ -241,8 +241,8 @@ static int *visits_of_units(Staging *staging)
     int count = staging->ops + staging->values, *unit = arena_array(staging->arena, int, count);
     memset(unit, -1, sizeof *unit * (size_t)count);
     for (int i = module->ops.count - 1; i >= 0; i--)
-        if (is_forward(module->ops.at[i]) && module->ops.at[i]->source_op >= 0)
-            unit[module->ops.at[i]->source_op] = staging->visit[i];
+        if (is_forward(module->ops.at[i]) && module->ops.at[i]->source.op >= 0)
+            unit[module->ops.at[i]->source.op] = staging->visit[i];
     return unit;
 }
 

@@ -28,8 +28,8 @@ static void list_layers(Reader *reader)
 {
     for (int i = 0; i < reader->module->ops.count; i++) {
         const Op *op = reader->module->ops.at[i];
-        if (op->section == SECTION_FORWARD && op->layer && find_layer(reader, op->layer) < 0)
-            array_push(reader->arena, &reader->layers, op->layer);
+        if (op->section == SECTION_FORWARD && op->source.layer && find_layer(reader, op->source.layer) < 0)
+            array_push(reader->arena, &reader->layers, op->source.layer);
     }
     if (!reader->layers.count)
         array_push(reader->arena, &reader->layers, NULL);
@@ -42,20 +42,20 @@ static void place_ops(Reader *reader)
     const Module *module = reader->module;
     int most = -1, last = 0;
     for (int i = 0; i < module->ops.count; i++)
-        most = module->ops.at[i]->source_op > most ? module->ops.at[i]->source_op : most;
+        most = module->ops.at[i]->source.op > most ? module->ops.at[i]->source.op : most;
     int *of_unit = arena_array(reader->arena, int, most + 1);
     bool *known = arena_array(reader->arena, bool, most + 1);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        bool unit = op->source_op >= 0 && known[op->source_op];
-        if (op->layer && find_layer(reader, op->layer) >= 0)
-            last = find_layer(reader, op->layer);
+        bool unit = op->source.op >= 0 && known[op->source.op];
+        if (op->source.layer && find_layer(reader, op->source.layer) >= 0)
+            last = find_layer(reader, op->source.layer);
         else if (unit)
-            last = of_unit[op->source_op];
+            last = of_unit[op->source.op];
         reader->layer_of[i] = last;
-        if (op->source_op >= 0 && !unit && op->section == SECTION_FORWARD) {
-            known[op->source_op] = true;
-            of_unit[op->source_op] = last;
+        if (op->source.op >= 0 && !unit && op->section == SECTION_FORWARD) {
+            known[op->source.op] = true;
+            of_unit[op->source.op] = last;
         }
     }
 }
@@ -72,7 +72,7 @@ static Work work_of(Module *module, const Role *role, const Op *op)
 
 static bool computes(Module *module, const Role *role, const Op *op)
 {
-    return op->section != SECTION_UPDATE && !op->conversion && op->def->rule->kind != RULE_VIEW && role_runs(module, role, op);
+    return op->section != SECTION_UPDATE && !op->convert.plan && op->def->rule->kind != RULE_VIEW && role_runs(module, role, op);
 }
 
 /* Seconds of all that all devices compute, by layer, if they were of one class; in operations without a class. NAN where the class does not
@@ -81,8 +81,8 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
 {
     double sum = 0, weights = 0;
     memset(by_layer, 0, sizeof *by_layer * (size_t)reader->layers.count);
-    for (int r = 0; r < reader->module->roles->role_count; r++) {
-        const Role *role = &reader->module->roles->at[r];
+    for (int r = 0; r < reader->module->devices.roles->role_count; r++) {
+        const Role *role = &reader->module->devices.roles->at[r];
         for (int i = 0; i < reader->module->ops.count; i++) {
             const Op *op = reader->module->ops.at[i];
             if (!computes(reader->module, role, op))
@@ -90,7 +90,7 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
             Work work = work_of(reader->module, role, op);
             double own = (class ? work_seconds(class, &work) : work.operations) * role->device_count;
             by_layer[reader->layer_of[i]] += own;
-            weights += op->is_wgrad ? own : 0;
+            weights += op->marks.is_wgrad ? own : 0;
             sum += own;
         }
     }
@@ -103,7 +103,7 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
 static void weigh(Reader *reader)
 {
     ModelWork *work = reader->work;
-    const Cluster *cluster = reader->module->options.cluster;
+    const Cluster *cluster = reader->module->context.options.cluster;
     double *own = arena_array(reader->arena, double, work->count), fastest = INFINITY, sum = sum_work(reader, NULL, work->work);
     for (int d = 0; d < work->device_count; d++) {
         const DeviceClass *class = cluster_class(cluster, d), *before = d ? cluster_class(cluster, d - 1) : NULL;
@@ -129,7 +129,7 @@ static int layer_reading(const Reader *reader, const Value *value)
         bool reads = false;
         for (int k = 0; k < op->operand_count; k++)
             reads |= op->operands[k] == value;
-        if (reads && (op->conversion || op->def == reader->module->local_part_def))
+        if (reads && (op->convert.plan || op->def == reader->module->builtin.local_part))
             return layer_reading(reader, op->results[0]);
         if (reads)
             return reader->layer_of[i];
@@ -237,10 +237,10 @@ ModelWork *model_work(Arena *arena, Module *module)
     work->work = arena_array(arena, double, work->count);
     work->bytes = arena_array(arena, double, work->count);
     work->slow = arena_array(arena, double, work->device_count);
-    work->hosts = count_hosts(module->options.cluster, work->device_count);
+    work->hosts = count_hosts(module->context.options.cluster, work->device_count);
     for (int d = 0; d < work->device_count; d++)
-        work->limited |= cluster_class(module->options.cluster, d) && cluster_class(module->options.cluster, d)->memory;
-    work->bandwidth = least_bandwidth(module->options.cluster);
+        work->limited |= cluster_class(module->context.options.cluster, d) && cluster_class(module->context.options.cluster, d)->memory;
+    work->bandwidth = least_bandwidth(module->context.options.cluster);
     weigh(&reader);
     weigh_parameters(&reader);
     find_batch(&reader);

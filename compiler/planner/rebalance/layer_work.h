@@ -2,7 +2,7 @@
 #ifndef PLANNER_REBALANCE_LAYER_WORK_H
 #define PLANNER_REBALANCE_LAYER_WORK_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct ModelWork {
     int count; // layers, in the order in which the model runs them; one, NULL, where it has none

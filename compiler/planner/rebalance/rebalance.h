@@ -11,7 +11,7 @@
 #ifndef PLANNER_REBALANCE_REBALANCE_H
 #define PLANNER_REBALANCE_REBALANCE_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct BalanceRequest {
     int rate_count;

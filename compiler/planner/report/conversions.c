@@ -29,7 +29,7 @@ static const char *row_key(Arena *arena, const Module *module, const Op *op)
 {
     const char *name = op->results[0]->name;
     return arena_format(arena, "%s:%d:%d %d %d %d %d %d\n%s\n%s", op->at.file ? op->at.file : "", op->at.line, op->at.column, op->stage,
-                        op->visit, (int)op_phase(module, op), op->conversion->number, op->tensor, op->reason ? op->reason : "",
+                        op->visit, (int)op_phase(module, op), op->convert.plan->number, op->convert.tensor, op->convert.reason ? op->convert.reason : "",
                         name ? name : "");
 }
 
@@ -51,7 +51,7 @@ ConversionRows conversion_rows(Arena *arena, Simulation *simulation)
     Intern *numbers = intern_create(arena);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!op->conversion)
+        if (!op->convert.plan)
             continue;
         ReplicaGroups replica_groups;
         const Plan *plan = op_plan_alone(arena, module, op, &replica_groups);
@@ -60,10 +60,10 @@ ConversionRows conversion_rows(Arena *arena, Simulation *simulation)
         row->runs += op_runs(module, op);
         row->bytes += conversion_runs(module, op) * replica_groups_bytes(&replica_groups, plan);
         row->received += op_runs(module, op) * most_received(plan);
-        row->seconds += (double)op_runs(module, op) * (plan == op->conversion->plan ? times_conversion(&simulation->times, op->conversion)
-                                                       : simulation->times.priced   ? conversion_seconds(module->options.cluster, plan)
+        row->seconds += (double)op_runs(module, op) * (plan == op->convert.plan->plan ? times_conversion(&simulation->times, op->convert.plan)
+                                                       : simulation->times.priced   ? conversion_seconds(module->context.options.cluster, plan)
                                                                                     : 0);
-        array_push(arena, &row->scopes, op->scope);
+        array_push(arena, &row->scopes, op->source.scope);
     }
     return rows;
 }

@@ -71,15 +71,15 @@ static const char *layers_text(Arena *arena, const Module *module, const Pipelin
     const Layer *first = NULL, *last = NULL;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!op->layer || op_phase(module, op) != PHASE_FORWARD || layer_same(last, op->layer) ||
+        if (!op->source.layer || op_phase(module, op) != PHASE_FORWARD || layer_same(last, op->source.layer) ||
             (group->body >= 0 && (op->stage != group->first_stage + group->graph.stage_of[visit] || op->visit != visit)))
             continue;
-        if (first && !layer_follows(last, op->layer)) {
+        if (first && !layer_follows(last, op->source.layer)) {
             print_layer_run(&text, first, last);
             first = NULL;
         }
-        first = first ? first : op->layer;
-        last = op->layer;
+        first = first ? first : op->source.layer;
+        last = op->source.layer;
     }
     if (first)
         print_layer_run(&text, first, last);
@@ -133,7 +133,7 @@ static json_t *json_classes(Arena *arena, const Module *module, const TimelineRo
     json_t *names = json_array();
     Array(const DeviceClass *) classes = {0};
     for (int i = 0; i < lane->device_count; i++) {
-        const DeviceClass *class = cluster_class(module->options.cluster, lane->devices[i]);
+        const DeviceClass *class = cluster_class(module->context.options.cluster, lane->devices[i]);
         bool known = !class;
         for (int c = 0; c < classes.count && !known; c++)
             known = classes.at[c] == class;
@@ -211,7 +211,7 @@ static json_t *json_conversion(Arena *arena, const Simulation *simulation, const
     return json_pack("{s:o,s:i,s:i,s:s,s:o,s:s,s:o,s:o,s:o,s:i,s:I,s:I,s:I,s:o}", "file", json_text(arena, op->at.file), "line",
                      op->at.line, "column", op->at.column, "phase", phase_name(op_phase(simulation->module, op)), "stages",
                      json_places(simulation, op), "conversion", plan_name(row->plan), "value", json_text(arena, op->results[0]->name),
-                     "reason", json_text(arena, op->reason ? op->reason : "reshard in the source"), "scopes", scopes, "count",
+                     "reason", json_text(arena, op->convert.reason ? op->convert.reason : "reshard in the source"), "scopes", scopes, "count",
                      row->scopes.count, "runs", (json_int_t)row->runs, "bytes", (json_int_t)row->bytes, "received",
                      (json_int_t)row->received, "seconds", simulation->times.priced ? json_real(row->seconds) : json_null());
 }
@@ -232,7 +232,7 @@ static json_t *json_async_collectives(Arena *arena, const Simulation *simulation
     for (int i = 0; i < simulation->collectives.count; i++) {
         const SimulatedMessage *collective = &simulation->collectives.at[i];
         json_array_append_new(collectives, json_pack("[o,i,s,f,f]", json_text(arena, collective->op->at.file), collective->op->at.line,
-                                                 plan_name(collective->op->conversion->plan), collective->span.begin, collective->span.end));
+                                                 plan_name(collective->op->convert.plan->plan), collective->span.begin, collective->span.end));
     }
     return collectives;
 }
@@ -253,7 +253,7 @@ static HolderList holders_of_role(Arena *arena, Module *module, const Role *role
     HolderList list = {0};
     for (int i = 0; i < role->device_count; i++) {
         int device = role->devices[i], slots = device_slots(module, role, device), h = 0;
-        const DeviceClass *class = cluster_class(module->options.cluster, device);
+        const DeviceClass *class = cluster_class(module->context.options.cluster, device);
         while (h < list.count && (list.at[h].slots != slots || list.at[h].class != class))
             h++;
         if (h == list.count)
@@ -294,7 +294,7 @@ static json_t *json_memory(Arena *arena, const Simulation *simulation, const Rol
 
 static json_t *json_memories(Arena *arena, const Simulation *simulation)
 {
-    const Roles *roles = simulation->module->roles;
+    const Roles *roles = simulation->module->devices.roles;
     json_t *list = json_array();
     for (int r = 0; r < roles->role_count; r++) {
         HolderList holders = holders_of_role(arena, simulation->module, &roles->at[r]);
@@ -378,7 +378,7 @@ static json_t *json_values(Arena *arena, const Module *module)
 static json_t *json_lines(Arena *arena, const Module *module)
 {
     const char *why;
-    int opened = module->source ? reading_open(module->source, &why) : -1;
+    int opened = module->source.file ? reading_open(module->source.file, &why) : -1;
     FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
     char *line = NULL;
     size_t room = 0;
@@ -402,7 +402,7 @@ static json_t *json_idle(Arena *arena, const Module *module)
     int count = module->strategy ? strategy_device_count(module->strategy) : 1;
     Array(int) idle = {0};
     for (int device = 0; device < count; device++)
-        if (roles_index(module->roles, device) < 0)
+        if (roles_index(module->devices.roles, device) < 0)
             array_push(arena, &idle, device);
     return json_devices(arena, idle.at, idle.count);
 }
@@ -415,10 +415,10 @@ static json_t *json_model(Arena *arena, Simulation *simulation)
     for (int g = 0; g < simulation->groups.count; g++)
         json_array_append_new(groups, json_group(arena, simulation, &simulation->groups.at[g]));
     return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:s,s:f,s:o,s:o,s:o,s:o,s:o,s:o}", "model", json_text(arena, module->name), "kind",
-                     module->kind == MODULE_TRAIN ? "train" : "infer", "source", json_text(arena, module->source), "strategy",
+                     module->kind == MODULE_TRAIN ? "train" : "infer", "source", json_text(arena, module->source.file), "strategy",
                      json_text(arena, strategy ? strategy->name : NULL), "schedule",
                      json_text(arena, strategy && module->templates.at.count ? schedule_words[strategy_schedule(strategy)] : NULL), "cluster",
-                     json_text(arena, module->options.cluster_file), "devices", module->roles->device_count, "idle",
+                     json_text(arena, module->context.options.cluster_file), "devices", module->devices.roles->device_count, "idle",
                      json_idle(arena, module), "unit", simulation->times.priced ? "seconds" : "operations", "length", simulation->length,
                      "pipelines", groups, "sums", json_async_collectives(arena, simulation), "memory", json_memories(arena, simulation),
                      "conversions", json_conversions(arena, simulation), "values", json_values(arena, module), "lines",

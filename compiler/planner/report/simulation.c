@@ -12,8 +12,8 @@ static bool same_classes(const Module *module, const Pipeline *a, const Pipeline
 {
     for (int s = 0; s < a->stages.count; s++)
         for (int i = 0; i < a->stages.at[s].devices.count; i++)
-            if (cluster_class(module->options.cluster, a->stages.at[s].devices.at[i]) !=
-                cluster_class(module->options.cluster, b->stages.at[s].devices.at[i]))
+            if (cluster_class(module->context.options.cluster, a->stages.at[s].devices.at[i]) !=
+                cluster_class(module->context.options.cluster, b->stages.at[s].devices.at[i]))
                 return false;
     return true;
 }
@@ -77,8 +77,8 @@ static void add_whole(Arena *arena, Simulation *simulation)
     group.schedule = schedule_create(arena, SCHEDULE_1F1B, &group.graph, 1);
     group.lanes = arena_new(arena, TimelineRow);
     *group.lanes = (TimelineRow){.stage = strategy ? &strategy->pipelines.at[0].stages.at[0] : NULL,
-                          .device_count = module->roles->device_count,
-                          .devices = module->roles->devices};
+                          .device_count = module->devices.roles->device_count,
+                          .devices = module->devices.roles->devices};
     array_push(arena, &simulation->groups, group);
 }
 
@@ -171,9 +171,9 @@ static Makers makers(Arena *arena, const Module *module, const AsyncCollective *
     Makers made = {0};
     for (int t = 0; t < collective->count; t++) {
         const Op *def = collective->ops[t]->operands[0]->def;
-        for (int k = 0; def->def == module->union_def && k < def->operand_count; k++)
+        for (int k = 0; def->def == module->builtin.stage_union && k < def->operand_count; k++)
             array_push(arena, &made, def->operands[k]->def);
-        if (def->def != module->union_def)
+        if (def->def != module->builtin.stage_union)
             array_push(arena, &made, def);
     }
     return made;
@@ -190,7 +190,7 @@ static void let_fly(Arena *arena, Simulation *simulation)
         Makers made = makers(arena, simulation->module, &collectives.at[f]);
         for (int k = 0; k < made.count; k++)
             collective.span.begin = fmax(collective.span.begin, made_at(simulation, made.at[k], busy));
-        collective.span.end = collective.span.begin + times_conversion(&simulation->times, collective.op->conversion);
+        collective.span.end = collective.span.begin + times_conversion(&simulation->times, collective.op->convert.plan);
         for (int k = 0; k < made.count; k++)
             occupy(simulation, made.at[k], busy, collective.span.end);
         array_push(arena, &simulation->collectives, collective);
@@ -257,6 +257,6 @@ static Simulation simulate(Arena *arena, Module *module, bool priced)
 
 Simulation simulation_create(Arena *arena, Module *module)
 {
-    Simulation simulation = simulate(arena, module, module->options.cluster != NULL);
+    Simulation simulation = simulate(arena, module, module->context.options.cluster != NULL);
     return simulation.times.known ? simulation : simulate(arena, module, false);
 }

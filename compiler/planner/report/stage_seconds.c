@@ -8,8 +8,8 @@
 Times times_create(Arena *arena, Module *module, bool priced)
 {
     Times times = {.arena = arena, .module = module, .priced = priced, .known = true};
-    times.converted = arena_array(arena, double, module->conversions.count + 1);
-    for (int i = 0; i < module->conversions.count; i++)
+    times.converted = arena_array(arena, double, module->devices.conversions.count + 1);
+    for (int i = 0; i < module->devices.conversions.count; i++)
         times.converted[i] = -1;
     return times;
 }
@@ -27,25 +27,25 @@ double times_conversion(Times *times, const PlannedConversion *conversion)
     if (!times->priced)
         return 0;
     if (*own < 0)
-        *own = noted(times, conversion_seconds(times->module->options.cluster, conversion->plan));
+        *own = noted(times, conversion_seconds(times->module->context.options.cluster, conversion->plan));
     return *own;
 }
 
 static double op_time(Times *times, const Op *op, int device)
 {
     double extent[IR_MAX_FACTORS];
-    if (op->conversion)
-        return op->tensor ? 0 : times_conversion(times, op->conversion);
+    if (op->convert.plan)
+        return op->convert.tensor ? 0 : times_conversion(times, op->convert.plan);
     op_local_extents(times->module, op, device, extent);
     Work work = op_work(op, extent);
-    return noted(times, times->priced ? work_seconds(cluster_class(times->module->options.cluster, device), &work) : work.operations);
+    return noted(times, times->priced ? work_seconds(cluster_class(times->module->context.options.cluster, device), &work) : work.operations);
 }
 
 /* ---- stages ---- */
 
 static const Role *role_of(const Module *module, int device)
 {
-    return &module->roles->at[module->roles->role_of[roles_index(module->roles, device)]];
+    return &module->devices.roles->at[module->devices.roles->role_of[roles_index(module->devices.roles, device)]];
 }
 
 /* Whether one of the devices before number `index` has the role and the class of that one. */
@@ -53,7 +53,7 @@ static bool known_alike(const Module *module, const int *devices, int index)
 {
     for (int i = index - 1; i >= 0; i--)
         if (role_of(module, devices[i]) == role_of(module, devices[index]) &&
-            cluster_class(module->options.cluster, devices[i]) == cluster_class(module->options.cluster, devices[index]))
+            cluster_class(module->context.options.cluster, devices[i]) == cluster_class(module->context.options.cluster, devices[index]))
             return true;
     return false;
 }
@@ -116,11 +116,11 @@ double *times_of_edges(Times *times, int body, const StageGraph *graph, bool bac
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         bool back;
-        if (op->stage == STAGE_ALL || op->tensor || module->templates.stages.at[op->stage].template_index != body)
+        if (op->stage == STAGE_ALL || op->convert.tensor || module->templates.stages.at[op->stage].template_index != body)
             continue;
         int edge = op_edge(module, graph, op, &back);
         if (edge >= 0 && back == backward)
-            time[edge] += times_conversion(times, op->conversion);
+            time[edge] += times_conversion(times, op->convert.plan);
     }
     return time;
 }

@@ -13,7 +13,7 @@ enum { LARGEST = 10 };
 
 static void print_title(Text *out, const Module *module, const char *what)
 {
-    text_print(out, "%s %s: %s, %s%s: %s\n", path_end(module->source), module->name, module->kind == MODULE_TRAIN ? "train" : "infer",
+    text_print(out, "%s %s: %s, %s%s: %s\n", path_end(module->source.file), module->name, module->kind == MODULE_TRAIN ? "train" : "infer",
                module->strategy ? "strategy " : "one device", module->strategy && module->strategy->name ? module->strategy->name : "",
                what);
 }
@@ -62,8 +62,8 @@ static void print_memory(Text *out, Module *module, const Role *role, const int 
 void table_memory(Text *out, Module *module)
 {
     print_title(out, module, "memory");
-    for (int r = 0; r < module->roles->role_count; r++) {
-        const Role *role = &module->roles->at[r];
+    for (int r = 0; r < module->devices.roles->role_count; r++) {
+        const Role *role = &module->devices.roles->at[r];
         int *devices = arena_array(out->arena, int, role->device_count);
         bool *told = arena_array(out->arena, bool, role->device_count);
         for (int i = 0; i < role->device_count; i++) {
@@ -134,7 +134,7 @@ static const Op **find_readers(Arena *arena, const Module *module)
     const Op **readers = arena_array(arena, const Op *, module->params.count + 1);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        for (int k = 0; k < op->operand_count && !op->conversion && op->section == SECTION_FORWARD; k++) {
+        for (int k = 0; k < op->operand_count && !op->convert.plan && op->section == SECTION_FORWARD; k++) {
             const Parameter *param = op->operands[k] ? parameter_of(module, op->operands[k]) : NULL;
             if (param && !readers[param->value->index])
                 readers[param->value->index] = op;
@@ -146,10 +146,10 @@ static const Op **find_readers(Arena *arena, const Module *module)
 /* By value id: the parameter that a value becomes; NULL: it becomes none. */
 static const Parameter **find_updated(Arena *arena, const Module *module)
 {
-    const Parameter **updated = arena_array(arena, const Parameter *, module->next_id);
+    const Parameter **updated = arena_array(arena, const Parameter *, module->context.next_id);
     for (int p = 0; p < module->params.count; p++) {
         const Value *value = module->params.at[p]->updated;
-        for (; value && value->def && value->def->conversion; value = value->def->operands[0])
+        for (; value && value->def && value->def->convert.plan; value = value->def->operands[0])
             updated[value->id] = module->params.at[p];
     }
     return updated;
@@ -158,12 +158,12 @@ static const Parameter **find_updated(Arena *arena, const Module *module)
 /* "3", "vision 3", "head", else the scope's first part; "-": neither. */
 static const char *layer_word(Arena *arena, const Op *op)
 {
-    const char *tower = op->layer && op->layer->tower ? arena_format(arena, "%s ", op->layer->tower) : "";
-    if (op->layer && op->layer->name)
-        return arena_format(arena, "layer %s%s", tower, op->layer->name);
-    if (op->layer)
-        return arena_format(arena, "layer %s%d", tower, op->layer->number);
-    return op->scope && *op->scope ? arena_format(arena, "%.*s", (int)strcspn(op->scope, "."), op->scope) : "-";
+    const char *tower = op->source.layer && op->source.layer->tower ? arena_format(arena, "%s ", op->source.layer->tower) : "";
+    if (op->source.layer && op->source.layer->name)
+        return arena_format(arena, "layer %s%s", tower, op->source.layer->name);
+    if (op->source.layer)
+        return arena_format(arena, "layer %s%d", tower, op->source.layer->number);
+    return op->source.scope && *op->source.scope ? arena_format(arena, "%.*s", (int)strcspn(op->source.scope, "."), op->source.scope) : "-";
 }
 
 static void add_comm(Arena *arena, CommSums *sums, const char *layer, const char *reason, int64_t runs, int64_t bytes)
@@ -187,12 +187,12 @@ void table_comm(Text *out, Module *module)
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         ReplicaGroups replica_groups;
-        const Plan *plan = op->conversion ? op_plan_alone(arena, module, op, &replica_groups) : NULL;
+        const Plan *plan = op->convert.plan ? op_plan_alone(arena, module, op, &replica_groups) : NULL;
         int64_t runs = plan ? conversion_runs(module, op) : 0, bytes = plan ? runs * replica_groups_bytes(&replica_groups, plan) : 0;
         const Parameter *param = gradients[op->results[0]->id] ? gradients[op->results[0]->id] : updated[op->results[0]->id];
         const Op *layer = param && readers[param->value->index] ? readers[param->value->index] : op;
         if (bytes)
-            add_comm(arena, &sums, layer_word(arena, layer), op->reason ? op->reason : "reshard in the source", runs, bytes);
+            add_comm(arena, &sums, layer_word(arena, layer), op->convert.reason ? op->convert.reason : "reshard in the source", runs, bytes);
         all += bytes;
     }
     print_title(out, module, "conversions of a step");

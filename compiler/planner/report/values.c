@@ -23,7 +23,7 @@ static bool begins_with(const char *name, const char *scope)
 /* What an operator has taken its elements from, where it is a conversion and has no name of its own. */
 static const Value *converted(const Value *value)
 {
-    while (!value->name && value->def && value->def->conversion)
+    while (!value->name && value->def && value->def->convert.plan)
         value = value->def->operands[0];
     return value;
 }
@@ -31,7 +31,7 @@ static const Value *converted(const Value *value)
 const char *value_text(Arena *arena, const Value *value)
 {
     value = converted(value);
-    const char *scope = value->def && value->def->scope ? value->def->scope : "";
+    const char *scope = value->def && value->def->source.scope ? value->def->source.scope : "";
     if (!*scope || (value->name && begins_with(value->name, scope)))
         return value_called(value);
     return arena_format(arena, value->name ? "%s.%s" : "%2$s in %1$s", scope, value_called(value));
@@ -76,7 +76,7 @@ static void add_results(Arena *arena, NamedValues *values, Intern *known, const 
         const char *key = arena_format(arena, "%s %s %s", name, layout_text(arena, value->layout), place_text(arena, value_place(value)));
         intptr_t *seen = intern_slot(known, key, strlen(key));
         if (!*seen)
-            add_value(arena, values, op->conversion ? "converted" : "value", name, value);
+            add_value(arena, values, op->convert.plan ? "converted" : "value", name, value);
         *seen = 1;
     }
 }
@@ -95,7 +95,7 @@ NamedValues named_values(Arena *arena, const Module *module)
         add_value(arena, &values, "input", module->inputs.at[i]->name, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->section == SECTION_FORWARD && op->def != module->local_part_def && op->def != module->union_def)
+        if (op->section == SECTION_FORWARD && op->def != module->builtin.local_part && op->def != module->builtin.stage_union)
             add_results(arena, &values, known, op);
     }
     return values;

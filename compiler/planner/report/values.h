@@ -2,7 +2,7 @@
 #ifndef PLANNER_REPORT_VALUES_H
 #define PLANNER_REPORT_VALUES_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 typedef struct NamedValue {
     const char *kind; // "parameter", "optimizer" (its states, where they lie otherwise), "state", "input", "value", "converted"

@@ -19,9 +19,9 @@ Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool r
     Unit *unit = frontend_under(shop->frontend, text);
     PassOptions passes = {.out = stdout, .no_fuse = shop->no_fuse};
     for (int m = 0; unit && m < unit->modules.count; m++) {
-        unit->modules.at[m]->options = shop->compile;
-        unit->modules.at[m]->options.cluster = shop->devices->unbound;
-        unit->modules.at[m]->options.estimate_only = rough;
+        unit->modules.at[m]->context.options = shop->compile;
+        unit->modules.at[m]->context.options.cluster = shop->devices->unbound;
+        unit->modules.at[m]->context.options.estimate_only = rough;
     }
     return unit && passes_run(unit, &passes) ? unit : NULL;
 }
@@ -166,7 +166,7 @@ static void find_together(const EvaluationContext *shop, const Unit *unit, Verdi
 {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);
-    if (verdict->programs < 2 || unit->modules.at[0]->options.estimate_only)
+    if (verdict->programs < 2 || unit->modules.at[0]->context.options.estimate_only)
         return;
     const int64_t *bytes = session_bytes(unit->arena, unit, strategy);
     verdict->fullest = 0;

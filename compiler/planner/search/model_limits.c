@@ -29,8 +29,8 @@ static void find_layers(Arena *arena, SearchModel *model)
     LayerList list = {0};
     for (int i = 0; i < model->module->ops.count; i++) {
         const Op *op = model->module->ops.at[i];
-        if (op->section == SECTION_FORWARD && op->layer && !has_layer(&list, op->layer))
-            array_push(arena, &list, op->layer);
+        if (op->section == SECTION_FORWARD && op->source.layer && !has_layer(&list, op->source.layer))
+            array_push(arena, &list, op->source.layer);
     }
     model->layer_count = list.count;
     model->layers = list.at;
@@ -67,19 +67,19 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
 static int first_layered(const SearchModel *model)
 {
     for (int i = 0; i < model->module->ops.count; i++)
-        if (model->module->ops.at[i]->layer)
-            return model->module->ops.at[i]->source_op;
+        if (model->module->ops.at[i]->source.layer)
+            return model->module->ops.at[i]->source.op;
     return -1;
 }
 
 int model_slot(const SearchModel *model, const Op *op)
 {
-    if (op->layer) {
-        int layer = find_layer(model, op->layer);
+    if (op->source.layer) {
+        int layer = find_layer(model, op->source.layer);
         return layer < 0 ? 0 : layer + 1;
     }
     int first = first_layered(model);
-    return op->source_op >= 0 && op->source_op < first ? 0 : model->layer_count + 1;
+    return op->source.op >= 0 && op->source.op < first ? 0 : model->layer_count + 1;
 }
 
 /* ---- dimensions ---- */

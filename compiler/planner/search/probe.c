@@ -36,8 +36,8 @@ static void read_seconds(Reading *reading)
 static int *first_readers(const Reading *reading)
 {
     const Module *module = reading->module;
-    int *first = arena_array(reading->arena, int, module->next_id);
-    memset(first, -1, sizeof *first * (size_t)module->next_id);
+    int *first = arena_array(reading->arena, int, module->context.next_id);
+    memset(first, -1, sizeof *first * (size_t)module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++) {
             const Value *value = module->ops.at[i]->operands[k];
@@ -87,7 +87,7 @@ static void mark_gradients(const Reading *reading, bool *gradient)
             gradient[value_storage(module->params.at[i]->gradient)->id] = true;
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        bool sum = op->def == module->accumulate_def;
+        bool sum = op->def == module->builtin.accumulate;
         for (int r = 0; r < op->result_count && sum; r++)
             gradient[value_storage(op->results[r])->id] = true;
     }
@@ -97,7 +97,7 @@ static void mark_gradients(const Reading *reading, bool *gradient)
 static void read_arena(Reading *reading)
 {
     Module *module = reading->module;
-    bool *kept = arena_array(reading->arena, bool, module->next_id), *gradient = arena_array(reading->arena, bool, module->next_id);
+    bool *kept = arena_array(reading->arena, bool, module->context.next_id), *gradient = arena_array(reading->arena, bool, module->context.next_id);
     double *live = arena_array(reading->arena, double, module->ops.count + 2);
     const int *last = last_uses(reading->arena, module);
     mark_kept(reading, kept);
@@ -116,7 +116,7 @@ static void read_arena(Reading *reading)
             live[i] += bytes;
             live[(last[value->id] < i ? i : last[value->id]) + 1] -= bytes;
         }
-        double scratch = op->conversion ? (double)role_scratch_bytes(module, reading->role->role, op) : 0;
+        double scratch = op->convert.plan ? (double)role_scratch_bytes(module, reading->role->role, op) : 0;
         live[i] += scratch;
         live[i + 1] -= scratch;
     }
@@ -131,7 +131,7 @@ static void read_arena(Reading *reading)
 static void read_crossing(Reading *reading)
 {
     Module *module = reading->module;
-    int *latest = arena_array(reading->arena, int, module->next_id);
+    int *latest = arena_array(reading->arena, int, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; module->ops.at[i]->section == SECTION_FORWARD && k < module->ops.at[i]->operand_count; k++) {
             const Value *value = module->ops.at[i]->operands[k];

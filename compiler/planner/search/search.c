@@ -65,7 +65,7 @@ static bool prepare(Search *search, const SearchOptions *options)
     search->model = model_begin(unit);
     PassOptions passes = {.stop_after = "refine", .out = stdout};
     for (int m = 0; m < unit->modules.count; m++)
-        unit->modules.at[m]->options = search->shop.compile;
+        unit->modules.at[m]->context.options = search->shop.compile;
     if (!passes_run(unit, &passes))
         return false;
     model_survey(search->arena, &search->model);
@@ -146,7 +146,7 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     TriedList best = best_kinds(search, BEST);
     tries_settle(search, &best);
     if (best.count) {
-        explain_comment(strategy, &search->shop, best.at[0], search->model.module->source);
+        explain_comment(strategy, &search->shop, best.at[0], search->model.module->source.file);
         text_string(strategy, best.at[0]->text);
         explain_print(reason, &search->shop, &best, search->tried.count);
         return true;

@@ -57,8 +57,8 @@ static json_t *json_steps(Arena *arena, const SimulatedSteps *steps)
     for (int a = 0; a < steps->fold.actor_count; a++)
         json_array_append_new(actors, json_actor(steps, a));
     return json_pack("{s:s,s:s,s:s,s:s?,s:i,s:o,s:o,s:o}", "model", module->name, "kind", module->kind == MODULE_TRAIN ? "train" : "infer",
-                     "source", module->source, "strategy", module->strategy ? module->strategy->name : NULL, "devices",
-                     module->roles->device_count, "steps", seconds, "actors", actors, "conversions", json_conversions(arena, steps));
+                     "source", module->source.file, "strategy", module->strategy ? module->strategy->name : NULL, "devices",
+                     module->devices.roles->device_count, "steps", seconds, "actors", actors, "conversions", json_conversions(arena, steps));
 }
 
 void put_json(Text *out, json_t *top, size_t flags)

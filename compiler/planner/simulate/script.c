@@ -26,7 +26,7 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked)
 /* Says, once, what the cluster does not. */
 static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work)
 {
-    const char *file = scripts->fold->module->options.cluster_file;
+    const char *file = scripts->fold->module->context.options.cluster_file;
     if (scripts->unknown)
         return;
     if (!actor->class)
@@ -69,8 +69,8 @@ static void add_computing(Scripts *scripts, Script *script, const Op *op)
 
 static void add_conversion(Scripts *scripts, Script *script, const Op *op, int run)
 {
-    const ActorTransfers *hops = symmetry_transfers(scripts->fold, op->conversion, run);
-    if (!op->tensor && (hops->count || hops->mover_count))
+    const ActorTransfers *hops = symmetry_transfers(scripts->fold, op->convert.plan, run);
+    if (!op->convert.tensor && (hops->count || hops->mover_count))
         array_push(scripts->arena, &script->items, (ScriptItem){op, NULL, hops});
     else if (scripts->marked[op->index])
         array_push(scripts->arena, &script->items, (ScriptItem){op, arena_array(scripts->arena, double, script->actor_count), NULL});
@@ -106,7 +106,7 @@ static const Script *make_part(Scripts *scripts, int run, Phase phase, int visit
         if (!(everywhere ? visit == 0 : op->stage == own && op->visit == visit) || op_phase(module, op) != phase || op_is_async(module, op) ||
             op_edge(module, graph, op, &backward) >= 0)
             continue;
-        if (op->conversion)
+        if (op->convert.plan)
             add_conversion(scripts, script, op, everywhere ? -1 : run);
         else if (op->def->rule->kind != RULE_VIEW || scripts->marked[op->index])
             add_computing(scripts, script, op);
@@ -144,7 +144,7 @@ const Script *whole_script_of(Scripts *scripts, Phase phase)
         const Op *op = module->ops.at[i];
         if (op_phase(module, op) != phase || op_is_async(module, op))
             continue;
-        if (op->conversion)
+        if (op->convert.plan)
             add_everywhere(scripts, script, op);
         else if (op->def->rule->kind != RULE_VIEW || scripts->marked[op->index])
             add_computing(scripts, script, op);
@@ -162,11 +162,11 @@ static const EdgeScript *make_edge(Scripts *scripts, int run, int edge, bool bac
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         bool back = false;
-        if (op->tensor || op->stage == STAGE_ALL || module->templates.stages.at[op->stage].template_index != module->templates.runs.at[run].template_index ||
+        if (op->convert.tensor || op->stage == STAGE_ALL || module->templates.stages.at[op->stage].template_index != module->templates.runs.at[run].template_index ||
             op_edge(module, &scripts->graphs[run], op, &back) != edge || back != backward)
             continue;
         array_push(scripts->arena, &ops, op);
-        array_push(scripts->arena, &hops, symmetry_transfers(scripts->fold, op->conversion, run));
+        array_push(scripts->arena, &hops, symmetry_transfers(scripts->fold, op->convert.plan, run));
     }
     EdgeScript *script = arena_new(scripts->arena, EdgeScript);
     *script = (EdgeScript){ops.count, (const Op *const *)ops.at, (const ActorTransfers *const *)hops.at};

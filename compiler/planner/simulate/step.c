@@ -375,7 +375,7 @@ static void find_sums(Builder *builder)
         array_push(builder->arena, &builder->sums, (Sum){collectives.at[s].op, no_tasks(builder->arena, builder->fold->actor_count)});
         for (int t = 0; t < collectives.at[s].count; t++) {
             const Op *maker = collectives.at[s].ops[t]->operands[0]->def;
-            bool joined = maker->def == module->union_def;
+            bool joined = maker->def == module->builtin.stage_union;
             for (int k = 0; k < (joined ? maker->operand_count : 1); k++)
                 add_maker(builder, joined ? maker->operands[k]->def : maker, s);
         }
@@ -408,7 +408,7 @@ static void run_sums(Builder *builder)
         for (int a = 0; a < actors; a++)
             ready[a] = sum->made[a] > ready[a] ? sum->made[a] : ready[a];
         Leg leg = {STREAM_SUMS, sum->op, no_tasks(scratch, actors), wait_as_sum, ready};
-        convert(builder, &leg, symmetry_transfers(builder->fold, sum->op->conversion, -1));
+        convert(builder, &leg, symmetry_transfers(builder->fold, sum->op->convert.plan, -1));
         for (int a = 0; a < actors; a++)
             add_wait(builder->arena, &builder->extra[a], leg.at[a]);
     }

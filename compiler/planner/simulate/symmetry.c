@@ -69,7 +69,7 @@ static void use_conversion(const Symmetry *fold, const PlannedConversion *conver
     int *device_of = arena_array(fold->arena, int, plan->device_count);
     for (int i = 0; i < replica_groups->size; i++)
         device_of[plan_slot(plan, replica_groups->name[i])] = counterpart[replica_groups->devices[i]];
-    table->hops[slot] = simulated_transfers_of(fold->arena, fold->module->options.cluster, plan, device_of);
+    table->hops[slot] = simulated_transfers_of(fold->arena, fold->module->context.options.cluster, plan, device_of);
 }
 
 static void find_conversions(Symmetry *fold)
@@ -81,13 +81,13 @@ static void find_conversions(Symmetry *fold)
         counterpart[r + 1] = counterparts(fold->arena, fold, r);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!op->conversion || op->tensor || plan_nothing(op->conversion->plan))
+        if (!op->convert.plan || op->convert.tensor || plan_nothing(op->convert.plan->plan))
             continue;
         if (op->stage == STAGE_ALL)
-            use_conversion(fold, op->conversion, -1, counterpart[0]);
+            use_conversion(fold, op->convert.plan, -1, counterpart[0]);
         for (int r = 0; r < runs && op->stage != STAGE_ALL; r++)
             if (module->templates.runs.at[r].template_index == module->templates.stages.at[op->stage].template_index)
-                use_conversion(fold, op->conversion, r, counterpart[r + 1]);
+                use_conversion(fold, op->convert.plan, r, counterpart[r + 1]);
     }
 }
 
@@ -126,9 +126,9 @@ static uint64_t table_hash(const Schedule *schedule, int stage)
 static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index)
 {
     Module *module = fold->module;
-    int device = module->roles->devices[index], stage = 0;
+    int device = module->devices.roles->devices[index], stage = 0;
     const PipelineRun *run = device_run(module, device, &stage);
-    uint64_t hash = mixed((uint64_t)module->roles->role_of[index], (uint64_t)(uintptr_t)cluster_class(module->options.cluster, device));
+    uint64_t hash = mixed((uint64_t)module->devices.roles->role_of[index], (uint64_t)(uintptr_t)cluster_class(module->context.options.cluster, device));
     if (run)
         hash = mixed(mixed(mixed(hash, (uint64_t)run->template_index), (uint64_t)run->microbatches),
                      mixed(table_hash(run->schedule, stage), (uint64_t)stage));
@@ -211,7 +211,7 @@ static int compare_shades(const void *a, const void *b)
  */
 static bool split(Colours *colours)
 {
-    int devices = colours->fold->module->roles->device_count, before = colours->count;
+    int devices = colours->fold->module->devices.roles->device_count, before = colours->count;
     Arena *scratch = arena_create();
     Shade *shades = arena_array(scratch, Shade, devices);
     int *number = arena_array(scratch, int, devices), *group = arena_array(scratch, int, devices), groups = 0;
@@ -236,7 +236,7 @@ static void refine(Colours *colours)
 {
     const Symmetry *fold = colours->fold;
     do {
-        memset(colours->found, 0, sizeof *colours->found * (size_t)fold->module->roles->device_count);
+        memset(colours->found, 0, sizeof *colours->found * (size_t)fold->module->devices.roles->device_count);
         for (int slot = 0; slot < fold->table->conversions * (fold->module->templates.runs.count + 1); slot++)
             if (fold->table->used[slot])
                 note_hops(colours, slot);
@@ -246,7 +246,7 @@ static void refine(Colours *colours)
 
 static Colours colours_of(const Symmetry *fold, const Changes *changes, bool alone)
 {
-    const Roles *roles = fold->module->roles;
+    const Roles *roles = fold->module->devices.roles;
     Colours colours = {.fold = fold,
                        .of = arena_array(fold->arena, int, roles->device_count),
                        .index = arena_array(fold->arena, int, fold->device_span),
@@ -266,7 +266,7 @@ static Colours colours_of(const Symmetry *fold, const Changes *changes, bool alo
 static void make_actors(Symmetry *fold, const Colours *colours)
 {
     Module *module = fold->module;
-    const Roles *roles = module->roles;
+    const Roles *roles = module->devices.roles;
     fold->actor_count = colours->count;
     fold->actors = arena_array(fold->arena, Actor, colours->count);
     for (int i = 0; i < roles->device_count; i++)
@@ -281,7 +281,7 @@ static void make_actors(Symmetry *fold, const Colours *colours)
     for (int a = 0; a < colours->count; a++) {
         Actor *actor = &fold->actors[a];
         actor->role = &roles->at[roles->role_of[roles_index(roles, actor->devices[0])]];
-        actor->class = cluster_class(module->options.cluster, actor->devices[0]);
+        actor->class = cluster_class(module->context.options.cluster, actor->devices[0]);
         actor->run = device_run(module, actor->devices[0], &actor->stage);
     }
 }
@@ -377,16 +377,16 @@ const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConv
 
 Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone)
 {
-    const Roles *roles = module->roles;
+    const Roles *roles = module->devices.roles;
     Symmetry fold = {.arena = arena, .module = module, .device_span = roles->devices[roles->device_count - 1] + 1};
-    for (int i = 0; i < module->mesh->device_count; i++)
-        fold.device_span = module->mesh->devices[i] >= fold.device_span ? module->mesh->devices[i] + 1 : fold.device_span;
-    int slots = (module->conversions.count + 1) * (module->templates.runs.count + 1);
-    fold.ports = cluster_link_kinds(module->options.cluster) * 2;
+    for (int i = 0; i < module->devices.mesh->device_count; i++)
+        fold.device_span = module->devices.mesh->devices[i] >= fold.device_span ? module->devices.mesh->devices[i] + 1 : fold.device_span;
+    int slots = (module->devices.conversions.count + 1) * (module->templates.runs.count + 1);
+    fold.ports = cluster_link_kinds(module->context.options.cluster) * 2;
     fold.actor_of = arena_array(arena, int, fold.device_span);
     memset(fold.actor_of, 0xff, sizeof(int) * (size_t)fold.device_span);
     fold.table = arena_new(arena, struct TransferTable);
-    *fold.table = (struct TransferTable){module->conversions.count + 1, arena_array(arena, bool, slots), arena_array(arena, SimulatedTransfers, slots),
+    *fold.table = (struct TransferTable){module->devices.conversions.count + 1, arena_array(arena, bool, slots), arena_array(arena, SimulatedTransfers, slots),
                                     arena_array(arena, ActorTransfers, slots)};
     find_conversions(&fold);
     Colours colours = colours_of(&fold, changes, alone);

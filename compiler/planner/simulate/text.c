@@ -35,9 +35,9 @@ void steps_table(Text *out, const SimulatedSteps *steps)
 {
     const Module *module = steps->module;
     double length = 0;
-    text_print(out, "%s %s: %s, strategy %s, devices %d, simulated %d\n", module->source, module->name,
+    text_print(out, "%s %s: %s, strategy %s, devices %d, simulated %d\n", module->source.file, module->name,
                module->kind == MODULE_TRAIN ? "train" : "infer", module->strategy ? module->strategy->name : "none",
-               module->roles->device_count, steps->fold.actor_count);
+               module->devices.roles->device_count, steps->fold.actor_count);
     for (int s = 0; s < steps->program.steps; s++) {
         text_print(out, "step %d: %.9g s\n", s, steps->seconds[s]);
         length += steps->seconds[s];

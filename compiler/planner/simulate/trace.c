@@ -40,7 +40,7 @@ static int take_row(const Tracer *tracer, int actor, Stream stream, const Engine
 static const char *task_name(Arena *arena, const ProgramTask *task)
 {
     if (task->op)
-        return plan_name(task->op->conversion->plan);
+        return plan_name(task->op->convert.plan->plan);
     const char *phase = phase_name(task->phase);
     return task->microbatch >= 0
                ? arena_format(arena, "%s of visit %d, micro-batch %d", phase, task->visit < 0 ? 0 : task->visit, task->microbatch)
@@ -56,8 +56,8 @@ static void trace_task(const Tracer *tracer, int number, int actor)
     json_t *arguments = json_pack("{s:i,s:s}", "step", task->step, "phase", phase_name(task->phase));
     if (task->op && task->op->at.file)
         json_object_set_new(arguments, "line", json_string(arena_format(tracer->arena, "%s:%d", task->op->at.file, task->op->at.line)));
-    if (task->op && task->op->scope)
-        json_object_set_new(arguments, "scope", json_string(task->op->scope));
+    if (task->op && task->op->source.scope)
+        json_object_set_new(arguments, "scope", json_string(task->op->source.scope));
     if (task->microbatch >= 0)
         json_object_set_new(arguments, "microbatch", json_integer(task->microbatch));
     json_array_append_new(tracer->events, json_pack("{s:s,s:s,s:s,s:f,s:f,s:i,s:i,s:o}", "name", task_name(tracer->arena, task), "cat",

@@ -11,7 +11,7 @@
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
 #define PASSES_STAGE_PADDING_SAFETY_CALL_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 #include "rule/bounds.h"
 
 enum { MOST_SHORT = 10 }; // factors of an operator that are shorter

@@ -2,7 +2,7 @@
 #ifndef PASSES_STAGE_PADDING_SAFETY_PADDING_SAFETY_H
 #define PASSES_STAGE_PADDING_SAFETY_PADDING_SAFETY_H
 
-#include "ir/ir.h"
+#include "ir/module.h"
 
 /* Whether what the rows of `other` lose, which is the module with the lengths at `at`, operator by operator the same, counts for nothing in
  * what both compute; else false, after an error. */
