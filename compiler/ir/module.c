@@ -19,7 +19,7 @@ typedef struct CallEntry {
 } CallEntry;
 
 typedef struct DefEntry {
-    const OpDef *def, *own; // as given, and the one in module->defs
+    const OpDef *def, *own; // as given, and the one in module->library.defs
     UT_hash_handle hh;
 } DefEntry;
 

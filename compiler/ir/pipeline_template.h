@@ -21,7 +21,7 @@ typedef struct TemplateStage {
 } TemplateStage;
 
 typedef struct Body {
-    int64_t rows;                 // of a micro-batch; a multiple of Bodies.unit
+    int64_t rows;                 // of a micro-batch; a multiple of PipelineTemplates.row_unit
     bool short_rows;                 // its rows are read only so far: its tensors begin those of the padded batch, which bindings have
     int first_stage, stage_count; // of Bodies.stages
     int visit_count;

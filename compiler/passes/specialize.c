@@ -4,7 +4,7 @@
  *     stage devices(0-3) mesh(tp:4)                  one role
  *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two: devices 0-1 and 2-3
  *
- * Requires: pass propagate_layouts. Leaves: module->roles without storage, module->conversions.
+ * Requires: pass propagate_layouts. Leaves: module->devices.roles without storage, module->devices.conversions.
  * Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "cost/cost.h"

@@ -18,7 +18,7 @@ typedef struct NumberTable {
 
 /* Which devices add a term. */
 typedef struct AddedTerm {
-    const bool *by; // by index in module->roles
+    const bool *by; // by index in module->devices.roles
     bool flagged;   // some device of the role does not
 } AddedTerm;
 

@@ -1,6 +1,6 @@
 /* Where values lie in storage that is larger than they are: a slice in what it is taken from, and members of a row in the row.
  *
- * Such a value has Value.within, and its elements are as far apart as those of the whole. Pass memory decides it (passes/memory/alias_views.h); kernels
+ * Such a value has Value.subview, and its elements are as far apart as those of the whole. Pass memory decides it (passes/memory/alias_views.h); kernels
  * whose rule says so (clause pitch) read and write it there, and the operator that would move it does nothing.
  */
 #ifndef IR_ANALYSIS_SUBVIEWS_H

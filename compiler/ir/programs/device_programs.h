@@ -39,10 +39,10 @@ typedef struct ConvertedTensor {
     const Layout *from, *to;
 } ConvertedTensor;
 
-/* What operators of module->reshard_def convert, and what the planner makes of it: one tensor, or what one part of a stage hands to
- * another, each tensor by an operator of its own (Op.tensor), planned together. */
+/* What operators of module->builtin.reshard convert, and what the planner makes of it: one tensor, or what one part of a stage hands to
+ * another, each tensor by an operator of its own (Op.convert.tensor), planned together. */
 typedef struct PlannedConversion {
-    int number; // in module->conversions
+    int number; // in module->devices.conversions
     Array(ConvertedTensor) tensors;
     const Op *user;   // the first operator that converts so; NULL: none yet
     ReplicaGroups groups;      // once there is a user
@@ -75,7 +75,7 @@ const int *value_holders(Arena *arena, Module *module, const Value *value, int *
 /* An element type as the run-time library names it. */
 ht_dtype dtype_runtime(DType dtype);
 
-/* Adds a conversion to module->conversions, without tensors and a user. */
+/* Adds a conversion to module->devices.conversions, without tensors and a user. */
 PlannedConversion *conversion_add(Module *module);
 
 /* Makes one of its tensors what an operator converts. */

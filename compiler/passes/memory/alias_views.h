@@ -17,10 +17,10 @@ typedef struct Views {
 
 Views views_of(Arena *arena, Module *module);
 
-/* Whether the result of a slice can be the place in its operand: then it has Value.within, and so have views of it in other shapes. */
+/* Whether the result of a slice can be the place in its operand: then it has Value.subview, and so have views of it in other shapes. */
 bool view_slice(Views *views, Op *op);
 
-/* Whether the members of a row can be made in their places in the result; then they have Value.within. Their storage is still their own. */
+/* Whether the members of a row can be made in their places in the result; then they have Value.subview. Their storage is still their own. */
 bool view_members(Views *views, Op *op);
 
 #endif

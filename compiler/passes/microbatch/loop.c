@@ -8,8 +8,8 @@
  *
  * Requires: pass factor_dims, which marks the batch's dimension (Value.micro). Leaves: Op.loop,
  * operators in the order of that position, and Value.micro. In addition:
- * - an accumulation (accumulate_def) of every contribution that is used after the loop;
- * - a collection (collect_def) of every output that has the batch's rows;
+ * - an accumulation (builtin.accumulate) of every contribution that is used after the loop;
+ * - a collection (builtin.collect) of every output that has the batch's rows;
  * - the rows of each micro-batch of every input (local_part_def).
  *
  * A value is cut by the loop, is a contribution to a sum over it, or is the same in each iteration.

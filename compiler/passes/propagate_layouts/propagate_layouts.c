@@ -8,7 +8,7 @@
  *     z' = reshard(z)      z' {batch:dp, dup:tp}   an all-reduce, for the residual
  *
  * Requires: pass seed_layouts. A value that has a layout keeps it. Leaves: a layout on every value,
- * and conversions (operators of module->reshard_def) before their first use, each made once for all
+ * and conversions (operators of module->builtin.reshard) before their first use, each made once for all
  * users. The loss is whole on every device, outputs are complete, and a parameter's new value has
  * the parameter's layout. Under `zero 2` each micro-batch converts a gradient to the layout of the
  * optimizer's states. Under `zero 3` each layer gathers its parameters and does not keep them.

@@ -24,7 +24,7 @@ typedef struct Lane {
 typedef struct PipelineGroup {
     int body, first_stage; // -1, STAGE_ALL: the batch runs as a whole
     int64_t microbatches, rows;
-    Array(int) runs; // of module->bodies
+    Array(int) runs; // of module->templates
     StageGraph graph;
     const Schedule *schedule;
     const Timeline *timeline; // from `begin` on

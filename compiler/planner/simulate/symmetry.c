@@ -93,7 +93,7 @@ static void find_conversions(Symmetry *fold)
 
 /* ---- colours ---- */
 
-/* Devices and what tells them apart: entries are by index in module->roles->devices. */
+/* Devices and what tells them apart: entries are by index in module->devices.roles->devices. */
 typedef struct Colours {
     const Symmetry *fold;
     int count, *of;
