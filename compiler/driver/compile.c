@@ -353,12 +353,24 @@ const char *absolute_name(Arena *arena, const char *path)
     return whole;
 }
 
+/* Adds the folders of an environment variable as options: programs run without what was set when they were compiled. */
+static void add_folders(Command *recipe, const char *variable, const char *option)
+{
+    const char *folders = getenv(variable);
+    for (size_t length; folders && *folders; folders += length + (folders[length] == ':')) {
+        length = strcspn(folders, ":");
+        command_add(recipe, option, length ? arena_substring(recipe->arena, folders, length) : ".", NULL);
+    }
+}
+
 void add_options(Driver *driver, Command *recipe)
 {
     const Options *options = driver->options;
     for (int i = 0; i < options->items.count; i++)
         if (options->items.at[i].kind == ITEM_FLAG)
             add_item(recipe, &options->items.at[i]);
+    add_folders(recipe, "CPATH", "-I");
+    add_folders(recipe, "C_INCLUDE_PATH", "-isystem");
     if (options->cluster)
         command_add(recipe, arena_format(driver->arena, "--cluster=%s", absolute_name(driver->arena, options->cluster)), NULL);
     if (options->no_fuse)
@@ -390,15 +402,39 @@ static void recipe_files(Driver *driver, const Unit *unit, Command *recipe)
     }
 }
 
-/* Returns why hetucc could not make further strategies of a unit while its program runs; NULL: it can. */
-static const char *reason_against_recipe(const Options *options, const Unit *unit)
+/* Whether a name means something else, or nothing, once hetucc has ended: that of a pipe, or of what hetucc was given open. */
+static bool is_passing(const char *path)
 {
+    struct stat found;
+    return begins(path, "/dev/fd/") || begins(path, "/dev/stdin") || begins(path, "/proc/self/fd/") ||
+           (!stat(path, &found) && S_ISFIFO(found.st_mode));
+}
+
+/* Returns the option that names a file which is gone when the program runs; NULL: none does. */
+static const char *option_of_passing(Arena *arena, const Options *options)
+{
+    for (int i = 0; i < options->strategies.count; i++) {
+        const char *file = frontend_strategy_file(arena, options->strategies.at[i]);
+        if (file && is_passing(file))
+            return arena_format(arena, "--strategy=%s", options->strategies.at[i]);
+    }
+    return options->cluster && is_passing(options->cluster) ? arena_format(arena, "--cluster=%s", options->cluster) : NULL;
+}
+
+/* Returns why hetucc could not make further strategies of a unit while its program runs; NULL: it can. */
+static const char *reason_against_recipe(Arena *arena, const Options *options, const Unit *unit)
+{
+    const char *passing = option_of_passing(arena, options);
     if (options->backend->folder)
         return "a program for GPUs has no strategies made while it runs; give hetucc --strategy=FILE for each";
     if (options->from_input >= 0 && !strcmp(unit->file, options->items.at[options->from_input].text))
         return "the program was compiled from standard input, which is gone; give hetucc a file";
     if (options->resume)
-        return "the program was compiled with --resume, and another strategy cannot be made of that text; compile it from its sources alone";
+        return "the program was compiled with --resume, and another strategy cannot be made of that text; compile it from its sources "
+               "alone";
+    if (passing)
+        return arena_format(arena, "the program was compiled with %s, a pipe or standard input, which is gone; give hetucc a file",
+                            passing);
     return NULL;
 }
 
@@ -408,7 +444,7 @@ static const Command *recompile_command_of(Driver *driver, const Unit *unit)
     Arena *arena = driver->arena;
     const Options *options = driver->options;
     Command *recipe = arena_new(arena, Command);
-    const char *reason = reason_against_recipe(options, unit);
+    const char *reason = reason_against_recipe(arena, options, unit);
     recipe->arena = arena;
     if (reason) {
         command_add(recipe, reason, NULL);

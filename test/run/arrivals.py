@@ -41,7 +41,7 @@ ht_tensor loss_of(ht_tensor y, ht_tensor x)
 """
 NAMED, FILE = "--strategy=named", "--strategy=own.strategy"
 
-# What compiles the program in a folder that has arrivals.c, loss.c, sizes.h below headers, cluster.json and the strategies: commands, words of hetucc or {"run": words}.
+# What compiles the program in a folder that has arrivals.c, loss.c, sizes.h below headers, cluster.json and the strategies: commands, words of hetucc, {"run": words} or {"shell": line}.
 OPTIONS = {
     "plain": [[NAMED, "arrivals.c"]],
     "file": [[FILE, "arrivals.c"]],
@@ -74,6 +74,12 @@ OPTIONS = {
     "linked": [["-c", FILE, "arrivals.c"], {"link": ["arrivals.o"]}],
     "input": [["-x", "c", "-", FILE]],
     "edited": [["--emit=ir", "--stop-after=seed_layouts", FILE, "arrivals.c", "-o", "edited.ir"], ["--resume=edited.ir", FILE, "arrivals.c"]],
+    "paths": [{"shell": 'CPATH=headers "$HETUCC" -O0 -DSIZES --strategy=own.strategy arrivals.c -o program'}],
+    "paths.apart": [{"shell": 'C_INCLUDE_PATH=/nowhere:headers "$HETUCC" -O0 -c -DSIZES --strategy=own.strategy arrivals.c'}, ["arrivals.o"]],
+    "piped": [{"shell": '"$HETUCC" -O0 --strategy=<(cat own.strategy) arrivals.c -o program'}],
+    "piped.named": [{"shell": '"$HETUCC" -O0 --strategy=<(cat pair.strategy):own arrivals.c -o program'}],
+    "piped.cluster": [{"shell": '"$HETUCC" -O0 --strategy=named --cluster=<(cat cluster.json) arrivals.c -o program'}],
+    "piped.stdin": [{"shell": '"$HETUCC" -O0 --strategy=/dev/stdin arrivals.c -o program < own.strategy'}],
     "alone": [["arrivals.c"]],
     "emulated": [["-DFAST", "--backend=cuda", "--emit=c", FILE, "arrivals.c", "-o", "folder"], {"emulated": "folder"}],
 }
@@ -83,10 +89,14 @@ REFUSED = {
     "linked": "link the program by hetucc, or with -rdynamic, and do not hide its functions (-fvisibility)",
     "input": "the program was compiled from standard input, which is gone; give hetucc a file",
     "emulated": "a program for GPUs has no strategies made while it runs; give hetucc --strategy=FILE for each",
+    "piped": "the program was compiled with --strategy=/dev/fd/",
+    "piped.named": "the program was compiled with --strategy=/dev/fd/",
+    "piped.cluster": "the program was compiled with --cluster=/dev/fd/",
+    "piped.stdin": "the program was compiled with --strategy=/dev/stdin, a pipe or standard input, which is gone; give hetucc a file",
     "edited": "the program was compiled with --resume, and another strategy cannot be made of that text; compile it from its sources alone",
 }
 # What the ordinary run tries; the others with HETU_LONG=1.
-USUAL = {"cluster": ["prepare", "balance", "start", "resume"], "waits.cluster": ["prepare"], "remarks": ["prepare"], "linked": ["prepare"]}
+USUAL = {"cluster": ["prepare", "balance", "start", "resume"], "waits.cluster": ["prepare"], "remarks": ["prepare"], "linked": ["prepare"], "paths": ["prepare"], "piped": ["prepare", "start"], "piped.cluster": ["balance"], "piped.stdin": ["prepare"]}
 
 
 def folder_of(bench, option):
@@ -104,7 +114,7 @@ def folder_of(bench, option):
             elif isinstance(words, dict) and "emulated" in words:
                 emulated.Bench.build_emulated(bench, top / words["emulated"], top / "program")
             elif isinstance(words, dict):
-                harness.run(words["run"], cwd=top)
+                harness.run(words["run"] if "run" in words else ["bash", "-c", words["shell"]], cwd=top, env={"HETUCC": str(bench.hetucc)})
             else:
                 made = "-c" in words or "-o" in words
                 source = (top / "arrivals.c").open() if "-" in words else None
@@ -118,7 +128,7 @@ def folder_of(bench, option):
 
 def flags_of(option):
     """The options with which plain C is the same model."""
-    joined = " ".join(w for words in OPTIONS[option] if isinstance(words, list) for w in words) + (" -DWIDTH=14" if option == "response" else "")
+    joined = " ".join(w for words in OPTIONS[option] for w in (words if isinstance(words, list) else [words.get("shell", "")])) + (" -DWIDTH=14" if option == "response" else "")
     return tuple(f"-D{m}" for m in re.findall(r"-D ?(WIDTH=\d+|ELEMENTS=\w+|SIZES|FAST)", joined))
 
 
@@ -179,8 +189,12 @@ def prepare(bench, option):
 
 
 def balance(bench, option):
-    """ht_balance: a rank becomes slow. On a loaded machine the strategy is there some steps later."""
-    p = trained(bench, option, ["balance", f"steps={BALANCED}"], BALANCED, cwd=elsewhere(option), NAP="40000", SLOW="2")
+    """ht_balance: a rank becomes slow. On a loaded machine the strategy is there too late, and the same steps are made once more, with pauses."""
+    pauses = ["run=sleep 0.5", "steps=2"] * (BALANCED // 4)
+    for words in [f"steps={BALANCED}"], [f"steps={BALANCED // 2}", *pauses]:
+        p = trained(bench, option, ["balance", *words], BALANCED, cwd=elsewhere(option), NAP="40000", SLOW="2")
+        if option in REFUSED or 'under strategy "balanced' in p.stderr:
+            break
     return check(option, p, 'under strategy "balanced' in p.stderr)
 
 
