@@ -239,6 +239,7 @@ struct CStmt {
     Array(const CStmt *) body;
     Array(CVar *) vars;
     bool scoped; // CS_COMPOUND: it declares an ht_scope
+    int first_slot, last_slot; // CS_COMPOUND: what lives as long as it, the last one excluded
     Array(const Pragma *) pragmas;
     const char *text;
 };

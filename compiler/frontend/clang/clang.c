@@ -85,7 +85,7 @@ Cursors clang_children(Reader *r, CXCursor cursor)
 /* Warnings are the C compiler's business; flags that change which ones clang gives are left out. */
 static bool is_warning_flag(const char *arg)
 {
-    return !strcmp(arg, "-w") || !strncmp(arg, "-W", 2) || !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
+    return !strcmp(arg, "-w") || (!strncmp(arg, "-W", 2) && strncmp(arg, "-Wp,", 4) != 0) || !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
 }
 
 static void gather_args(Reader *r)
