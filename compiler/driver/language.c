@@ -56,7 +56,7 @@ static const Rule rules[] = {
     {"-mcx16", ""},
     {"-ffp-contract=*", ""},
     {"-ffast-math", ""},
-    {"-Ofast", "-ffast-math"},
+    {"-Ofast", ""},
     {"-funsafe-math-optimizations", ""},
     {"-fassociative-math", ""},
     {"-freciprocal-math", ""},

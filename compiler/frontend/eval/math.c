@@ -219,6 +219,8 @@ bool math_call(Eval *ev, const Call *call, Val *value)
         name += 10;
     if (call_unknown(call))
         return false;
+    if (rounding_call_open(ev, call))
+        return *value = val_unknown(call->function->result), true;
     if (builtin && !strcmp(name, "expect"))
         return *value = call->args[0], true;
     if (call->count == 3 && names(name, "fma", &narrow))

@@ -202,7 +202,7 @@ Val val_binary(Eval *ev, COperation op, const CType *type, Val a, Val b, Positio
     if (a.type->kind == CT_POINTER || b.type->kind == CT_POINTER)
         return pointers(ev, op, type, a, b, at);
     if (ctype_is_floating(a.type))
-        return floating(op, type, a, b);
+        return rounding_check(ev, op, a, b, floating(op, type, a, b), at);
     if (ctype_is_integer(a.type))
         return integers(ev, op, type, a, b, at);
     eval_error(ev, at, "values of type %s cannot be computed with at compile time", a.type->name);

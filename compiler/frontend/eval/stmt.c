@@ -113,6 +113,9 @@ static Flow loop_statement(Eval *ev, const CStmt *stmt)
             eval_effects(ev, stmt->step);
     }
     ev->loop = loop.outer;
+    for (int i = 0; stmt->init && i < stmt->init->vars.count; i++)
+        if (stmt->init->vars.at[i]->local && ev->frame->slots[stmt->init->vars.at[i]->slot])
+            object_end(ev->frame->slots[stmt->init->vars.at[i]->slot]);
     return flow;
 }
 
