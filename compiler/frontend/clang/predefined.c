@@ -242,9 +242,10 @@ static unsigned own_meaning(const Search *search, const FileTokens *tokens, unsi
             return first + 2;
     for (unsigned i = first; i + 1 < end; i++) {
         const char *word = spelling(search, tokens, i);
-        bool opened = !strcmp(spelling(search, tokens, i + 1), "(");
-        if ((!strcmp(word, "optimize") || !strcmp(word, "__optimize__")) && names_arithmetic(spelling(search, tokens, i + 1 + opened)))
-            return i;
+        bool named = !strcmp(word, "optimize") || !strcmp(word, "__optimize__");
+        for (unsigned k = i + 1; named && k < end && strchr("(\",", *spelling(search, tokens, k)); k++)
+            if (names_arithmetic(spelling(search, tokens, k)))
+                return i;
     }
     return end;
 }
