@@ -239,6 +239,7 @@ struct CStmt {
     Array(const CStmt *) body;
     Array(CVar *) vars;
     bool scoped; // CS_COMPOUND: it declares an ht_scope
+    int first_slot, last_slot; // CS_COMPOUND: what lives as long as it, the last one excluded
     Array(const Pragma *) pragmas;
     const char *text;
 };
@@ -272,6 +273,8 @@ typedef struct CUnit {
     int part;                     // the source that is being read; 0: the file of the models
     int own_pragmas;              // how many of `pragmas` stand in the file of the models and its headers
     Array(UnitFile) files;        // of the user's
+    const char *free_arithmetic;  // the option under which floating point is not computed as C says; NULL: none
+    bool contracts;               // a product and a sum may be rounded once
     void *names;                  // hash of functions, variables at file scope and constants (cunit_lookup), of the file of the models in the end
     void *shared;                 // those that are the same for all sources of the program
     Array(const void *) parts;    // `names` of each source

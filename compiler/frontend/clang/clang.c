@@ -85,7 +85,7 @@ Cursors clang_children(Reader *r, CXCursor cursor)
 /* Warnings are the C compiler's business; flags that change which ones clang gives are left out. */
 static bool is_warning_flag(const char *arg)
 {
-    return !strcmp(arg, "-w") || !strncmp(arg, "-W", 2) || !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
+    return !strcmp(arg, "-w") || (!strncmp(arg, "-W", 2) && strncmp(arg, "-Wp,", 4) != 0) || !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
 }
 
 static void gather_args(Reader *r)
@@ -313,6 +313,7 @@ static bool read_part(Reader *r)
     read_sources(r);
     clang_check_predefined(r);
     check_attributes(r);
+    clang_note_rounding(r);
     reparse_pragma_operators(r);
     clang_types_begin(r);
     clang_declare_all(r);

@@ -112,6 +112,8 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor)
         words[1].at = at;
         note_weak(r, words, 2);
     }
+    if (token_is(&first, "pack"))
+        diag_error(r->diag, at, "the pragma pack is understood as #pragma alone, not as _Pragma");
     if (!token_is(&first, "hspmd"))
         return NULL;
     lex_rest(&lexer, &line.tokens);

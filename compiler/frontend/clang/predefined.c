@@ -43,6 +43,50 @@ static const Predefined predefined[] = {
     {"__NO_INLINE__", false, 0},
     {"__FAST_MATH__", false, 0},
     {"__FINITE_MATH_ONLY__", true, 0},
+    {"__NO_MATH_ERRNO__", false, 0},
+    {"__NO_MATH_INLINES", false, 0},
+    {"__NO_SIGNED_ZEROS__", false, 0},
+    {"__NO_TRAPPING_MATH__", false, 0},
+    {"__RECIPROCAL_MATH__", false, 0},
+    {"__ASSOCIATIVE_MATH__", false, 0},
+    {"__SUPPORT_SNAN__", false, 0},
+    {"__FP_FAST_FMA*", false, 0},
+    {"__EXCEPTIONS", false, 0},
+    {"__SSP*", false, 0},
+    {"__CET__", false, 0},
+    {"_OPENACC", false, 0},
+    {"__ABM__", false, 0},
+    {"__INVPCID__", false, 0},
+    {"__BIGGEST_ALIGNMENT__", true, 16},
+    {"__PRETTY_FUNCTION__", false, 0},
+    {"__LITTLE_ENDIAN__", false, 0},
+    {"__FLOAT_WORD_ORDER__", false, 0},
+    {"__SIZEOF_FLOAT80__", false, 0},
+    {"__FLOAT128__", false, 0},
+    {"__POINTER_WIDTH__", false, 0},
+    {"__BOOL_WIDTH__", false, 0},
+    {"__SCHAR_WIDTH__", false, 0},
+    {"__LLONG_WIDTH__", false, 0},
+    {"__LONG_LONG_WIDTH__", false, 0},
+    {"__UINTMAX_WIDTH__", false, 0},
+    {"__UINTPTR_WIDTH__", false, 0},
+    {"__BITINT_MAXWIDTH__", false, 0},
+    {"__WINT_UNSIGNED__", false, 0},
+    {"__FPCLASS_*", false, 0},
+    {"__MEMORY_SCOPE_*", false, 0},
+    {"__OPENCL_*", false, 0},
+    {"__OBJC_*", false, 0},
+    {"__CONSTANT_CFSTRINGS__", false, 0},
+    {"__STDC_EMBED_*", false, 0},
+    {"__has_embed", false, 0},
+    {"__has_constexpr_builtin", false, 0},
+    {"__building_module", false, 0},
+    {"__ATOMIC_HLE_*", false, 0},
+    {"__MMX_WITH_SSE__", false, 0},
+    {"__HAVE_SPECULATION_SAFE_VALUE", false, 0},
+    {"__GNUC_EXECUTION_CHARSET_NAME", false, 0},
+    {"__GNUC_WIDE_EXECUTION_CHARSET_NAME", false, 0},
+    {"__tune_*", false, 0},
     {"__SANITIZE_*", false, 0},
     {"__PIC__", false, 0},
     {"__pic__", false, 0},
@@ -176,6 +220,43 @@ static void refuse(Search *search, const FileTokens *tokens, unsigned i, const P
                name, through);
 }
 
+/* Pragmas of the C compiler's that the parser does not have, or has alone. */
+static const char *const own_pragmas[] = {"ms_struct", "options", "scalar_storage_order"};
+
+/* Whether a token is a literal that names options of floating-point arithmetic. */
+static bool names_arithmetic(const char *literal)
+{
+    return *literal == '"' && (strstr(literal, "fast") || strstr(literal, "math") || strstr(literal, "signed-zeros"));
+}
+
+/* The token of a line that changes what it means to the C compiler alone; `end`: none.
+ *
+ *     #pragma ms_struct on                     layouts of the parser alone
+ *     __attribute__((optimize("fast-math")))   arithmetic of the C compiler alone
+ */
+static unsigned own_meaning(const Search *search, const FileTokens *tokens, unsigned first, unsigned end)
+{
+    bool pragma = !strcmp(spelling(search, tokens, first), "#") && !strcmp(spelling(search, tokens, first + 1), "pragma");
+    for (size_t k = 0; pragma && k < sizeof own_pragmas / sizeof *own_pragmas; k++)
+        if (!strcmp(spelling(search, tokens, first + 2), own_pragmas[k]))
+            return first + 2;
+    for (unsigned i = first; i + 1 < end; i++) {
+        const char *word = spelling(search, tokens, i);
+        bool named = !strcmp(word, "optimize") || !strcmp(word, "__optimize__");
+        for (unsigned k = i + 1; named && k < end && strchr("(\",", *spelling(search, tokens, k)); k++)
+            if (names_arithmetic(spelling(search, tokens, k)))
+                return i;
+    }
+    return end;
+}
+
+static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i)
+{
+    diag_error(search->r->diag, clang_position(search->r, clang_getTokenLocation(search->r->tu, tokens->at[i])),
+               "%s does not mean the same to the C compiler and to hetucc's parser; leave it out, or move it to a file without models",
+               spelling(search, tokens, i));
+}
+
 /* Looks through the tokens of one line, from `first` up to `end`. */
 static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end, bool refuses)
 {
@@ -185,6 +266,9 @@ static bool search_line(Search *search, const FileTokens *tokens, unsigned first
     bool passed = directive && !defines && !condition && strcmp(kind, "pragma") != 0;
     if (passed || is_skipped(tokens, begin_of(search, tokens, first)))
         return false;
+    unsigned own = own_meaning(search, tokens, first, end);
+    if (refuses && own < end)
+        refuse_meaning(search, tokens, own);
     for (unsigned i = first + (directive ? 2 : 0); i < end; i++) {
         enum CXTokenKind token = clang_getTokenKind(tokens->at[i]);
         bool named = token == CXToken_Identifier || token == CXToken_Keyword;
@@ -236,7 +320,10 @@ static bool is_suspect(const Search *search, const Source *source)
         if (memmem(source->text, (size_t)source->length, predefined[i].name, length))
             return true;
     }
-    return search->revised && strstr(source->text, revision.name);
+    for (size_t i = 0; i < sizeof own_pragmas / sizeof *own_pragmas; i++)
+        if (strstr(source->text, own_pragmas[i]))
+            return true;
+    return strstr(source->text, "optimize") || (search->revised && strstr(source->text, revision.name));
 }
 
 static bool is_revised(const FrontendPart *part)

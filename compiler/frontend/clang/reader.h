@@ -118,6 +118,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor); // the pragma from `_Pragma`
 void clang_macro_seen(Reader *r, CXCursor cursor);
 
 /* predefined.c */
+void clang_note_rounding(Reader *r);    // notes what the C compiler may compute otherwise than C says
 void clang_check_predefined(Reader *r); // reports the use of macros that the C compiler has otherwise
 
 #endif

@@ -129,6 +129,7 @@ static void end_block(Block *block)
 static const CStmt *compound(Reader *r, CXCursor cursor)
 {
     Block block = {.r = r, .stmt = node(r, cursor, CS_COMPOUND)};
+    block.stmt->first_slot = r->slots;
     const Scope *outer = r->scope;
     Extent whole = clang_extent(r, cursor);
     int done = whole.begin;
@@ -152,6 +153,7 @@ static const CStmt *compound(Reader *r, CXCursor cursor)
             done = extent.end;
     }
     end_block(&block);
+    block.stmt->last_slot = r->slots;
     r->scope = outer;
     return block.stmt;
 }

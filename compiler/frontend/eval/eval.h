@@ -75,6 +75,7 @@ struct Eval {
     Array(Value *) values;    // by tensor number - 1
     Names *names;
     struct Memo *memo; // gradients
+    struct Products *products; // that were rounded (rounding.c); NULL: none
     char *scope;       // "h0.attn"
     int64_t stream;
     const Layer *layer;        // of the operators that are made now; NULL none
@@ -123,6 +124,15 @@ void eval_declared(Eval *ev, const CVar *var);
 void eval_skipped(Eval *ev, const CVar *var);
 /* Evaluates an expression whose value nobody asks for: a variable is not read. */
 void eval_effects(Eval *ev, const CExpr *expr);
+
+/* ---- what options leave open (rounding.c) ---- */
+
+/* The value of a floating-point operation: `result`, where options of the C compiler do not leave it open. */
+Val rounding_check(Eval *ev, COperation op, Val a, Val b, Val result, Position at);
+/* Notes that a value is negated, which may be a product. */
+void rounding_negated(Eval *ev, Val value);
+/* Whether options leave open what a function of math.h gives: an error where the value is needed. */
+bool rounding_call_open(Eval *ev, const Call *call);
 
 /* ---- operators ---- */
 

@@ -221,8 +221,10 @@ static Val negated(Eval *ev, const CExpr *expr)
     a = val_convert(ev, a, expr->type, expr->at);
     if (expr->op == OP_PLUS)
         return a;
-    if (ctype_is_floating(expr->type))
+    if (ctype_is_floating(expr->type) && expr->op == OP_MINUS) {
+        rounding_negated(ev, a);
         return val_float(expr->type, -a.f);
+    }
     if (expr->op == OP_NOT)
         return val_int(expr->type, (int64_t)~a.i);
     return val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);

@@ -435,9 +435,11 @@ void eval_declared(Eval *ev, const CVar *var)
         eval_error(ev, var->at, "variables of type %s cannot be evaluated at compile time", var->type->name);
     int64_t size = variable_size(ev, var);
     Place place = {frame_object(ev, var->slot, size, var->name), 0};
+    place.object->constant = false;
     place_mark(ev, place, size, UNSET);
     if (var->init)
         initialize(ev, var, place);
+    place.object->constant = var->is_const && var->init;
 }
 
 void eval_skipped(Eval *ev, const CVar *var)

@@ -160,6 +160,9 @@ static bool integer_call(Eval *ev, const Call *call, const char *name, Val *valu
     return false;
 }
 
+/* The class of a number in its own type: a float may be subnormal where a double of its value is not. */
+static int class_of(const Val *value) { return value->type->kind == CT_FLOAT ? fpclassify((float)value->f) : fpclassify(value->f); }
+
 /* fpclassify, whose arguments in front of the number are its answers, and comparisons that say nothing of NaNs. */
 static bool comparison_call(const Call *call, const char *name, Val *value)
 {
@@ -168,7 +171,7 @@ static bool comparison_call(const Call *call, const char *name, Val *value)
     const Val *a = call->args;
     if (call->count == 6 && !strcmp(name, "fpclassify"))
         for (int i = 0; i < 5; i++)
-            if (fpclassify(a[5].f) == classes[i])
+            if (class_of(&a[5]) == classes[i])
                 return *value = val_int(type, (int64_t)a[i].i), true;
     if (call->count != 2 || !ctype_is_floating(a[0].type) || !ctype_is_floating(a[1].type))
         return false;
@@ -195,8 +198,6 @@ static bool macro_call(const Call *call, const char *name, Val *value)
     double x = call->count ? call->args[0].f : 0;
     if (!strncmp(name, "huge_val", 8) || !strncmp(name, "inf", 3))
         return *value = val_float(type, (double)INFINITY), true;
-    if (!strcmp(name, "nan") || !strcmp(name, "nanf"))
-        return *value = val_float(type, (double)NAN), true;
     if (!strcmp(name, "isnan"))
         return *value = val_int(type, isnan(x) != 0), true;
     if (!strcmp(name, "isinf") || !strcmp(name, "isinf_sign"))
@@ -206,7 +207,7 @@ static bool macro_call(const Call *call, const char *name, Val *value)
     if (!strncmp(name, "signbit", 7))
         return *value = val_int(type, signbit(x) != 0), true;
     if (!strcmp(name, "isnormal"))
-        return *value = val_int(type, isnormal(x) != 0), true;
+        return *value = val_int(type, class_of(&call->args[0]) == FP_NORMAL), true;
     return comparison_call(call, name, value);
 }
 
@@ -218,6 +219,8 @@ bool math_call(Eval *ev, const Call *call, Val *value)
         name += 10;
     if (call_unknown(call))
         return false;
+    if (rounding_call_open(ev, call))
+        return *value = val_unknown(call->function->result), true;
     if (builtin && !strcmp(name, "expect"))
         return *value = call->args[0], true;
     if (call->count == 3 && names(name, "fma", &narrow))

@@ -50,6 +50,8 @@ void object_release(Eval *ev, Object *object)
     array_push(ev->scratch, &ev->spare, object);
 }
 
+void object_end(Object *object) { object->generation++; }
+
 static const char *shown(const Object *object) { return object->name ? object->name : "an unnamed object"; }
 
 /* ---- what a model reads and changes ---- */
@@ -118,6 +120,12 @@ const CFunction *pointer_function(Eval *ev, uint64_t pointer)
     uint32_t number = (uint32_t)pointer;
     bool names = pointer >> 40 == POINTER_FUNCTION && number < (uint32_t)ev->unit->functions.count;
     return names ? ev->unit->functions.at[number] : NULL;
+}
+
+bool pointer_behind(const Eval *ev, uint64_t pointer)
+{
+    uint64_t id = pointer >> 40;
+    return id && id < (uint64_t)ev->objects.count && (int32_t)pointer == ev->objects.at[id]->size;
 }
 
 bool pointer_literal(const Eval *ev, uint64_t pointer)

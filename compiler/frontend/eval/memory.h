@@ -55,6 +55,8 @@ enum { POINTER_FUNCTION = 0xFFFFFF };
 
 Object *object_create(Eval *ev, int64_t size, const char *name);
 void object_release(Eval *ev, Object *object);
+/* Ends the life of what stands in an object: pointers to it are no longer followed. */
+void object_end(Object *object);
 /* From here on what is read of the object, and what is stored there, is noted. */
 void object_track(Eval *ev, Object *object);
 /* Whether bytes whose value from before was read have another one now. */
@@ -68,6 +70,7 @@ uint64_t pointer_to(Place place);
 uint64_t pointer_to_function(const CFunction *function);
 const CFunction *pointer_function(Eval *ev, uint64_t pointer); // NULL: it points to none
 bool pointer_literal(const Eval *ev, uint64_t pointer);        // whether it points into a string literal
+bool pointer_behind(const Eval *ev, uint64_t pointer);         // whether it points one behind the end of an object
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
 /* The place of `size` bytes; an error when they do not lie in a living object. */
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);

@@ -183,6 +183,9 @@ static Val pointers(Eval *ev, COperation op, const CType *type, Val a, Val b, Po
     bool same = a.i >> 32 == b.i >> 32;
     if ((op == OP_EQ || op == OP_NE) && !same && pointer_literal(ev, a.i) && pointer_literal(ev, b.i))
         eval_error(ev, at, "C leaves open whether equal strings are one; compare them with strcmp");
+    bool meet = (pointer_behind(ev, a.i) && b.i && !(int32_t)b.i) || (pointer_behind(ev, b.i) && a.i && !(int32_t)a.i);
+    if ((op == OP_EQ || op == OP_NE) && !same && meet)
+        eval_error(ev, at, "C leaves open whether an object stands right behind the end of another one");
     if (op == OP_EQ || op == OP_NE)
         return val_int(type, (a.i == b.i) == (op == OP_EQ));
     if (!same)
@@ -199,7 +202,7 @@ Val val_binary(Eval *ev, COperation op, const CType *type, Val a, Val b, Positio
     if (a.type->kind == CT_POINTER || b.type->kind == CT_POINTER)
         return pointers(ev, op, type, a, b, at);
     if (ctype_is_floating(a.type))
-        return floating(op, type, a, b);
+        return rounding_check(ev, op, a, b, floating(op, type, a, b), at);
     if (ctype_is_integer(a.type))
         return integers(ev, op, type, a, b, at);
     eval_error(ev, at, "values of type %s cannot be computed with at compile time", a.type->name);

@@ -125,6 +125,8 @@ const Builtin number_builtins[] = {
     {"modff", 2, fraction_and_whole},
     {"ilogb", 1, exponent_of},
     {"ilogbf", 1, exponent_of},
+    {"__builtin_nan", 1, not_a_number},
+    {"__builtin_nanf", 1, not_a_number},
     {"nan", 1, not_a_number},
     {"nanf", 1, not_a_number},
     {"__ctype_b_loc", 0, classes},

@@ -64,11 +64,14 @@ static Flow sequence(Eval *ev, const CStmt *block)
     return flow;
 }
 
-/* A block; ht_scope ends with it. */
+/* A block; what it declares ends with it, and so does ht_scope. */
 static Flow block_statement(Eval *ev, const CStmt *block)
 {
     size_t length = strlen(ev->scope);
     Flow flow = sequence(ev, block);
+    for (int slot = block->first_slot; slot < block->last_slot && slot < ev->frame->slot_count; slot++)
+        if (ev->frame->slots[slot])
+            object_end(ev->frame->slots[slot]);
     if (block->scoped && strlen(ev->scope) > length)
         ev->scope = arena_substring(ev->scratch, ev->scope, length);
     return flow;
@@ -110,6 +113,9 @@ static Flow loop_statement(Eval *ev, const CStmt *stmt)
             eval_effects(ev, stmt->step);
     }
     ev->loop = loop.outer;
+    for (int i = 0; stmt->init && i < stmt->init->vars.count; i++)
+        if (stmt->init->vars.at[i]->local && ev->frame->slots[stmt->init->vars.at[i]->slot])
+            object_end(ev->frame->slots[stmt->init->vars.at[i]->slot]);
     return flow;
 }
 
