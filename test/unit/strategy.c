@@ -177,7 +177,7 @@ static const struct Mistake {
     {"strategy a\nturns b:dp\nsplit b:dp b:dp\nstage devices(0-1) mesh(dp:2)\nend strategy", "s.txt:3:12: error: the dimension \"b\" is split a second time"},
     {"strategy a\nturns b:dp zigzag\nend strategy", "s.txt:2:12: error: \"zigzag\" belongs to a split, as in: split b:dp zigzag"},
     {"strategy a\nturns b:dp\nstage devices(0-1) mesh(pd:2)\nend strategy", "s.txt:2:9: error: no stage of the strategy \"a\" has a mesh with an axis \"dp\""},
-    {"strategy a\nsplit b:dp zigzag zigzag\nend strategy", "s.txt:2:21: error: expected \":\", found the end of the line"},
+    {"strategy a\nsplit b:dp zigzag zigzag\nend strategy", "s.txt:2:25: error: expected \":\", found the end of the line"},
     {"strategy a\nzero 0 over dp\nsplit b:dp\nstage devices(0-1) mesh(dp:2)\nend strategy", "s.txt:2:13: error: zero 0 cuts nothing, and so names no axes"},
     {"strategy a\nstage devices(h800:) mesh(dp:2)\nend strategy", "s.txt:2:20: error: expected a device number, found \")\""},
     {"strategy a\nstage devices(0) layers(v: )\nend strategy", "s.txt:2:28: error: expected a layer, found \")\""},
