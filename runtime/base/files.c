@@ -208,6 +208,8 @@ static int take_path(Way *way, const char *path)
 {
     char here[PATH_ROOM];
     int error = 0;
+    if (!*path)
+        return ENOENT;
     if (*path != '/' && !getcwd(here, sizeof here))
         return errno;
     *way = (Way){.whole = ""};
@@ -256,10 +258,7 @@ void folder_close(OpenFolder *folder)
     folder->file = -1;
 }
 
-const char *folder_error(int error)
-{
-    return error == ELOOP ? "another user's link leads there, or one to itself" : plain_error(error);
-}
+const char *folder_error(int error) { return error == ELOOP ? "another user's link leads there, or one to itself" : plain_error(error); }
 
 void file_size_errors(void)
 {

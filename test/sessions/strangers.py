@@ -141,7 +141,7 @@ def evil(bench, place):
 
 
 def finish(processes, wanted=0, any_end=False):
-    """What all print; each ends in time, and well, or with the status that is wanted; `any_end`: one of them does."""
+    """What all print; each ends in time, and well, or with the status that is wanted; `any_end`: one of them does; None: as it likes."""
     said, end = "", time.time() + LIMIT
     try:
         for process in processes:
@@ -152,7 +152,7 @@ def finish(processes, wanted=0, any_end=False):
         for process in processes:
             process.kill()
     wrong = [process.returncode != wanted for process in processes]
-    if all(wrong) if any_end else any(wrong):
+    if any_end is not None and (all(wrong) if any_end else any(wrong)):
         raise Failure(f"exit {[process.returncode for process in processes]}\n{said}")
     return said
 
@@ -513,6 +513,43 @@ def hetucc(bench):
         place.check()
 
 
+def tool_outputs(bench):
+    """Under the names of hetucc's outputs lie links and pipes of the stranger's; a link to nothing may lead elsewhere by the time that is written."""
+    with Place("tools") as place:
+        source = harness.ROOT / "test" / "driver" / "Inputs" / "small.c"
+
+        def work():
+            (place.shared / "null.o").symlink_to("/dev/null")
+            os.mkfifo(place.shared / "pipe.o", 0o666)
+            for name in ("file.o", "file.d", "log.sarif"):
+                (place.shared / name).symlink_to(place.precious)
+        as_user(STRANGER, work)
+        for name in ("null.o", "pipe.o"):
+            said = finish([start([bench.hetucc, "--strategy=dp2", "-O0", "-c", source, "-o", place.shared / name], env=place.env())], 1)
+            if "it is another user's" not in said:
+                raise Failure(said)
+        for more in (["-o", place.shared / "file.o"], ["-MMD", "-MF", place.shared / "file.d", "-o", place.home / "x.o"]):
+            finish([start([bench.hetucc, "--strategy=dp2", "-O0", "-c", source, *more], env=place.env())], 1)
+            place.check()
+        finish([start([bench.hetucc, f"--diagnostics={place.shared}/log.sarif", "--strategy=dp2", "-O0", "-c", source, "-o", place.home / "x.o"], env=place.env())], any_end=None)
+        place.check()
+
+
+def temporary_parents(bench, kind):
+    """A TMPDIR of the user's own in a folder that the stranger can change is refused, and programs take another."""
+    with Place(f"parents{kind}") as place:
+        parent = place.theirs if kind == "theirs" else place.top / "all"
+        parent.mkdir(exist_ok=True)
+        parent.chmod(0o755 if kind == "theirs" else 0o777)
+        own = parent / "own"
+        own.mkdir()
+        os.chown(own, VICTIM, VICTIM)
+        source = harness.ROOT / "test" / "driver" / "Inputs" / "small.c"
+        said = finish([start([bench.hetucc, "--strategy=dp2", "-O0", "-c", source, "-o", place.home / "x.o"], env=place.env(TMPDIR=str(own)))], 1)
+        if f"of {parent}, which it lies in: " not in said:
+            raise Failure(said)
+
+
 @contextlib.contextmanager
 def unprotected():
     """The kernel's protection of links and pipes in sticky folders is off meanwhile, where it can be."""
@@ -555,7 +592,8 @@ def tests(bench, _):
     found += [(f"linked.{kind}", case(linked_folders, bench, kind)) for kind in ("steps", "dump", "saved")] + [("sums", case(foreign_sums, bench))]
     found += [(f"met.{kind}", case(met, bench, kind)) for kind in ("pipe", "file", "link", "dangling", "open", "closed", "linked", "hard")]
     found += [(f"foreseen.{kind}", case(met_foreseen, bench, kind)) for kind in ("file", "folder", "link")] + [("met.flicker", case(met_flicker, bench))]
-    return found + [("met.private", case(met_private, bench)), ("heturun", case(heturun, bench)), ("hetucc", case(hetucc, bench))]
+    return found + [("met.private", case(met_private, bench)), ("heturun", case(heturun, bench)), ("hetucc", case(hetucc, bench)), ("hetucc.outputs", case(tool_outputs, bench)),
+                    *[(f"parents.{kind}", case(temporary_parents, bench, kind)) for kind in ("theirs", "all")]]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@
 
 enum { LENGTH_BYTES = 8, DATA_BYTES = 4, ROOM = 1 << 20 };
 
-static const char GOOD[] = "{\"__metadata__\":{\"a\\u0041\":\"\\\"\\\\\"},\"w\\\\\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+static const char GOOD[] =
+    "{\"__metadata__\":{\"a\\u0041\":\"\\\"\\\\\"},\"w\\\\\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
 static const char DAMAGED[] = "its header is damaged";
 
 /* Reads a file of one element with such a header. Returns what is wrong. */
