@@ -102,7 +102,7 @@ const char *output_begin(Toolchain *tools, const char *path)
         complain("cannot write %s: %s", path, wrong);
         return NULL;
     }
-    if (tools->dry_run || (exists && !S_ISREG(found.st_mode)))
+    if (tools->dry_run || (exists && (!S_ISREG(found.st_mode) || secure_is_descriptor(path))))
         return path;
     if (exists && access(path, W_OK)) {
         complain("cannot write %s: %s", path, strerror(errno));

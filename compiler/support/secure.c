@@ -104,6 +104,14 @@ FILE *secure_create(const char *path) { return stream_of(open(path, O_WRONLY | O
 
 /* ---- outputs ---- */
 
+bool secure_is_descriptor(const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = 0;
+    return !strncmp(path, "/proc/", 6) || !strncmp(path, "/dev/fd/", 8) || !strncmp(target, "/proc/self/fd/", 14);
+}
+
 /* Opens what is no plain file for writing, without making it one; -1, and errno. */
 static int open_other(const char *path)
 {
@@ -112,7 +120,7 @@ static int open_other(const char *path)
     int file = -1;
     for (int try = 0; try < TRIES && (file = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0 && errno == ENXIO; try++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (file >= 0 && (fstat(file, &about) || S_ISREG(about.st_mode))) {
+    if (file >= 0 && (fstat(file, &about) || (S_ISREG(about.st_mode) && !secure_is_descriptor(path)))) {
         close(file);
         errno = EPERM;
         return -1;
@@ -196,7 +204,7 @@ static bool replace_whole(const char *path, const char *bytes, size_t size)
 bool secure_write(const char *path, const char *bytes, size_t size, const char **why)
 {
     struct stat about;
-    bool other = !stat(path, &about) && !S_ISREG(about.st_mode);
+    bool other = !stat(path, &about) && (!S_ISREG(about.st_mode) || secure_is_descriptor(path));
     if ((*why = secure_output_wrong(path)))
         return false;
     int file = other ? open_other(path) : -1;

@@ -30,6 +30,9 @@ FILE *secure_create(const char *path);
 /* Opens a plain file that is there for writing, at no link; NULL, and errno. */
 FILE *secure_rewrite(const char *path);
 
+/* Whether a path names what this process has open, as /dev/stdout does, so that nothing may be put in its place. */
+bool secure_is_descriptor(const char *path);
+
 /* Why an output that is no plain file is not written to: a folder, another user's, a pipe that nobody reads; NULL: it can be. */
 const char *secure_output_wrong(const char *path);
 

@@ -43,7 +43,7 @@ static int is_stored(const struct dirent *entry)
 
 static const char *open_folder(Stored *stored, const char *path)
 {
-    char name[TEXT_ROOM];
+    char name[TEXT_ROOM / 2];
     struct dirent **entries = NULL;
     const char *wrong = NULL;
     int count = scandir(path, &entries, is_stored, alphasort);
