@@ -26,6 +26,9 @@ struct Scheduler {
     Checkpoint *kept;       // (pieces / stride + 1), of the schedule kept
     Checkpoint *made;       // (pieces / stride + 1), of the last one made
     int first;              // checkpoint from which the last one was made
+    int last;               // checkpoint before which it is other than the one kept
+    double kept_objective;
+    double made_objective;
     Pool free;              // while a schedule is made: all devices
     double lost, busy;      // as at a checkpoint
     Pool roomy;             // scratch: those of free that have room for a piece
@@ -394,21 +397,45 @@ static void checkpoint_make(Scheduler *s, int place)
     memcpy(at->from, s->free.from, sizeof *at->from * (size_t)s->q->gpus);
 }
 
-double schedule_make(Scheduler *s, const Choices *choices, int from, double most, double *objective, bool *fits)
+/* Whether the schedule goes on from a place as the one kept does. */
+static bool is_kept_from(const Scheduler *s, int place)
+{
+    const double *kept = s->kept[place].from;
+    return s->free.from[0] == kept[0] && !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
+}
+
+/* The answer of a schedule that ends as the one kept. */
+static double schedule_same(Scheduler *s, int place, double *objective, bool *fits)
+{
+    double last = 0;
+    s->last = place;
+    *objective = s->made_objective = s->kept_objective;
+    *fits = true;
+    for (int piece = 0; piece < s->q->operator_count * PIECES; piece++)
+        last = larger(last, s->end[piece]);
+    return last;
+}
+
+double schedule_make(Scheduler *s, const Choices *choices, Places changed, double most,
+                     double *objective, bool *fits)
 {
     static const double MEAN_WEIGHT = 0.25;
     double last = 0, sum = 0, gpus = s->q->gpus;
     *objective = INFINITY;
     *fits = false;
-    schedule_begin(s, from / s->stride);
+    schedule_begin(s, changed.first / s->stride);
     double busy = s->busy;
+    bool other = s->stride > 1;
     for (int place = s->first * s->stride; place < choices->count; place++)
         busy += piece_busy(s->q, choices, choices->order[place]);
     for (int place = s->first * s->stride; place < choices->count; place++) {
         int piece = choices->order[place];
+        if (place > changed.last && !other && is_kept_from(s, place))
+            return schedule_same(s, place, objective, fits);
         Around around = find_around(s, choices, piece);
         checkpoint_make(s, place);
         piece_place(s, choices, piece, &around);
+        other |= s->end[piece] != s->kept_end[piece];
         s->busy += piece_busy(s->q, choices, piece);
         double mean = (busy + s->lost) / gpus;
         double end = s->end[piece] + around.rest + s->tail[piece / PIECES];
@@ -419,6 +446,8 @@ double schedule_make(Scheduler *s, const Choices *choices, int from, double most
     for (int d = 0; d < s->q->gpus; d++)
         last = larger(last, s->free.from[d]), sum += s->free.from[d];
     *objective = last + MEAN_WEIGHT * sum / gpus + s->penalty * last * s->overflow / s->q->memory_mb;
+    s->last = choices->count + 1;
+    s->made_objective = *objective;
     *fits = s->overflow == 0;
     return last;
 }
@@ -427,7 +456,8 @@ void schedule_keep(Scheduler *s, const Choices *choices)
 {
     double *end = s->kept_end;
     s->kept_end = s->end, s->end = end;
-    for (int i = s->first + 1; i * s->stride <= choices->count; i++) {
+    s->kept_objective = s->made_objective;
+    for (int i = s->first + 1; i * s->stride <= choices->count && i < s->last; i++) {
         Checkpoint old = s->kept[i];
         s->kept[i] = s->made[i], s->made[i] = old;
     }

@@ -15,7 +15,7 @@ typedef struct Search {
     const bool *after; // (operators, operators): the first is after the second, at once or by way of others
     int *others;       // (pieces), scratch
     Choices now, next, best;
-    int changed; // the first place at which the order or its pieces are not those of `now`
+    Places changed; // at which the order or its pieces are not those of `now`
     double now_objective, best_ms;
 } Search;
 
@@ -47,8 +47,12 @@ static const bool *find_after(Arena *arena, const Spindle *q)
     return after;
 }
 
-/* The order, or the piece there, has changed from a place on. */
-static void changed_from(Search *s, int place) { s->changed = place < s->changed ? place : s->changed; }
+/* The order, or a piece there, has changed at some places. */
+static void changed_at(Search *s, int first, int last)
+{
+    s->changed.first = first < s->changed.first ? first : s->changed.first;
+    s->changed.last = last > s->changed.last ? last : s->changed.last;
+}
 
 static void order_set(Search *s, int place, int piece)
 {
@@ -73,7 +77,7 @@ static void order_move(Search *s, int from, int to)
     order_set(s, at, piece);
     for (int k = 0; k < moved; k++)
         order_set(s, at += way, s->others[k]);
-    changed_from(s, from < to ? from : to);
+    changed_at(s, from < to ? from : to, from < to ? to : from);
 }
 
 /* A piece that has layers. */
@@ -115,7 +119,7 @@ static void piece_add(Search *s, int piece, int beside)
     for (int at = s->next.count++; at > place; at--)
         order_set(s, at, s->next.order[at - 1]);
     order_set(s, place, piece);
-    changed_from(s, place);
+    changed_at(s, place, s->pieces);
     int to = random_below(&s->random, s->next.count);
     if (random_bits(&s->random) & 1 && to != place)
         order_move(s, place, to);
@@ -125,7 +129,7 @@ static void piece_add(Search *s, int piece, int beside)
 static void piece_remove(Search *s, int piece)
 {
     int place = s->next.place[piece];
-    changed_from(s, place);
+    changed_at(s, place, s->pieces);
     s->next.count--;
     for (; place < s->next.count; place++)
         order_set(s, place, s->next.order[place + 1]);
@@ -140,7 +144,7 @@ static void allotment_move(Search *s)
     int near = p->allotment + (random_bits(&s->random) & 1 ? 1 : -1), old = p->allotment;
     p->allotment = random_bits(&s->random) & 1 && near >= 0 && near < count ? near : random_below(&s->random, count);
     if (p->allotment != old)
-        changed_from(s, s->next.place[piece]);
+        changed_at(s, s->next.place[piece], s->next.place[piece]);
 }
 
 /* Some layers, one or two, or all, from a piece to another one of its operator, which gets a random allotment when it had no layers. */
@@ -156,8 +160,8 @@ static void layers_move(Search *s)
     }
     a->layers -= some;
     b->layers += some;
-    changed_from(s, s->next.place[from]);
-    changed_from(s, s->next.place[to]);
+    changed_at(s, s->next.place[from], s->next.place[from]);
+    changed_at(s, s->next.place[to], s->next.place[to]);
     if (!a->layers)
         piece_remove(s, from);
 }
@@ -183,10 +187,10 @@ static void step(Search *s, double temperature)
 {
     double objective;
     bool fits;
-    s->changed = s->pieces;
+    s->changed = (Places){s->pieces, -1};
     choices_copy(&s->next, &s->now, s->pieces);
     change(s);
-    if (s->changed == s->pieces)
+    if (s->changed.last < 0)
         return;
     double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
     double ms = schedule_make(s->scheduler, &s->next, s->changed, most, &objective, &fits);
@@ -208,7 +212,7 @@ static void anneal(Search *s, double hot, double cold, int64_t work)
     bool fits;
     if (isfinite(s->best_ms))
         choices_copy(&s->now, &s->best, s->pieces);
-    double ms = schedule_make(s->scheduler, &s->now, 0, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
+    double ms = schedule_make(s->scheduler, &s->now, (Places){0, s->pieces}, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
     schedule_keep(s->scheduler, &s->now);
     if (fits && ms < s->best_ms) {
         s->best_ms = ms;
