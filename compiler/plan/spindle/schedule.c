@@ -32,7 +32,8 @@ struct Scheduler {
     Pool free;              // while a schedule is made: all devices
     double lost, busy;      // as at a checkpoint
     Pool roomy;             // scratch: those of free that have room for a piece
-    int first_chosen;       // of a pool, for a piece of less than an island
+    int island;             // that a piece of less than one is in
+    int first_chosen;       // of a pool, for such a piece
     int *chosen;            // (islands), for a piece of whole ones
     int *devices;           // (gpus), of the piece placed, when they are named
     double *kept_end, *end; // (pieces)
@@ -43,8 +44,9 @@ struct Scheduler {
     double penalty;
 };
 
-/* The larger of two numbers, where fmax would be a call. */
+/* The larger and the smaller of two numbers, where fmax would be a call. */
 static inline double larger(double a, double b) { return a > b ? a : b; }
+static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 static int island_size(const Scheduler *s, int island)
 {
@@ -185,17 +187,16 @@ static double choose_devices(Scheduler *s, const Pool *pool, int count, double r
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
         const double *from = pool->from + i * s->q->island;
-        int last = count - 1, all = pool->count[i];
-        if (all < count || from[last] > start)
+        int free = 0, all = pool->count[i];
+        if (all < count || from[count - 1] > start)
             continue;
-        double time = larger(ready, from[last]);
-        if (time > start)
-            continue;
-        while (last + 1 < all && from[last + 1] <= time)
-            last++;
-        double wait = time - from[last - count + 1];
-        if (time < start || wait < best_wait) {
-            s->first_chosen = i * s->q->island + last - count + 1;
+        double time = larger(ready, from[count - 1]);
+        for (int k = 0; k < all; k++) // to the end: no branch that is hard to foresee
+            free += from[k] <= time;
+        double wait = time - from[free - count];
+        if (time < start || (time == start && wait < best_wait)) {
+            s->island = i;
+            s->first_chosen = i * s->q->island + free - count;
             best_wait = wait;
             start = time;
         }
@@ -248,24 +249,33 @@ static void devices_list(Scheduler *s, const Pool *pool, int count)
                                        : s->chosen[k / island] * island + k % island;
 }
 
-/* Devices that stand one behind the other in an island are busy from `start` to `end`; the island
- * stays in order of time. */
+/* The names of devices that leave their place in an island and come back behind those that are
+ * free before `end`. */
+static void names_move(Scheduler *s, int first, int count, int behind, double end)
+{
+    int *device = s->free.device + first, moved = 0;
+    while (first + count + moved < behind && s->free.from[first + count + moved] < end)
+        moved++;
+    memmove(device, device + count, sizeof *device * (size_t)moved);
+    memcpy(device + moved, s->devices, sizeof *device * (size_t)count);
+}
+
+/* Devices that stand one behind the other in the island chosen are busy from `start` to `end`; the
+ * island stays in order of time. */
 static void devices_busy(Scheduler *s, int first, int count, double start, double end)
 {
     double *from = s->free.from;
-    int island = first / s->q->island, behind = island * s->q->island + s->free.count[island];
-    int at = first, next = first + count, *device = s->free.device;
-    for (int k = first; k < next; k++)
+    int behind = s->island * s->q->island + s->free.count[s->island];
+    for (int k = first; k < first + count; k++)
         s->lost += start - from[k];
-    for (; next < behind && from[next] < end; next++, at++)
-        from[at] = from[next];
-    for (int k = 0; k < count; k++)
-        from[at + k] = end;
-    if (!s->named)
-        return;
-    memmove(device + first, device + first + count, sizeof(int) * (size_t)(at - first));
-    for (int k = 0; k < count; k++)
-        device[at + k] = s->devices[k];
+    if (s->named)
+        names_move(s, first, count, behind, end);
+    // `count` devices leave at the front and come back at `end`: the later of what stood there and
+    // of what moves up, which is no later than `end`.
+    for (int k = first; k < behind - count; k++)
+        from[k] = larger(from[k], smaller(from[k + count], end));
+    for (int k = behind - count; k < behind; k++)
+        from[k] = larger(from[k], end);
 }
 
 /* Whole islands are busy from `start` to `end`. */
@@ -283,7 +293,7 @@ static void islands_busy(Scheduler *s, int count, double start, double end)
 /* The devices of a piece, of less than an island, are busy from `start` to `end`, wherever in it. */
 static void scattered_busy(Scheduler *s, int count, double start, double end)
 {
-    int first = s->first_chosen / s->q->island * s->q->island, own[count];
+    int first = s->island * s->q->island, own[count];
     memcpy(own, s->devices, sizeof own);
     for (int k = 0; k < count; k++) {
         int at = first;
@@ -389,7 +399,7 @@ static double piece_busy(const Spindle *q, const Choices *choices, int piece)
 /* The devices' times before a place, if it has a checkpoint. */
 static void checkpoint_make(Scheduler *s, int place)
 {
-    if (place % s->stride || place == s->first * s->stride)
+    if ((s->stride > 1 && place % s->stride) || place == s->first * s->stride)
         return;
     Checkpoint *at = &s->made[place / s->stride];
     at->lost = s->lost;
