@@ -268,75 +268,103 @@ static void best_first(Search **player, int count)
         }
 }
 
-typedef struct Tournament {
-    Arena *arena; // its own
-    const Spindle *q;
-    double penalty;
-    int64_t work;
-    uint64_t seed;
-    SpindlePlan *plan; // NULL: none of its players has found a schedule in which all fit
-} Tournament;
+/* What one core does in a round of a tournament. */
+typedef struct Round {
+    Search **player;
+    int first, count; // every second player from the first on
+    double hot, cold;
+    int64_t work; // of each player
+} Round;
 
-/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best third goes on from where
- * it is, with more work each and cooler. Every other one minds states without room more. */
-static void *hold(void *argument)
+static void *play(void *argument)
 {
-    Tournament *own = argument;
-    const Spindle *q = own->q;
-    enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
+    Round *own = argument;
+    for (int i = own->first; i < own->count; i += 2)
+        anneal(own->player[i], own->hot, own->cold, own->work / schedule_work(own->player[i]->scheduler));
+    return NULL;
+}
+
+/* Plays a round on two cores, where there are as many. */
+static void round_play(Round round)
+{
+    Round beside = round;
+    beside.first = 1;
+    pthread_t thread;
+    bool threaded = !pthread_create(&thread, NULL, play, &beside);
+    play(&round);
+    if (threaded)
+        pthread_join(thread, NULL);
+    else
+        play(&beside);
+}
+
+/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best go on from where they
+ * are, with more work each and cooler. Every other one minds states without room more. Returns the winner. */
+static Search *hold(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
+{
+    enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
+    static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
     static const double HOT = 0.006, COLD = 0.0005;
     Search *player[PLAYERS];
-    double bound = spindle_bound(own->arena, q).value;
+    double bound = spindle_bound(arena, q).value;
     for (int i = 0; i < PLAYERS; i++)
-        player[i] = search_create(own->arena, q, bound * (i + 1) / PLAYERS, own->penalty * (i % 2 ? MORE : 1), own->seed + (uint64_t)i);
-    for (int round = 0, count = PLAYERS; round < ROUNDS; round++, count = (count + SHRINK - 1) / SHRINK) {
-        for (int i = 0; i < count; i++)
-            anneal(player[i], ldexp(HOT, -round), COLD, own->work / ROUNDS / count / schedule_work(player[i]->scheduler));
-        best_first(player, count);
+        player[i] = search_create(arena, q, bound * (i % STARTS + 1) / STARTS, penalty * (i % 2 ? MORE : 1), seed + (uint64_t)i);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t each = work / ROUNDS / (LEFT[round] / 2);
+        round_play((Round){player, 0, LEFT[round], ldexp(HOT, -round), COLD, each});
+        best_first(player, LEFT[round]);
     }
-    if (!isinf(player[0]->best_ms))
-        own->plan = schedule_plan(own->arena, player[0]->scheduler, &player[0]->best);
-    return NULL;
+    return player[0];
 }
 
 static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan)
 {
     SpindlePlan *copy = arena_copy(arena, plan, sizeof *plan);
     Slice *slices = arena_copy(arena, plan->slices, sizeof *slices * (size_t)plan->slice_count);
-    for (int i = 0; i < plan->slice_count; i++)
-        slices[i].devices = arena_copy(arena, slices[i].devices, sizeof(int) * (size_t)slices[i].device_count);
+    for (int i = 0; i < plan->slice_count; i++) {
+        size_t size = sizeof(int) * (size_t)slices[i].device_count;
+        slices[i].devices = arena_copy(arena, slices[i].devices, size);
+    }
     copy->slices = slices;
     return copy;
 }
 
-/* Holds two tournaments of equal work from other starts, side by side where there is a second core. Returns the best plan of both, the
- * first of equal ones; NULL: there is none. */
-static SpindlePlan *two_tournaments(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
+/* The better of a plan and that of a tournament's winner; NULL while none has been found. */
+static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *plan, double penalty,
+                                int64_t work, uint64_t seed)
 {
-    enum { STARTS = 128 };
-    Tournament first = {arena_create(), q, penalty, work, seed << 8, NULL}, second = first;
-    second.arena = arena_create();
-    second.seed += STARTS;
-    pthread_t beside;
-    bool threaded = !pthread_create(&beside, NULL, hold, &second);
-    hold(&first);
-    if (threaded)
-        pthread_join(beside, NULL);
-    else
-        hold(&second);
-    const SpindlePlan *best =
-        first.plan && (!second.plan || first.plan->milliseconds <= second.plan->milliseconds) ? first.plan : second.plan;
-    SpindlePlan *plan = best ? plan_copy(arena, best) : NULL;
-    arena_destroy(first.arena);
-    arena_destroy(second.arena);
+    Arena *own = arena_create();
+    const Search *winner = hold(own, q, penalty, work, seed);
+    if (winner->best_ms < (plan ? plan->milliseconds : INFINITY))
+        plan = plan_copy(arena, schedule_plan(own, winner->scheduler, &winner->best));
+    arena_destroy(own);
     return plan;
 }
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed)
+/* Tournaments from other starts while there is work for them: each has the usual work, or a third
+ * of all before it when that is more. So what more work finds is never worse: it begins with the
+ * same tournaments. Below the usual work there is one. */
+static SpindlePlan *find_plan(Arena *arena, const Spindle *q, double penalty, int64_t work,
+                              int64_t usual, uint64_t seed)
+{
+    enum { STARTS = 16 };
+    const double part = 1.0 / 3, slack = 1 + 1e-9;
+    double own = work < usual ? (double)work : (double)usual, done = 0;
+    SpindlePlan *plan = NULL;
+    for (uint64_t turn = 0; done + own <= (double)work * slack; turn++) {
+        plan = better_plan(arena, q, plan, penalty, (int64_t)own, seed + turn * STARTS);
+        done += own;
+        own = fmax(own, part * done);
+    }
+    return plan;
+}
+
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual,
+                          uint64_t seed)
 {
     static const double penalties[] = {1, 30, 1000};
     SpindlePlan *plan = NULL;
     for (int i = 0; i < 3 && !plan; i++)
-        plan = two_tournaments(arena, q, penalties[i], work, seed);
+        plan = find_plan(arena, q, penalties[i], work, usual, seed << 16);
     return plan;
 }
