@@ -41,7 +41,7 @@ struct Scheduler {
     bool *held;             // (gpus, weights, layers)
     double *tail;           // (operators), ms at least from their end to that of all
     double overflow;        // MB that fit nowhere
-    double penalty;
+    Weights weights;
 };
 
 /* The larger and the smaller of two numbers, where fmax would be a call. */
@@ -103,12 +103,12 @@ static int find_stride(const Spindle *q, bool tight)
     return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
-Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty)
+Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights)
 {
     Scheduler *s = arena_new(arena, Scheduler);
     int pieces = q->operator_count * PIECES;
     *s = (Scheduler){
-        .q = q, .islands = (q->gpus + q->island - 1) / q->island, .tight = states_mb(arena, q) > q->memory_mb, .penalty = penalty};
+        .q = q, .islands = (q->gpus + q->island - 1) / q->island, .tight = states_mb(arena, q) > q->memory_mb, .weights = weights};
     s->named = s->tight;
     s->stride = find_stride(q, s->tight);
     s->kept = checkpoints_create(arena, q, s->stride);
@@ -429,8 +429,7 @@ static double schedule_same(Scheduler *s, int place, double *objective, bool *fi
 double schedule_make(Scheduler *s, const Choices *choices, Places changed, double most,
                      double *objective, bool *fits)
 {
-    static const double MEAN_WEIGHT = 0.25;
-    double last = 0, sum = 0, gpus = s->q->gpus;
+    double last = 0, sum = 0, gpus = s->q->gpus, weight = s->weights.mean;
     *objective = INFINITY;
     *fits = false;
     schedule_begin(s, changed.first / s->stride);
@@ -449,13 +448,13 @@ double schedule_make(Scheduler *s, const Choices *choices, Places changed, doubl
         s->busy += piece_busy(s->q, choices, piece);
         double mean = (busy + s->lost) / gpus;
         double end = s->end[piece] + around.rest + s->tail[piece / PIECES];
-        if (larger(mean, end) + MEAN_WEIGHT * mean > most * (1 + 1e-9))
+        if (larger(mean, end) + weight * mean > most * (1 + 1e-9))
             return INFINITY;
     }
     checkpoint_make(s, choices->count);
     for (int d = 0; d < s->q->gpus; d++)
         last = larger(last, s->free.from[d]), sum += s->free.from[d];
-    *objective = last + MEAN_WEIGHT * sum / gpus + s->penalty * last * s->overflow / s->q->memory_mb;
+    *objective = last + weight * sum / gpus + s->weights.penalty * last * s->overflow / s->q->memory_mb;
     s->last = choices->count + 1;
     s->made_objective = *objective;
     *fits = s->overflow == 0;

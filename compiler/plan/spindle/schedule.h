@@ -32,8 +32,13 @@ typedef struct Choices {
 
 typedef struct Scheduler Scheduler;
 
-/* `penalty`: how often the objective counts the share of a device's memory that states have too much. */
-Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty);
+/* What the objective of a search counts beside the end of the last slice. */
+typedef struct Weights {
+    double mean;    // of when devices are done on average
+    double penalty; // of the share of a device's memory that states have too much
+} Weights;
+
+Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
 
 /* The places of an order from the first to the last at which it, or a piece there, is another one. */
 typedef struct Places {

@@ -236,11 +236,29 @@ static int allotment_within(const Operator *operator, double ms)
     return best;
 }
 
-/* Operators in their order, each in one piece that takes at most `ms`. */
-static Search *search_create(Arena *arena, const Spindle *q, double ms, double penalty, uint64_t seed)
+/* How long each operator and what comes behind it take in one piece each, and by chance up to
+ * SPREAD more or less of each. */
+static double *find_ways(Arena *arena, Search *s)
+{
+    const double SPREAD = 0.2;
+    const Spindle *q = s->q;
+    double *way = arena_array(arena, double, q->operator_count);
+    for (int o = q->operator_count - 1; o >= 0; o--) {
+        const Operator *operator= & q->operator[o];
+        double ms = operator->layers * operator->allotment[s->now.piece[o * PIECES].allotment].ms;
+        way[o] += ms * (1 + SPREAD * (2 * random_unit(&s->random) - 1));
+        for (int k = 0; k < operator->after_count; k++)
+            way[operator->after[k]] = fmax(way[operator->after[k]], way[o]);
+    }
+    return way;
+}
+
+/* Operators in one piece each, which takes at most `ms`, those with the longest way to the end
+ * first. */
+static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights weights, uint64_t seed)
 {
     Search *s = arena_new(arena, Search);
-    *s = (Search){.q = q, .scheduler = scheduler_create(arena, q, penalty), .random = {seed}, .pieces = q->operator_count * PIECES};
+    *s = (Search){.q = q, .scheduler = scheduler_create(arena, q, weights), .random = {seed}, .pieces = q->operator_count * PIECES};
     s->now = choices_create(arena, s->pieces);
     s->next = choices_create(arena, s->pieces);
     s->best = choices_create(arena, s->pieces);
@@ -250,10 +268,17 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, double p
     for (int i = 0; i < s->pieces; i++) {
         const Operator *operator= & q->operator[i / PIECES];
         s->now.piece[i] = (Piece){i % PIECES ? 0 : operator->layers, allotment_within(operator, ms)};
-        s->now.place[i] = i % PIECES ? -1 : s->now.count;
-        if (i % PIECES == 0)
-            s->now.order[s->now.count++] = i;
+        s->now.place[i] = -1;
     }
+    const double *way = find_ways(arena, s);
+    for (int o = 0; o < q->operator_count; o++) {
+        int at = s->now.count++;
+        for (; at > 0 && way[s->now.order[at - 1] / PIECES] < way[o]; at--)
+            s->now.order[at] = s->now.order[at - 1];
+        s->now.order[at] = o * PIECES;
+    }
+    for (int place = 0; place < s->now.count; place++)
+        s->now.place[s->now.order[place]] = place;
     return s;
 }
 
@@ -299,16 +324,21 @@ static void round_play(Round round)
 }
 
 /* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best go on from where they
- * are, with more work each and cooler. Every other one minds states without room more. Returns the winner. */
+ * are, with more work each and cooler. Half of them mind more when devices are done on average, which is better where devices have many
+ * pieces each, and worse where they have few; every other one minds states without room more. Returns the winner. */
 static Search *hold(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
 {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
-    static const double HOT = 0.006, COLD = 0.0005;
+    static const double HOT = 0.004, COLD = 0.0005;
+    static const double MEAN = 0.25, MORE_MEAN = 1.5;
     Search *player[PLAYERS];
     double bound = spindle_bound(arena, q).value;
-    for (int i = 0; i < PLAYERS; i++)
-        player[i] = search_create(arena, q, bound * (i % STARTS + 1) / STARTS, penalty * (i % 2 ? MORE : 1), seed + (uint64_t)i);
+    for (int i = 0; i < PLAYERS; i++) {
+        Weights weights = {i < STARTS ? MEAN : MORE_MEAN, penalty * (i % 2 ? MORE : 1)};
+        double ms = bound * (i % STARTS + 1) / STARTS;
+        player[i] = search_create(arena, q, ms, weights, seed + (uint64_t)i);
+    }
     for (int round = 0; round < ROUNDS; round++) {
         int64_t each = work / ROUNDS / (LEFT[round] / 2);
         round_play((Round){player, 0, LEFT[round], ldexp(HOT, -round), COLD, each});
