@@ -20,13 +20,13 @@ typedef struct Checkpoint {
 struct Scheduler {
     const Spindle *q;
     int islands;
-    bool tight;             // not every device can hold all states
-    bool named;             // it matters which device has which time
-    int stride;             // places between checkpoints
-    Checkpoint *kept;       // (pieces / stride + 1), of the schedule kept
-    Checkpoint *made;       // (pieces / stride + 1), of the last one made
-    int first;              // checkpoint from which the last one was made
-    int last;               // checkpoint before which it is other than the one kept
+    bool tight;       // not every device can hold all states
+    bool named;       // it matters which device has which time
+    int stride;       // places between checkpoints
+    Checkpoint *kept; // (pieces / stride + 1), of the schedule kept
+    Checkpoint *made; // (pieces / stride + 1), of the last one made
+    int first;        // checkpoint from which the last one was made
+    int last;         // checkpoint before which it is other than the one kept
     double kept_objective;
     double made_objective;
     Pool free;              // while a schedule is made: all devices
@@ -90,8 +90,7 @@ static Checkpoint *checkpoints_create(Arena *arena, const Spindle *q, int stride
 
 static Pool pool_create(Arena *arena, const Spindle *q, int islands)
 {
-    return (Pool){arena_array(arena, double, q->gpus), arena_array(arena, int, q->gpus),
-                  arena_array(arena, int, islands)};
+    return (Pool){arena_array(arena, double, q->gpus), arena_array(arena, int, q->gpus), arena_array(arena, int, islands)};
 }
 
 /* Places between checkpoints: as many checkpoints as a memory of moderate size holds. The states that devices hold are in none, so that
@@ -236,8 +235,7 @@ static double choose_islands(Scheduler *s, const Pool *pool, int count, double r
 
 static double choose(Scheduler *s, const Pool *pool, int count, double ready)
 {
-    return count < s->q->island ? choose_devices(s, pool, count, ready)
-                                : choose_islands(s, pool, count / s->q->island, ready);
+    return count < s->q->island ? choose_devices(s, pool, count, ready) : choose_islands(s, pool, count / s->q->island, ready);
 }
 
 /* Lists the devices of a piece that were chosen of a pool. */
@@ -245,8 +243,7 @@ static void devices_list(Scheduler *s, const Pool *pool, int count)
 {
     int island = s->q->island;
     for (int k = 0; k < count; k++)
-        s->devices[k] = count < island ? pool->device[s->first_chosen + k]
-                                       : s->chosen[k / island] * island + k % island;
+        s->devices[k] = count < island ? pool->device[s->first_chosen + k] : s->chosen[k / island] * island + k % island;
 }
 
 /* The names of devices that leave their place in an island and come back behind those that are
@@ -426,8 +423,7 @@ static double schedule_same(Scheduler *s, int place, double *objective, bool *fi
     return last;
 }
 
-double schedule_make(Scheduler *s, const Choices *choices, Places changed, double most,
-                     double *objective, bool *fits)
+double schedule_make(Scheduler *s, const Choices *choices, Places changed, double most, double *objective, bool *fits)
 {
     double last = 0, sum = 0, gpus = s->q->gpus, weight = s->weights.mean;
     *objective = INFINITY;

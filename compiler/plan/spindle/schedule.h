@@ -51,8 +51,7 @@ int64_t schedule_work(const Scheduler *scheduler);
 /* The end of the last slice; *objective is that and a little of when devices are done on average, and of states that fit nowhere. Sets
  * *fits: all states do. INFINITY, and so the objective, once it is sure to be more than `most`. At other places than `changed` the
  * choices are those of the schedule kept. */
-double schedule_make(Scheduler *scheduler, const Choices *choices, Places changed, double most,
-                     double *objective, bool *fits);
+double schedule_make(Scheduler *scheduler, const Choices *choices, Places changed, double most, double *objective, bool *fits);
 
 /* Keeps the last schedule made, of these choices, to make others from. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);

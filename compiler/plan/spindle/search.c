@@ -360,8 +360,7 @@ static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan)
 }
 
 /* The better of a plan and that of a tournament's winner; NULL while none has been found. */
-static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *plan, double penalty,
-                                int64_t work, uint64_t seed)
+static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *plan, double penalty, int64_t work, uint64_t seed)
 {
     Arena *own = arena_create();
     const Search *winner = hold(own, q, penalty, work, seed);
@@ -374,23 +373,21 @@ static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *pla
 /* Tournaments from other starts while there is work for them: each has the usual work, or a third
  * of all before it when that is more. So what more work finds is never worse: it begins with the
  * same tournaments. Below the usual work there is one. */
-static SpindlePlan *find_plan(Arena *arena, const Spindle *q, double penalty, int64_t work,
-                              int64_t usual, uint64_t seed)
+static SpindlePlan *find_plan(Arena *arena, const Spindle *q, double penalty, int64_t work, int64_t usual, uint64_t seed)
 {
-    enum { STARTS = 16 };
+    enum { PLAYERS = 16 }; // at most, of a tournament
     const double part = 1.0 / 3, slack = 1 + 1e-9;
     double own = work < usual ? (double)work : (double)usual, done = 0;
     SpindlePlan *plan = NULL;
     for (uint64_t turn = 0; done + own <= (double)work * slack; turn++) {
-        plan = better_plan(arena, q, plan, penalty, (int64_t)own, seed + turn * STARTS);
+        plan = better_plan(arena, q, plan, penalty, (int64_t)own, seed + turn * PLAYERS);
         done += own;
         own = fmax(own, part * done);
     }
     return plan;
 }
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual,
-                          uint64_t seed)
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual, uint64_t seed)
 {
     static const double penalties[] = {1, 30, 1000};
     SpindlePlan *plan = NULL;

@@ -57,8 +57,7 @@ typedef struct SpindleBound {
     const double *end; // (operators): prices of ending before the end
 } SpindleBound;
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual,
-                          uint64_t seed);
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual, uint64_t seed);
 SpindleBound spindle_bound(Arena *arena, const Spindle *q);
 
 /* The rows of the table of kinds. */
