@@ -8,6 +8,7 @@
  */
 #include "driver/object_sections.h"
 #include "planner/simulate/simulate.h"
+#include "support/secure.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -88,11 +89,10 @@ static Request read_words(Arena *arena, int argc, char **argv)
 
 static bool write_file(const char *path, Text *text)
 {
-    FILE *file = fopen(path, "w");
-    bool good = file && fwrite(text_bytes(text), 1, text->length, file) == text->length;
-    good = (!file || !fclose(file)) && good;
+    const char *why;
+    bool good = secure_write(path, text_bytes(text), text->length, &why);
     if (!good)
-        fprintf(stderr, "hetu-simulate: cannot write %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "hetu-simulate: cannot write %s: %s\n", path, why);
     return good;
 }
 

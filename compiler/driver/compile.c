@@ -722,9 +722,14 @@ int write_dependencies(Driver *driver, const char *source, const char *object)
     command_add(&command, "-w", all ? "-M" : "-MM", plain ? "-MT" : "-MQ", plain ? plain : quoted ? quoted : object, NULL);
     if (options_have(options, "-MP"))
         command_add(&command, "-MP", NULL);
-    command_add(&command, "-MF", file, source, NULL);
+    const char *made = temporary(&driver->tools, "depends.d");
+    command_add(&command, "-MF", made, source, NULL);
     if (command_run(&driver->tools, &command))
         return 1;
     const char *target = plain ? plain : make_name(driver->arena, quoted ? quoted : object);
-    return options->dry_run || append_dependencies(driver->arena, options, file, target) ? 0 : 1;
+    Text text = {.arena = driver->arena};
+    if (options->dry_run)
+        return 0;
+    bool good = append_dependencies(driver->arena, options, made, target) && file_read(made, &text);
+    return good && output_text(&driver->tools, file, text_bytes(&text)) ? 0 : 1;
 }

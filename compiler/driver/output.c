@@ -59,8 +59,9 @@ static const char *make_folder(Arena *arena)
 {
     const char *base = getenv("TMPDIR");
     base = base && *base ? base : "/tmp";
-    char *folder = arena_format(arena, "%s/hetucc-XXXXXX", base);
+    char *whole = realpath(base, NULL), *folder = arena_format(arena, "%s/hetucc-XXXXXX", whole ? whole : base);
     const char *wrong = secure_parent_wrong(base);
+    free(whole);
     if (wrong || !mkdtemp(folder)) {
         complain("cannot make a folder for temporary files (%s): %s; TMPDIR names another place", folder, wrong ? wrong : strerror(errno));
         exit(1);
@@ -96,11 +97,12 @@ const char *output_begin(Toolchain *tools, const char *path)
 {
     struct stat found;
     bool exists = !stat(path, &found);
-    if (exists && S_ISDIR(found.st_mode)) {
-        complain("cannot write %s: it is a folder", path);
+    const char *wrong = tools->dry_run ? NULL : secure_output_wrong(path);
+    if (wrong) {
+        complain("cannot write %s: %s", path, wrong);
         return NULL;
     }
-    if (tools->dry_run || (exists && !S_ISREG(found.st_mode)))
+    if (tools->dry_run || (exists && (!S_ISREG(found.st_mode) || secure_is_descriptor(path))))
         return path;
     if (exists && access(path, W_OK)) {
         complain("cannot write %s: %s", path, strerror(errno));

@@ -1,4 +1,7 @@
+#define _GNU_SOURCE
 #include "support/sarif.h"
+
+#include "support/secure.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -160,12 +163,15 @@ void sarif_close(int status)
     if (!sarif_is_open())
         return;
     json_t *log = log_json(status);
-    FILE *file = log_.path ? fopen(log_.path, "w") : stderr;
-    bool good = file && !json_dumpf(log, file, JSON_INDENT(1)) && fputc('\n', file) != EOF;
-    if (file && log_.path && fclose(file))
-        good = false;
-    if (!good && log_.path)
-        fprintf(stderr, "%s: error: cannot write %s: %s\n", log_.tool, log_.path, strerror(errno));
+    char *text = json_dumps(log, JSON_INDENT(1)), *lines = NULL;
+    const char *why = strerror(ENOMEM);
+    int length = text ? asprintf(&lines, "%s\n", text) : -1;
+    if (!log_.path && length >= 0)
+        fputs(lines, stderr);
+    else if (length < 0 || !secure_write(log_.path, lines, (size_t)length, &why))
+        fprintf(stderr, "%s: error: cannot write %s: %s\n", log_.tool, log_.path ? log_.path : "the log", why);
+    free(length < 0 ? NULL : lines);
+    free(text);
     json_decref(log);
     log_.results = NULL;
 }

@@ -91,6 +91,16 @@ FILE *file_read_own(const char *path, const char **why)
     return stream_of(file_open_own(path, why ? why : &own));
 }
 
+bool file_is_foreign(const char *path)
+{
+    char parent[PATH_ROOM];
+    struct stat about, folder;
+    const char *slash = strrchr(path, '/');
+    snprintf(parent, sizeof parent, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
+    return !lstat(path, &about) && about.st_uid != geteuid() && !stat(parent, &folder) && about.st_uid != folder.st_uid &&
+           folder.st_mode & S_IWOTH;
+}
+
 /* ---- outputs ---- */
 
 int file_create(const char *path)
@@ -132,6 +142,123 @@ FILE *file_create_beside(const char *path, char **name)
     errno = error;
     return NULL;
 }
+
+/* ---- folders that are written into ---- */
+
+/* The way along a path. */
+typedef struct Way {
+    char whole[PATH_ROOM]; // so far, without links; "": the root
+    char rest[PATH_ROOM];
+    int links;
+    bool foreign; // it has come to what another user has put into a folder in which all may write
+} Way;
+
+/* Whether somebody else than root owns it. */
+static bool is_others(const struct stat *about) { return about->st_uid != geteuid() && about->st_uid; }
+
+/* Puts what a link names in front of the rest of the way. Returns 0, or an errno. */
+static int take_link(Way *way, const char *link)
+{
+    char target[PATH_ROOM], behind[PATH_ROOM];
+    ssize_t length = readlink(link, target, sizeof target - 1);
+    if (length < 0)
+        return errno;
+    target[length] = 0;
+    memcpy(behind, way->rest, sizeof behind);
+    if (*target == '/')
+        *way->whole = 0;
+    return snprintf(way->rest, sizeof way->rest, "%s/%s", target, behind) < PATH_ROOM ? 0 : ENAMETOOLONG;
+}
+
+/* Goes on to a name in the folder that the way has come to; it is made where there is nothing. Links that another user can have put there
+ * are not followed. */
+static int take_name(Way *way, const char *name)
+{
+    enum { MOST_LINKS = 40 };
+    char next[PATH_ROOM];
+    struct stat about, folder;
+    if (snprintf(next, sizeof next, "%s/%s", way->whole, name) >= PATH_ROOM)
+        return ENAMETOOLONG;
+    if (lstat(next, &about) && (errno != ENOENT || (mkdir(next, 0777) && errno != EEXIST) || lstat(next, &about)))
+        return errno;
+    if (stat(*way->whole ? way->whole : "/", &folder))
+        return errno;
+    way->foreign |= is_others(&about) && folder.st_mode & S_IWOTH;
+    if (S_ISLNK(about.st_mode))
+        return ++way->links > MOST_LINKS || (way->foreign && is_others(&about)) ? ELOOP : take_link(way, next);
+    memcpy(way->whole, next, sizeof next);
+    return 0;
+}
+
+/* Goes on by what the rest of the way begins with. */
+static int take_step(Way *way)
+{
+    char name[PATH_ROOM];
+    size_t skipped = strspn(way->rest, "/"), length = strcspn(way->rest + skipped, "/");
+    memcpy(name, way->rest + skipped, length);
+    name[length] = 0;
+    memmove(way->rest, way->rest + skipped + length, strlen(way->rest + skipped + length) + 1);
+    if (!strcmp(name, "..") && *way->whole)
+        *strrchr(way->whole, '/') = 0;
+    return strcmp(name, "..") && strcmp(name, ".") && *name ? take_name(way, name) : 0;
+}
+
+/* Goes to a folder, which is made where it is not there. Returns 0, or an errno. */
+static int take_path(Way *way, const char *path)
+{
+    char here[PATH_ROOM];
+    int error = 0;
+    if (!*path)
+        return ENOENT;
+    if (*path != '/' && !getcwd(here, sizeof here))
+        return errno;
+    *way = (Way){.whole = ""};
+    if (snprintf(way->rest, sizeof way->rest, "%s/%s", *path == '/' ? "" : here, path) >= PATH_ROOM)
+        return ENAMETOOLONG;
+    while (!error && *way->rest)
+        error = take_step(way);
+    return error;
+}
+
+int folder_open(OpenFolder *folder, const char *path)
+{
+    char opened[PATH_ROOM];
+    Way way;
+    int error = take_path(&way, path);
+    const char *whole = way.whole;
+    folder->file = error ? -1 : open(*whole ? whole : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->file < 0)
+        return error ? error : errno;
+    snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", folder->file);
+    ssize_t length = readlink(folder->path, opened, sizeof opened - 1);
+    if (length < 0) // there is no /proc
+        snprintf(folder->path, sizeof folder->path, "%s", path);
+    bool other = length >= 0 && (strncmp(opened, *whole ? whole : "/", (size_t)length) || (*whole && whole[length]));
+    if (other)
+        folder_close(folder);
+    return other ? ELOOP : 0;
+}
+
+int folder_make(OpenFolder *folder, const OpenFolder *in, const char *name)
+{
+    folder->file = mkdirat(in->file, name, 0777) ? -1 : openat(in->file, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder->file < 0)
+        return errno;
+    if (access("/proc/self/fd", X_OK))
+        snprintf(folder->path, sizeof folder->path, "%.2048s/%.255s", in->path, name);
+    else
+        snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", folder->file);
+    return 0;
+}
+
+void folder_close(OpenFolder *folder)
+{
+    if (folder->file >= 0)
+        close(folder->file);
+    folder->file = -1;
+}
+
+const char *folder_error(int error) { return error == ELOOP ? "another user's link leads there, or one to itself" : plain_error(error); }
 
 void file_size_errors(void)
 {
@@ -196,14 +323,30 @@ void private_remove(const char *path)
         unlink(path);
 }
 
-bool private_is_safe(const char *parent)
+/* Whether nobody but this user and root can put something else in place of what this user makes in a folder. */
+static bool keeps_own(const char *folder)
 {
     enum { NOBODY = 65534 }; // whom a container shows where it does not know the owner
     struct stat about;
-    if (stat(parent, &about) || !S_ISDIR(about.st_mode) || access(parent, W_OK | X_OK))
+    if (stat(folder, &about) || !S_ISDIR(about.st_mode))
         return false;
     bool trusted = about.st_uid == geteuid() || about.st_uid == 0 || about.st_uid == NOBODY;
     return trusted && (!(about.st_mode & S_IWOTH) || about.st_mode & S_ISVTX);
+}
+
+char *private_parent(const char *parent)
+{
+    char *whole = realpath(parent, NULL);
+    bool safe = whole && keeps_own("/") && !access(whole, W_OK | X_OK);
+    for (char *slash = whole; safe && (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        safe = keeps_own(whole);
+        *slash = '/';
+    }
+    if (safe && keeps_own(whole))
+        return whole;
+    free(whole);
+    return NULL;
 }
 
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark))
@@ -225,16 +368,6 @@ static struct {
     char path[PATH_ROOM]; // "": there is none
 } own;
 
-/* The first folder for temporary files in which no other user can put something in place of what is made there; NULL: there is none. */
-static const char *safe_parent(void)
-{
-    const char *const parents[] = {getenv("TMPDIR"), "/tmp", "/dev/shm"};
-    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++)
-        if (parents[i] && *parents[i] && private_is_safe(parents[i]))
-            return parents[i];
-    return NULL;
-}
-
 /* Makes the folder. Returns 0, or an errno. */
 static int make_own(const char *parent, uint64_t node, bool (*dead)(const char *mark))
 {
@@ -249,18 +382,32 @@ static int make_own(const char *parent, uint64_t node, bool (*dead)(const char *
     return error;
 }
 
+/* Makes it in the first folder for temporary files where that can be, and no other user can put something in its place. Returns the
+ * reason; NULL: it is made. */
+static const char *make_anywhere(uint64_t node, bool (*dead)(const char *mark))
+{
+    const char *const parents[] = {getenv("TMPDIR"), "/tmp", "/dev/shm"};
+    const char *why = "neither TMPDIR nor /tmp is a folder in which other users cannot change what is made (chmod +t)";
+    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
+        char *parent = parents[i] && *parents[i] ? private_parent(parents[i]) : NULL;
+        int error = parent ? make_own(parent, node, dead) : EACCES;
+        why = !error ? NULL : parent ? plain_error(error) : why;
+        free(parent);
+        if (!error)
+            return NULL;
+    }
+    return why;
+}
+
 char *private_path(const char *name, uint64_t node, bool (*dead)(const char *mark), const char **why)
 {
     char *path = NULL;
-    const char *parent = safe_parent();
-    bool made = *own.path && own.process == getpid();
-    int error = made ? 0 : parent ? make_own(parent, node, dead) : EACCES;
-    if (!error && asprintf(&path, "%s/%s", own.path, name) < 0)
-        error = ENOMEM;
-    *why = !made && !parent ? "neither TMPDIR nor /tmp is a folder in which other users cannot change what is made (chmod +t)"
-           : error          ? plain_error(error)
-                            : NULL;
-    return error ? NULL : path;
+    *why = *own.path && own.process == getpid() ? NULL : make_anywhere(node, dead);
+    if (!*why && asprintf(&path, "%s/%s", own.path, name) < 0) {
+        *why = plain_error(ENOMEM);
+        return NULL;
+    }
+    return path;
 }
 
 void private_close(void)

@@ -37,6 +37,9 @@ int file_open_own(const char *path, const char **why);
 /* The same as a stream; NULL with the reason. */
 FILE *file_read_own(const char *path, const char **why);
 
+/* Whether what has a path, or the link there, can have been put there by another user: it is theirs, and all may write in its folder. */
+bool file_is_foreign(const char *path);
+
 /* ---- outputs ---- */
 
 /* Makes a new file for writing, in place of what has its name. Returns -1, and errno. */
@@ -47,6 +50,24 @@ int file_open_made(const char *path);
 
 /* Makes a new file beside a path, of a name that nobody can foresee, which goes to *name; free() it. NULL, and errno. */
 FILE *file_create_beside(const char *path, char **name);
+
+/* A folder that files are written into. It stays the one that was opened, whatever others make of its path. */
+typedef struct OpenFolder {
+    int file;        // -1: none
+    char path[3072]; // for files in it, as long as it is open
+} OpenFolder;
+
+/* Opens a folder, which is made with those that it is in where they are not there; through no link that another user can have put on the
+ * way. Returns 0, or an errno. */
+int folder_open(OpenFolder *folder, const char *path);
+
+/* Makes a folder in an open one and opens it, at no link. Returns 0, or an errno. */
+int folder_make(OpenFolder *folder, const OpenFolder *in, const char *name);
+
+void folder_close(OpenFolder *folder);
+
+/* The reason of an error of folder_open, and of files in the folder. */
+const char *folder_error(int error);
 
 /* From now on a file that would be larger than the process may make it (RLIMIT_FSIZE) is an error of this thread, and not the end of the
  * program by SIGXFSZ. */
@@ -63,8 +84,9 @@ int private_make(char *path, size_t room, const char *parent, const char *head);
 /* Removes a file, or a private folder with the files in it. */
 void private_remove(const char *path);
 
-/* Whether nobody but this user and root can put something else in place of a folder that is made in another one. */
-bool private_is_safe(const char *parent);
+/* The path without links of a folder that this user can write in, where nobody but this user and root can put something else in place of
+ * what is made there, or of the folder; free() it. NULL: there is none. */
+char *private_parent(const char *parent);
 
 /* Removes what has a name HEAD... in a folder, where `dead` says of what stands behind the head that its maker is dead. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));

@@ -3,7 +3,6 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "checkpoint/writing.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -222,17 +221,34 @@ static uint64_t read_key(const char *path)
     return key;
 }
 
-uint64_t copies_key(const char *folder, bool make)
+/* Writes a fresh key into an open folder; 0, and errno, where that cannot be. */
+static uint64_t write_key(const OpenFolder *folder)
 {
     char path[PATH_ROOM + 16];
-    snprintf(path, sizeof path, "%s/copies", folder);
-    uint64_t key = read_key(path);
-    if (key || !make)
-        return key;
-    int file = writing_folder(folder) ? -1 : file_create(path);
+    uint64_t key;
+    snprintf(path, sizeof path, "%s/copies", folder->path);
+    int file = file_create(path);
     FILE *out = file < 0 ? NULL : fdopen(file, "w");
     bool good = out && getrandom(&key, sizeof key, 0) == sizeof key && fprintf(out, "%016" PRIx64 "\n", key |= 1) > 0;
     if (out)
         good = !fclose(out) && good;
     return good ? key : 0;
+}
+
+uint64_t copies_key(const char *folder, bool make)
+{
+    char path[PATH_ROOM + 16];
+    OpenFolder open;
+    snprintf(path, sizeof path, "%s/copies", folder);
+    uint64_t key = read_key(path);
+    if (key || !make)
+        return key;
+    int error = folder_open(&open, folder);
+    if (!error) {
+        key = write_key(&open);
+        error = errno;
+        folder_close(&open);
+    }
+    errno = error;
+    return key;
 }

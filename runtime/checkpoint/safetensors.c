@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,32 +101,40 @@ static char *put_character(char *to, unsigned code)
     return to;
 }
 
-/* A character behind a backslash. */
+/* A character behind a backslash; \u has four digits, so that nothing behind the text's end is taken. */
 static char *take_escaped(Header *header, char *to)
 {
     static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
-    char c = *header->at++;
+    enum { DIGITS = 4 };
+    char c = *header->at++, digits[DIGITS + 1] = "";
     const char *known = c ? strchr(escapes, c) : NULL;
-    unsigned code = 0;
     if (known) {
         *to++ = meanings[known - escapes];
         return to;
     }
-    header->wrong |= c != 'u' || sscanf(header->at, "%4x", &code) != 1 || strlen(header->at) < 4;
-    header->at += header->wrong ? 0 : 4;
-    return put_character(to, code);
+    for (int i = 0; i < DIGITS && c == 'u' && isxdigit((unsigned char)header->at[i]); i++)
+        digits[i] = header->at[i];
+    header->wrong |= !digits[DIGITS - 1];
+    header->at += header->wrong ? 0 : DIGITS;
+    return put_character(to, (unsigned)strtoul(digits, NULL, 16));
+}
+
+/* The quotation mark that ends a text; NULL: there is none. */
+static const char *text_end(const char *at)
+{
+    while (*at && *at != '"')
+        at += *at == '\\' && at[1] ? 2 : 1;
+    return *at ? at : NULL;
 }
 
 /* A text; it takes no more room than in the header. */
 static char *take_text(Header *header)
 {
     need(header, '"');
-    const char *end = strchr(header->at, '"');
-    while (end && end[-1] == '\\' && end > header->at)
-        end = strchr(end + 1, '"');
+    const char *end = header->wrong ? NULL : text_end(header->at);
     char *text = memory_array(end ? end - header->at + 1 : 1, 1), *to = text;
     header->wrong |= !end;
-    while (!header->wrong && *header->at && *header->at != '"')
+    while (!header->wrong && header->at < end)
         if (*header->at == '\\') {
             header->at++;
             to = take_escaped(header, to);

@@ -6,8 +6,8 @@
 #include "base/c_locale.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,19 +34,29 @@ static const char *open_file(Stored *stored, const char *path)
     return file->descriptor < 0 ? why : safetensors_read(file->descriptor, &file->file);
 }
 
+static int is_stored(const struct dirent *entry)
+{
+    static const char suffix[] = ".safetensors";
+    size_t length = strlen(entry->d_name), tail = sizeof suffix - 1;
+    return *entry->d_name != '.' && length > tail && !strcmp(entry->d_name + length - tail, suffix);
+}
+
 static const char *open_folder(Stored *stored, const char *path)
 {
-    char pattern[TEXT_ROOM];
-    glob_t found;
+    char name[TEXT_ROOM / 2];
+    struct dirent **entries = NULL;
     const char *wrong = NULL;
-    snprintf(pattern, sizeof pattern, "%s/*.safetensors", path);
-    if (glob(pattern, 0, NULL, &found))
-        return "there is no file *.safetensors in it";
-    stored->at = memory_array((int64_t)found.gl_pathc, sizeof *stored->at);
-    for (size_t i = 0; i < found.gl_pathc && !wrong; i++)
-        if ((wrong = open_file(stored, found.gl_pathv[i])))
-            wrong = reason_of(found.gl_pathv[i], wrong);
-    globfree(&found);
+    int count = scandir(path, &entries, is_stored, alphasort);
+    if (count <= 0)
+        return count ? plain_error(errno) : "there is no file *.safetensors in it";
+    stored->at = memory_array(count, sizeof *stored->at);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s/%s", path, entries[i]->d_name);
+        free(entries[i]);
+        if (!wrong && (wrong = open_file(stored, name)))
+            wrong = reason_of(name, wrong);
+    }
+    free(entries);
     return wrong;
 }
 

@@ -139,14 +139,20 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits for the sums of all ranks, or until one that has failed has removed the file. */
+/* Waits for the sums of all ranks, or until one that has failed has removed the file. Sums of another user's are none of a rank. */
 static int await_sums(const WritingPlan *plan, const char *path)
 {
     char name[NAME_ROOM];
+    struct stat part, sums;
     double until = now() + PATIENCE;
+    if (lstat(path, &part))
+        return ABANDONED;
     for (int rank = 0; rank < plan->ranks;) {
         snprintf(name, sizeof name, "%s.%d", path, rank);
-        if (!access(name, F_OK)) {
+        bool there = !lstat(name, &sums);
+        if (there && sums.st_uid != part.st_uid)
+            return EPERM;
+        if (there) {
             rank++;
             continue;
         }
@@ -256,34 +262,34 @@ static void remove_sums(const WritingPlan *plan, const char *part)
     }
 }
 
-int writing_folder(const char *folder)
+/* Removes what a program that was killed has left, and makes the file. Returns 0, or an errno. */
+static int clear_folder(const WritingPlan *plan, const char *folder)
 {
-    char path[PATH_ROOM];
-    snprintf(path, sizeof path, "%s", folder);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(path, 0777);
-        *slash = '/';
-    }
-    return mkdir(path, 0777) && errno != EEXIST ? errno : 0;
-}
-
-void writing_clear(WritingPlan *plan)
-{
-    char part[PATH_ROOM];
-    DIR *found = writing_folder(plan->folder) ? NULL : opendir(plan->folder);
+    char part[NAME_ROOM + 512];
+    DIR *found = opendir(folder);
     for (struct dirent *entry; found && (entry = readdir(found));)
         if (!strncmp(entry->d_name, "step-", 5) && strstr(entry->d_name, ".part")) {
-            snprintf(part, sizeof part, "%s/%s", plan->folder, entry->d_name);
+            snprintf(part, sizeof part, "%s/%s", folder, entry->d_name);
             unlink(part);
         }
     if (found)
         closedir(found);
-    writing_path(part, sizeof part, plan->folder, plan->step, "part");
+    writing_path(part, sizeof part, folder, plan->step, "part");
     int file = file_create(part);
-    plan->error = file < 0 ? errno : 0;
-    if (file >= 0)
-        close(file);
+    if (file < 0)
+        return errno;
+    close(file);
+    return 0;
+}
+
+void writing_clear(WritingPlan *plan)
+{
+    OpenFolder folder;
+    plan->error = folder_open(&folder, plan->folder);
+    if (plan->error)
+        return;
+    plan->error = clear_folder(plan, folder.path);
+    folder_close(&folder);
 }
 
 static int name_all(const WritingPlan *plan, const char *part)
@@ -318,17 +324,30 @@ static void remove_failed(const WritingPlan *plan, const char *part, int error)
     }
 }
 
+/* Writes this rank's part in the folder that is open. Returns what `error` of Writing is. */
+static int write_part(const WritingPlan *plan)
+{
+    char part[PATH_ROOM];
+    writing_path(part, sizeof part, plan->folder, plan->step, "part");
+    int error = plan->error ? plan->error : write_range(plan, part);
+    if (!error && !plan->rank)
+        error = name_all(plan, part);
+    remove_failed(plan, part, error);
+    return error;
+}
+
 static void *write_all(void *argument)
 {
     Writing *writing = argument;
-    const WritingPlan *plan = &writing->plan;
-    char part[PATH_ROOM];
+    WritingPlan plan = writing->plan;
+    OpenFolder folder;
     file_size_errors();
-    writing_path(part, sizeof part, plan->folder, plan->step, "part");
-    writing->error = plan->error ? plan->error : write_range(plan, part);
-    if (!writing->error && !plan->rank)
-        writing->error = name_all(plan, part);
-    remove_failed(plan, part, writing->error);
+    writing->error = folder_open(&folder, plan.folder);
+    if (!writing->error) {
+        snprintf(plan.folder, sizeof plan.folder, "%s", folder.path);
+        writing->error = write_part(&plan);
+        folder_close(&folder);
+    }
     writing->done = true;
     return NULL;
 }
@@ -363,7 +382,7 @@ bool writing_end(Writing *writing)
     bool good = !writing->error;
     if (!good && (writing->error != ABANDONED || !writing->plan.rank))
         fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n", writing->plan.folder, (long long)writing->plan.step,
-                writing->error == ABANDONED ? "a rank could not write its range" : plain_error(writing->error));
+                writing->error == ABANDONED ? "a rank could not write its range" : folder_error(writing->error));
     writing_drop(&writing->plan);
     free(writing);
     return good;

@@ -38,9 +38,6 @@ Writing *writing_begin(const WritingPlan *plan);
  * the file, and nobody makes it again. */
 void writing_clear(WritingPlan *plan);
 
-/* Makes a folder and those that it is in, where they are not there. Returns 0, or an errno. */
-int writing_folder(const char *folder);
-
 /* Whether nothing is left to do, NULL included. */
 bool writing_done(const Writing *writing);
 

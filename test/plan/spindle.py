@@ -1,6 +1,7 @@
 """spindle: schedules of generated towers and tasks, checked here; those whose least time is known by a closed form."""
 import random
 
+import families
 from planning import near, plan, ratio, refused, same_plan
 
 
@@ -99,6 +100,11 @@ small = {"gpus": 4, "island": 1, "memory_mb": 27.0, "operators": [{"name": "o0",
 score(small, plan("spindle", small, "--effort=0.1"))
 same_plan("spindle", full)
 score(full, plan("spindle", full, "--limit=0.01"))
+
+# More effort begins with the tournaments of less, so that it finds nothing worse.
+drawn, _ = families.case("spindle", 100)
+ms = [score(drawn, plan("spindle", drawn, f"--effort={effort}")) for effort in (1, 2)]
+assert ms[1] <= ms[0] * (1 + 1e-9), ms
 
 refused("spindle", full, ["operators", 1, "ms", "2"], -4.0, "operators[1].ms.2: -4.0 is not above 0")
 refused("spindle", full, ["operators", 1, "ms", "12"], 4.0, "operators[1].ms: 12 devices are no whole islands of 8")

@@ -10,6 +10,7 @@
  *     a  asks ht_told_to_end                c  and calls it in front of the first step, too
  *     b, l  has a handler of its own before ht_open, or later, and ends by what that says; u: it is for SIGUSR1
  *     2  a second model trains in each turn, behind the first
+ *     w  waits in front of ht_save, for half a second
  */
 #include "log.h"
 
@@ -59,6 +60,8 @@ static void handle(const char *mode) { signal(strchr(mode, 'u') ? SIGUSR1 : SIGT
 
 static void save(ht_session *session, const char *mode, const char *folder, double rows)
 {
+    if (strchr(mode, 'w'))
+        nanosleep(&(struct timespec){.tv_nsec = 500000000L}, NULL);
     if (strchr(mode, 'n'))
         ht_save(session, folder, ht_note("rows", rows));
     else
@@ -100,6 +103,7 @@ int main(int argc, char **argv)
         if (strchr(mode, 's') && ((step + 1) % every == 0 || ends)) {
             say("saving", step);
             save(session, mode, folder, rows);
+            say("saved", step);
         }
         say("step", step + 1);
         nanosleep(&(struct timespec){.tv_nsec = nap * 1000000L}, NULL);

@@ -168,10 +168,10 @@ def check_moment(bench, seed, steps=24):
         number = draw.choice((signal.SIGTERM, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2))
         since = job.tell(number, who)
         codes = job.finish(since, MOST)
-        # One that has saved nothing so far, and does not ask, has no place to save to.
-        placeless = not made and "a" not in mode and not re.search("^saving", job.said(), re.M)
-        before, made = made, 0 if placeless else max(made, last_step(job))
         saved = re.search(r"^hetu: told to end by (SIG\w+) behind step (\d+), which is saved in", job.said(), re.M)
+        # One that has saved nothing so far, and does not ask, has no place to save to; in its first ht_save it has one at some moment.
+        placeless = not made and "a" not in mode and not saved and not re.search("^saved", job.said(), re.M)
+        before, made = made, 0 if placeless else max(made, last_step(job))
         right = codes[0] == 9 if "a" in mode else codes[0] == 128 + number and saved and saved[1] == number.name
         # One that had not begun to train has nothing to save, and ends at once.
         early = placeless or (last_step(job) <= before and (moment == "start" or not made))
@@ -222,6 +222,16 @@ def check_unsaved(bench, ranks, who):
         raise Failure(f"{codes}\n{job.said()}")
     if who != 1 and "nothing is saved: main has called neither ht_save nor ht_told_to_end so far" not in job.said():
         raise Failure(job.said())
+
+
+def check_first_save(bench, ranks):
+    """Before its first ht_save has begun, a program is one that has never saved, whatever main has said."""
+    job = start(bench, ranks, f"first{ranks}", "sw", 1000)
+    job.wait("^saving")
+    codes = job.finish(job.tell(signal.SIGTERM), MOST)
+    if codes[0] != -signal.SIGTERM or not all(codes) or "nothing is saved" not in job.said() or "saved 2" in job.said():
+        raise Failure(f"{codes}\n{job.said()}")
+    goes_on(bench, ranks, f"first{ranks}", "s", 4, 0)
 
 
 def check_second(bench):
@@ -364,6 +374,8 @@ def tests(bench, a):
     yield "handler.foreign", case(check_foreign, bench)
     for ranks, who in ((0, "job"), (4, "job"), (4, 1)):
         yield f"unsaved.{ranks}.{who}", case(check_unsaved, bench, ranks, who), ranks == 4 and who == "job"
+    for ranks in (0, 4):
+        yield f"first.{ranks}", case(check_first_save, bench, ranks)
     yield "second", case(check_second, bench)
     yield "hung", case(check_hung, bench)
     yield "stale", case(check_stale, bench)

@@ -107,6 +107,7 @@ def check(bench, example, ranks, kind):
     if path.suffix == ".bin":
         llm_c_file(path, 5 if kind.endswith("bf16") else 3)
     elif kind == "folder":
+        path = path.with_name(f"{path.name}[v2]*")  # which is no pattern
         path.mkdir()
         write_tensors(path / "model-00001-of-00002.safetensors", rows[::2], "F16")
         write_tensors(path / "model-00002-of-00002.safetensors", rows[1::2], "F32")

@@ -401,8 +401,8 @@ def halt(programs, rank, doing, times, number):
 
 
 def halted(programs, number):
-    """Rank 0 gets a signal after each of the changes that it makes to folders while the ranks meet: 4 where the user says, 6 in private."""
-    end_all([half_started(programs, 4, i % 2, **halt(programs, 0, "change", i // 2 + 1, number)) for i in range(12) if i not in (8, 10)])
+    """Rank 0 gets a signal after each of the changes that it makes to folders while the ranks meet: 3 where the user says, 5 in private."""
+    end_all([half_started(programs, 4, i % 2, **halt(programs, 0, "change", i // 2 + 1, number)) for i in range(10) if i not in (6, 8)])
 
 
 def storm(programs, number, count):

@@ -140,8 +140,8 @@ def evil(bench, place):
     return path
 
 
-def finish(processes, wanted=0):
-    """What all print; each ends in time, and well."""
+def finish(processes, wanted=0, any_end=False):
+    """What all print; each ends in time, and well, or with the status that is wanted; `any_end`: one of them does; None: as it likes."""
     said, end = "", time.time() + LIMIT
     try:
         for process in processes:
@@ -151,7 +151,8 @@ def finish(processes, wanted=0):
     finally:
         for process in processes:
             process.kill()
-    if any(process.returncode != wanted for process in processes):
+    wrong = [process.returncode != wanted for process in processes]
+    if any_end is not None and (all(wrong) if any_end else any(wrong)):
         raise Failure(f"exit {[process.returncode for process in processes]}\n{said}")
     return said
 
@@ -162,7 +163,7 @@ def gate(words, **more):
     yield [start(["sh", "-c", 'read go; exec "$@"', "sh", *words], stdin=subprocess.PIPE, **{**more, "env": {**more["env"], "HETU_RANK": str(r), "HETU_SIZE": "2"}}) for r in range(2)]
 
 
-def two_ranks(place, words, plant=lambda pids: None, wanted=0, **env):
+def two_ranks(place, words, plant=lambda pids: None, wanted=0, any_end=False, **env):
     """Two ranks, for which something is planted once their processes are there."""
     meeting = {} if "HETU_RENDEZVOUS" in env or "RANK" in env else {"HETU_RENDEZVOUS": str(place.home / "meeting")}
     with gate(words, env=place.env(**meeting, **env), cwd=place.home) as ranks:
@@ -170,7 +171,7 @@ def two_ranks(place, words, plant=lambda pids: None, wanted=0, **env):
         for rank in ranks:
             rank.stdin.write("go\n")
             rank.stdin.flush()
-        said = finish(ranks, wanted)
+        said = finish(ranks, wanted, any_end)
     place.check()
     return said
 
@@ -295,6 +296,46 @@ def hard_links(bench):
         two_ranks(place, place.words(program(bench) / "program", saved=saved))
 
 
+def linked_folders(bench, kind):
+    """A link of the stranger's in place of the folder of a dump, of its steps' folders, or of the checkpoints: where it leads nothing is written, and nothing goes."""
+    with Place(f"linked{kind}") as place:
+        named, other = place.shared / "named", place.home / "other"
+        names = ["0/gold", "1/gold", *[f"step-{step:08}.{suffix}" for step in range(1, 6) for suffix in ("safetensors", "manifest")], "step-00000009.part"]
+        for name in names:
+            (other / name).parent.mkdir(parents=True, exist_ok=True)
+            (other / name).write_text("gold")
+        harness.run(["chown", "-R", VICTIM, other])
+
+        def work():
+            named.mkdir(mode=0o777) if kind == "steps" else named.symlink_to(other)
+            for step in range(5 if kind == "steps" else 0):
+                (named / f"step{step}").symlink_to(other)
+        as_user(STRANGER, work)
+        more = {"saved": named} if kind == "saved" else {}
+        said = two_ranks(place, place.words(program(bench) / "program", **more), wanted=1, **{} if more else {"HETU_DUMP": str(named)}, any_end=True)
+        if "another user's link leads there" not in said:
+            raise Failure(said)
+        found = {str(p.relative_to(other)): p.read_text(errors="replace") for p in other.rglob("*") if p.is_file()}
+        if found != dict.fromkeys(names, "gold"):
+            raise Failure(f"changed behind the link: {sorted(found)}")
+
+
+def foreign_sums(bench):
+    """Checksums of the stranger's under the names of a rank's make no checkpoint whole."""
+    with Place("sums") as place:
+        saved = place.shared / "saved"
+        saved.mkdir()
+        saved.chmod(0o1777)
+
+        def work():
+            for step in (2, 4):
+                (saved / f"step-{step:08}.part.1").write_text("0 4 00000000\n")
+        as_user(STRANGER, work)
+        said = two_ranks(place, place.words(program(bench) / "program", saved=saved), wanted=1, any_end=True)
+        if "it has none, and what was learnt since is lost" not in said or any("part.1" not in p.name for p in saved.iterdir()):
+            raise Failure(f"{sorted(saved.iterdir())}\n{said}")
+
+
 def resumed_pipes(bench):
     """Pipes under the names of what is read back hold nobody up."""
     with Place("pipes") as place:
@@ -315,12 +356,69 @@ def resumed_pipes(bench):
 def met(bench, kind):
     """Something of the stranger's is at the place that HETU_RENDEZVOUS names: ranks meet beside it."""
     with Place(f"met{kind}") as place:
-        path = place.shared / "meeting"
-        as_user(STRANGER, {"pipe": lambda: os.mkfifo(path, 0o666), "file": lambda: path.write_bytes(b"hetu-at\0" + bytes(400)), "link": lambda: path.symlink_to(place.precious),
-                           "dangling": lambda: path.symlink_to(place.home / "nothing")}[kind])
+        path, own = place.shared / "meeting", place.home / "hetu"
+        own.write_text("precious\n")
+        place.home.chmod(0o711)
+        os.chown(own, VICTIM, VICTIM)
+        plants = {"pipe": lambda: os.mkfifo(path, 0o666), "file": lambda: path.write_bytes(b"hetu-at\0" + bytes(400)), "link": lambda: path.symlink_to(place.precious),
+                  "dangling": lambda: path.symlink_to(place.home / "nothing"), "open": lambda: path.mkdir(0o777), "closed": lambda: path.mkdir(0o755),
+                  "linked": lambda: path.symlink_to(place.home), "hard": lambda: os.link(place.precious, path)}
+        try:
+            as_user(STRANGER, plants[kind])
+        except Failure:
+            if kind == "hard":
+                return skipped("this kernel lets nobody link another user's files")
+            raise
         two_ranks(place, place.words(program(bench) / "program"), HETU_RENDEZVOUS=str(path))
-        if [p.name for p in place.shared.iterdir()] != ["meeting"] or (place.home / "nothing").exists():
+        if [p.name for p in place.shared.iterdir()] != ["meeting"] or (place.home / "nothing").exists() or own.read_text() != "precious\n":
             raise Failure(str(list(place.shared.iterdir())))
+    return ""
+
+
+def node():
+    """The machine, as names of files have it (socket_node)."""
+    value = 0xcbf29ce484222325
+    for byte in pathlib.Path("/proc/sys/kernel/random/boot_id").read_bytes() + os.stat("/dev/shm").st_dev.to_bytes(8, "little"):
+        value = (value ^ byte) * 0x100000001b3 % 2 ** 64
+    return value
+
+
+def met_foreseen(bench, kind):
+    """At what rank 0 of such a process could call the file that it has not finished."""
+    with Place(f"foreseen{kind}") as place:
+        def plant(pids):
+            def work():
+                for pid in pids:
+                    path = place.shared / f"meeting.{node():016x}.{pid}"
+                    {"file": lambda: path.write_text("theirs"), "folder": path.mkdir, "link": lambda: path.symlink_to(place.precious)}[kind]()
+            as_user(STRANGER, work)
+        two_ranks(place, place.words(program(bench) / "program"), plant, HETU_RENDEZVOUS=str(place.shared / "meeting"))
+
+
+FLICKER = """
+import contextlib, os, sys
+path, stop = sys.argv[1:]
+print("ready", flush=True)
+while not os.path.exists(stop):
+    for make, remove in (lambda: os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)), os.unlink), (lambda: os.mkdir(path), os.rmdir), (lambda: os.symlink("/nowhere", path), os.unlink):
+        with contextlib.suppress(OSError):
+            make()
+            remove(path)
+"""
+
+
+def met_flicker(bench):
+    """Files, folders and links of the stranger's come and go at the place, so that each look finds something else."""
+    for turn in range(4):
+        with Place(f"flicker{turn}") as place:
+            stop, path = place.theirs / "stop", place.shared / "meeting"
+            process = start([PYTHON, "-c", FLICKER, path, stop], uid=STRANGER)
+            process.stdout.readline()
+            try:
+                two_ranks(place, place.words(program(bench) / "program"), HETU_RENDEZVOUS=str(path))
+            finally:
+                stop.touch()
+                process.communicate()
 
 
 def met_private(bench):
@@ -415,6 +513,43 @@ def hetucc(bench):
         place.check()
 
 
+def tool_outputs(bench):
+    """Under the names of hetucc's outputs lie links and pipes of the stranger's; a link to nothing may lead elsewhere by the time that is written."""
+    with Place("tools") as place:
+        source = harness.ROOT / "test" / "driver" / "Inputs" / "small.c"
+
+        def work():
+            (place.shared / "null.o").symlink_to("/dev/null")
+            os.mkfifo(place.shared / "pipe.o", 0o666)
+            for name in ("file.o", "file.d", "log.sarif"):
+                (place.shared / name).symlink_to(place.precious)
+        as_user(STRANGER, work)
+        for name in ("null.o", "pipe.o"):
+            said = finish([start([bench.hetucc, "--strategy=dp2", "-O0", "-c", source, "-o", place.shared / name], env=place.env())], 1)
+            if "it is another user's" not in said:
+                raise Failure(said)
+        for more in (["-o", place.shared / "file.o"], ["-MMD", "-MF", place.shared / "file.d", "-o", place.home / "x.o"]):
+            finish([start([bench.hetucc, "--strategy=dp2", "-O0", "-c", source, *more], env=place.env())], 1)
+            place.check()
+        finish([start([bench.hetucc, f"--diagnostics={place.shared}/log.sarif", "--strategy=dp2", "-O0", "-c", source, "-o", place.home / "x.o"], env=place.env())], any_end=None)
+        place.check()
+
+
+def temporary_parents(bench, kind):
+    """A TMPDIR of the user's own in a folder that the stranger can change is refused, and programs take another."""
+    with Place(f"parents{kind}") as place:
+        parent = place.theirs if kind == "theirs" else place.top / "all"
+        parent.mkdir(exist_ok=True)
+        parent.chmod(0o755 if kind == "theirs" else 0o777)
+        own = parent / "own"
+        own.mkdir()
+        os.chown(own, VICTIM, VICTIM)
+        source = harness.ROOT / "test" / "driver" / "Inputs" / "small.c"
+        said = finish([start([bench.hetucc, "--strategy=dp2", "-O0", "-c", source, "-o", place.home / "x.o"], env=place.env(TMPDIR=str(own)))], 1)
+        if f"of {parent}, which it lies in: " not in said:
+            raise Failure(said)
+
+
 @contextlib.contextmanager
 def unprotected():
     """The kernel's protection of links and pipes in sticky folders is off meanwhile, where it can be."""
@@ -454,8 +589,11 @@ def tests(bench, _):
     found = [(f"names.{kind}", case(planted_names, bench, kind)) for kind in ("link", "object", "pipe", "device", "folder")]
     found += [("raced.sticky", case(raced, bench, True)), ("raced.open", case(raced, bench, False)), ("memory", case(open_memory, bench))]
     found += [("outputs", case(outputs, bench)), ("hard", case(hard_links, bench)), ("pipes", case(resumed_pipes, bench))]
-    found += [(f"met.{kind}", case(met, bench, kind)) for kind in ("pipe", "file", "link", "dangling")]
-    return found + [("met.private", case(met_private, bench)), ("heturun", case(heturun, bench)), ("hetucc", case(hetucc, bench))]
+    found += [(f"linked.{kind}", case(linked_folders, bench, kind)) for kind in ("steps", "dump", "saved")] + [("sums", case(foreign_sums, bench))]
+    found += [(f"met.{kind}", case(met, bench, kind)) for kind in ("pipe", "file", "link", "dangling", "open", "closed", "linked", "hard")]
+    found += [(f"foreseen.{kind}", case(met_foreseen, bench, kind)) for kind in ("file", "folder", "link")] + [("met.flicker", case(met_flicker, bench))]
+    return found + [("met.private", case(met_private, bench)), ("heturun", case(heturun, bench)), ("hetucc", case(hetucc, bench)), ("hetucc.outputs", case(tool_outputs, bench)),
+                    *[(f"parents.{kind}", case(temporary_parents, bench, kind)) for kind in ("theirs", "all")]]
 
 
 if __name__ == "__main__":

@@ -105,6 +105,55 @@ def silent(bench):
         raise Failure(said)
 
 
+# ---- outputs ----
+
+# By what the output is: the tool and its words, of which "{}" is the output.
+OUTPUTS = {
+    "object": ["hetucc", "--strategy=dp2", "-O0", "-c", SMALL, "-o", "{}"],
+    "program": ["hetucc", "--strategy=dp2", "-O0", SMALL, "-o", "{}"],
+    "cost": ["hetucc", "--strategy=dp2", "--emit=cost", SMALL, "-o", "{}"],
+    "depends": ["hetucc", "--strategy=dp2", "-O0", "-MMD", "-MF", "{}", "-c", SMALL, "-o", "depends.o"],
+    "trace": ["hetu-simulate", "--strategy=dp2", "--cluster=cluster.json", "--trace={}", SMALL],
+}
+CLUSTER = """{"classes": {"h": {"memory": 1e9, "memory_bandwidth": 1e10, "start": 1e-6, "arithmetic": 1e10, "products": {"f32": [[1e9, 1e10]]}}},
+ "devices": [{"class": "h", "host": "a", "count": 2}], "links": {"local": {"latency": 1e-6, "bandwidth": 1e9}, "remote": {"latency": 1e-6, "bandwidth": 1e9}}}"""
+
+
+def command_of(bench, name, path):
+    (prepared(bench) / "cluster.json").write_text(CLUSTER)
+    tool, *words = OUTPUTS[name]
+    return [str(bench.build / "bin" / tool), *[str(w).replace("{}", str(path)) for w in words]]
+
+
+def no_outputs(bench, kind):
+    """An output that is a folder, or a pipe that nobody reads, is named, and nothing is waited for."""
+    for name in OUTPUTS:
+        done = subprocess.run(command_of(bench, name, made(bench, kind)), cwd=prepared(bench), capture_output=True, text=True, timeout=60)
+        if done.returncode != 1 or ("it is a folder" if kind == "folder" else "it is a pipe that nobody reads") not in done.stderr:
+            raise Failure(f"{name}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def read_outputs(bench):
+    """A pipe that somebody reads gets all of it."""
+    shell(bench, 'for turn in 1 2 3; do mkfifo out$turn; cat out$turn > read$turn & $1 --strategy=dp2 -O0 -c -MMD -MF out$turn $2 -o x.o || exit 1; wait; cmp read1 read$turn || exit 1; done; test -s read1')
+    shell(bench, '$1 --strategy=dp2 -O0 --emit=cost $2 -o >(cat > cost1); $1 --strategy=dp2 -O0 --emit=cost $2 -o /dev/stdout > cost2; sleep 0.3; cmp cost1 cost2 && test -s cost1')
+
+
+def full_outputs(bench):
+    """On a disk without room an output is not there, and so is no part of it; one that was there is as it was."""
+    folder = bench.path("full.outputs")
+    folder.mkdir()
+    for name in OUTPUTS:
+        script = 'mount -t tmpfs -o size=16k tmpfs "$0" || exit 99; echo old > "$0/x"; head -c 9000 /dev/zero > "$0/room"; "$@"; status=$?; ls -A "$0"; cat "$0/x"; exit $status'
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, str(folder), *command_of(bench, name, folder / "x")], cwd=prepared(bench), capture_output=True,
+                              text=True, timeout=60)
+        if done.returncode == 99 or "unshare" in done.stderr:
+            return "SKIPPED: nothing can be mounted here"
+        if done.returncode and (done.stdout != "room\nx\nold\n" or "No space left on device" not in done.stderr):
+            raise Failure(f"{name}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return ""
+
+
 # ---- traces ----
 
 WINDOWS = HERE / "windows.c"
@@ -140,6 +189,8 @@ def full_disk(bench):
 def tests(bench, _):
     found = [(f"none.{kind}", functools.partial(no_files, bench, kind)) for kind in KINDS]
     found += [("shells", functools.partial(shells, bench)), ("silent", functools.partial(silent, bench), True)]
+    found += [(f"outputs.{kind}", functools.partial(no_outputs, bench, kind)) for kind in ("pipe", "folder")]
+    found += [("outputs.read", functools.partial(read_outputs, bench)), ("outputs.full", functools.partial(full_outputs, bench))]
     return found + [("trace", functools.partial(full, bench)), ("trace.disk", functools.partial(full_disk, bench))]
 
 

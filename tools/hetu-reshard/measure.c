@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 /* hetu-reshard --measure: the cluster file of the ranks that were launched.
  *
  * Everything is measured with the planner's own conversions on the program's own channel. A link's latency and bandwidth are those of
@@ -9,6 +10,7 @@
 #include "timing.h"
 
 #include "cost/cost.h"
+#include "support/secure.h"
 #include "transport/world.h"
 
 #include <errno.h>
@@ -388,10 +390,13 @@ static json_t *json_devices(const Hosts *hosts)
 
 static void write_file(const json_t *cluster, const char *path)
 {
-    FILE *file = fopen(path, "w");
-    bool good = file && json_dumpf(cluster, file, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) == 0 && fputc('\n', file) != EOF;
-    if (!file || fclose(file) || !good)
-        ht_fail("cannot write %s: %s", path, strerror(errno));
+    const char *why = "no memory";
+    char *text = json_dumps(cluster, JSON_INDENT(1) | JSON_REAL_PRECISION(5)), *lines = NULL;
+    int length = text ? asprintf(&lines, "%s\n", text) : -1;
+    if (length < 0 || !secure_write(path, lines, (size_t)length, &why))
+        ht_fail("cannot write %s: %s", path, why);
+    free(lines);
+    free(text);
 }
 
 /* Rates by element type. */

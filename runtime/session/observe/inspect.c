@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { PATH_ROOM = 4096 };
+
 static void check_one(const Program *program, const char *what, const char *name, const ht_pieces *pieces, const void *data)
 {
     Distribution where = {pieces, boxes_elements(pieces), program->image->device_count, NULL};
@@ -40,12 +42,6 @@ void program_check(Program *program)
     }
 }
 
-static void make_folder(const char *path)
-{
-    if (mkdir(path, 0777) && errno != EEXIST)
-        ht_fail("cannot make the folder %s: %s", path, plain_error(errno));
-}
-
 /* Removes a folder of files, if it is there; of a link to one the link. */
 static void remove_folder(const char *path)
 {
@@ -59,20 +55,28 @@ static void remove_folder(const char *path)
         unlink(path);
 }
 
+/* Where a dump is written. */
+typedef struct Dump {
+    const char *name;     // the folder, for messages
+    OpenFolder step, own; // the folder of the step, and this rank's in it
+} Dump;
+
 /* Ends the program; what was written so far goes. */
-HT_NORETURN static void give_up(const char *folder, const char *name)
+HT_NORETURN static void give_up(const Dump *dump, const char *name)
 {
+    char part[PATH_ROOM + 32];
     int error = errno;
-    remove_folder(folder);
-    ht_fail("cannot write the dump of %s to %s: %s", name, folder, plain_error(error));
+    snprintf(part, sizeof part, "%s/%d.part", dump->step.path, world_rank());
+    remove_folder(part);
+    ht_fail("cannot write the dump of %s to %s: %s", name, dump->name, plain_error(error));
 }
 
 /* Names give files of their own: a slash is %2F, and a percent sign %25. State s of a parameter has %s behind its name; -1: the parameter.
  */
-static FILE *open_file(const char *folder, const char *name, int state, const char *suffix)
+static FILE *open_file(const Dump *dump, const char *name, int state, const char *suffix)
 {
-    char path[4096];
-    size_t length = (size_t)snprintf(path, sizeof path, "%s/", folder);
+    char path[PATH_ROOM];
+    size_t length = (size_t)snprintf(path, sizeof path, "%s/", dump->own.path);
     for (const char *c = name; *c && length + 16 < sizeof path; c++)
         length += (size_t)snprintf(path + length, sizeof path - length, *c == '/' ? "%%2F" : *c == '%' ? "%%25" : "%c", *c);
     if (state >= 0)
@@ -81,14 +85,14 @@ static FILE *open_file(const char *folder, const char *name, int state, const ch
     int made = file_create(path);
     FILE *file = made < 0 ? NULL : fdopen(made, "wb");
     if (!file)
-        give_up(folder, name);
+        give_up(dump, name);
     return file;
 }
 
-static void close_file(const char *folder, FILE *file, const char *name)
+static void close_file(const Dump *dump, FILE *file, const char *name)
 {
     if (ferror(file) | fclose(file))
-        give_up(folder, name);
+        give_up(dump, name);
 }
 
 /* The shape, then a line of lo:hi a box. */
@@ -106,9 +110,9 @@ static void write_boxes(FILE *file, const ht_pieces *pieces, int rank)
     }
 }
 
-static void dump_one(const char *folder, const char *name, int state, const ht_pieces *pieces, void *data)
+static void dump_one(const Dump *dump, const char *name, int state, const ht_pieces *pieces, void *data)
 {
-    FILE *file = open_file(folder, name, state, ".bin");
+    FILE *file = open_file(dump, name, state, ".bin");
     int64_t bytes = boxes_count(pieces, world_rank()) * (int64_t)sizeof(float);
     void *host = device_map(data, bytes, DEVICE_READ);
     void *packed = memory_array(bytes, 1);
@@ -116,32 +120,52 @@ static void dump_one(const char *folder, const char *name, int state, const ht_p
     fwrite(packed, 1, (size_t)bytes, file);
     free(packed);
     device_unmap(data, host, bytes, DEVICE_READ);
-    close_file(folder, file, name);
-    file = open_file(folder, name, state, ".boxes");
+    close_file(dump, file, name);
+    file = open_file(dump, name, state, ".boxes");
     write_boxes(file, pieces, world_rank());
-    close_file(folder, file, name);
+    close_file(dump, file, name);
+}
+
+/* Opens the step's folder, and this rank's in it, which is new. */
+static void open_dump(Dump *dump, const char *step)
+{
+    char part[PATH_ROOM + 32], name[32];
+    int error = folder_open(&dump->step, step);
+    if (error)
+        ht_fail("cannot make the folder %s: %s", step, folder_error(error));
+    snprintf(name, sizeof name, "%d.part", world_rank());
+    snprintf(part, sizeof part, "%s/%s", dump->step.path, name);
+    remove_folder(part);
+    if ((error = folder_make(&dump->own, &dump->step, name)))
+        ht_fail("cannot make the folder %s.part: %s", dump->name, plain_error(error));
 }
 
 /* The folder has its name when all files are in it. */
-void program_dump(const Program *program, const char *folder, const char *when)
+static void close_dump(Dump *dump)
 {
-    char path[2048], part[2060];
-    make_folder(folder);
-    snprintf(path, sizeof path, "%s/%s%lld", folder, when, (long long)program->worker.step - 1);
-    make_folder(path);
-    snprintf(path, sizeof path, "%s/%s%lld/%d", folder, when, (long long)program->worker.step - 1, world_rank());
-    snprintf(part, sizeof part, "%s.part", path);
-    remove_folder(part);
-    if (mkdir(part, 0777))
-        ht_fail("cannot make the folder %s: %s", part, plain_error(errno));
-    for (int p = 0; p < program->image->param_count; p++) {
-        const ht_image_param *image = &program->image->params[p];
-        dump_one(part, image->name, -1, image->pieces, program->slots[p]);
-        for (int s = 0; s < image->state_count; s++)
-            dump_one(part, image->name, s, image->state[s],
-                     program->slots[program->image->param_count + p * program->image->state_count + s]);
-    }
+    char path[PATH_ROOM + 32], part[PATH_ROOM + 32];
+    snprintf(path, sizeof path, "%s/%d", dump->step.path, world_rank());
+    snprintf(part, sizeof part, "%s/%d.part", dump->step.path, world_rank());
     remove_folder(path);
     if (rename(part, path))
-        give_up(part, path);
+        give_up(dump, "all");
+    folder_close(&dump->own);
+    folder_close(&dump->step);
+}
+
+void program_dump(const Program *program, const char *folder, const char *when)
+{
+    char step[PATH_ROOM], name[PATH_ROOM + 32];
+    snprintf(step, sizeof step, "%s/%s%lld", folder, when, (long long)program->worker.step - 1);
+    snprintf(name, sizeof name, "%s/%d", step, world_rank());
+    Dump dump = {.name = name};
+    open_dump(&dump, step);
+    for (int p = 0; p < program->image->param_count; p++) {
+        const ht_image_param *image = &program->image->params[p];
+        dump_one(&dump, image->name, -1, image->pieces, program->slots[p]);
+        for (int s = 0; s < image->state_count; s++)
+            dump_one(&dump, image->name, s, image->state[s],
+                     program->slots[program->image->param_count + p * program->image->state_count + s]);
+    }
+    close_dump(&dump);
 }

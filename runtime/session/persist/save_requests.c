@@ -1,6 +1,7 @@
 /* The public interface of checkpoints and copies, on rank 0. */
 #include "base/fail.h"
 #include "base/c_locale.h"
+#include "base/files.h"
 #include "checkpoint/copies.h"
 #include "checkpoint/writing.h"
 #include "session/persist/checkpoint.h"
@@ -130,7 +131,7 @@ void ht_remember_with(ht_session *open, const char *folder, const ht_noted *note
         return;
     uint64_t key = copies_key(folder, true);
     if (!key && !said)
-        fprintf(stderr, "hetu: no copies are taken in shared memory: %s/copies cannot be written: %s\n", folder, plain_error(errno));
+        fprintf(stderr, "hetu: no copies are taken in shared memory: %s/copies cannot be written: %s\n", folder, folder_error(errno));
     said = !key;
     if (!key)
         return;

@@ -39,23 +39,31 @@ static struct {
 
 typedef enum Found { FOUND_NONE, FOUND_INVITATION, FOUND_OTHER, FOUND_FOREIGN } Found; // foreign: another user's
 
-/* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a link are not followed. */
+/* What is at a path that was not opened. */
+static Found find_unopened(const char *path)
+{
+    struct stat about;
+    if (lstat(path, &about))
+        return FOUND_NONE;
+    return about.st_uid == geteuid() ? FOUND_OTHER : FOUND_FOREIGN;
+}
+
+/* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a link are not followed. One of this
+ * user's files that has another name, too, is there by another user's will. */
 static Found read_file(const char *path, Invitation *invitation)
 {
     struct stat about;
     char more;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (!lstat(path, &about) && about.st_uid != geteuid()) {
-        if (file >= 0)
-            close(file);
-        return FOUND_FOREIGN;
-    }
     if (file < 0)
-        return errno == ENOENT || errno == ENOTDIR ? FOUND_NONE : FOUND_OTHER;
-    bool good = !fstat(file, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IRWXG | S_IRWXO));
+        return find_unopened(path);
+    bool known = !fstat(file, &about) && about.st_uid == geteuid();
+    bool good = known && S_ISREG(about.st_mode) && !(about.st_mode & (S_IRWXG | S_IRWXO));
     good = good && read(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation && read(file, &more, 1) == 0;
     close(file);
-    return good && !memcmp(invitation->magic, MAGIC, sizeof MAGIC) && invitation->format == FORMAT ? FOUND_INVITATION : FOUND_OTHER;
+    if (good && !memcmp(invitation->magic, MAGIC, sizeof MAGIC) && invitation->format == FORMAT)
+        return FOUND_INVITATION;
+    return known && (S_ISDIR(about.st_mode) || about.st_nlink == 1) ? FOUND_OTHER : FOUND_FOREIGN;
 }
 
 /* Whether a process ran on this machine and is dead. */
@@ -68,21 +76,27 @@ bool invitation_of_dead(const char *mark)
     return sscanf(mark, SCAN_MARK, &node, &process) == 2 && is_dead(node, process);
 }
 
-/* Puts the whole invitation in place at once. */
-static void write_file(const char *path, const Invitation *invitation)
+/* Puts the whole invitation in place at once, from a file of a name that nobody can foresee. False, and errno, where something else is at
+ * the path that cannot be replaced. */
+static bool write_file(const char *path, const Invitation *invitation)
 {
     char fresh[PATH_SIZE + 64];
-    snprintf(fresh, sizeof fresh, "%s." MARK, path, socket_node(), (int)getpid());
-    unlink(fresh);
-    int file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    snprintf(fresh, sizeof fresh, "%s." MARK ".XXXXXX", path, socket_node(), (int)getpid());
+    int file = mkostemp(fresh, O_CLOEXEC);
     if (file < 0)
-        ht_fail("cannot write %s, through which the ranks meet: %s", fresh, plain_error(errno));
+        ht_fail("cannot write %s, through which the ranks meet: %s", path, plain_error(errno));
     bool whole = write(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation;
-    if (close(file) | !whole || rename(fresh, path)) {
+    if (close(file) | !whole) {
         int error = errno;
         unlink(fresh);
         ht_fail("cannot write %s, through which the ranks meet: %s", path, plain_error(error));
     }
+    if (!rename(fresh, path))
+        return true;
+    int error = errno;
+    unlink(fresh);
+    errno = error;
+    return false;
 }
 
 /* ---- private folders ---- */
@@ -102,16 +116,30 @@ static void name_file(char *path, const char *folder, const Launch *launch)
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
 
-/* Reads the invitation to this run in any of the private folders of such a name; false when there is none. */
+/* Whether one moment is before another. */
+static bool is_before(const struct timespec *one, const struct timespec *other)
+{
+    return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec : one->tv_nsec < other->tv_nsec;
+}
+
+/* Reads the newest invitation to this run in the private folders of such a name; false when there is none. */
 static bool read_private(const Launch *launch, const char *parent, const char *head, Invitation *invitation)
 {
     char folder[PATH_SIZE], path[PATH_SIZE];
+    struct timespec newest = {0};
     bool done = false;
     DIR *top = opendir(parent);
-    for (const struct dirent *entry; top && !done && (entry = readdir(top));) {
+    for (const struct dirent *entry; top && (entry = readdir(top));) {
+        Invitation found;
+        struct stat about;
         snprintf(folder, sizeof folder, "%.1023s/%s", parent, entry->d_name);
         name_file(path, folder, launch);
-        done = !strncmp(entry->d_name, head, strlen(head)) && private_is(folder) && read_file(path, invitation) == FOUND_INVITATION;
+        if (strncmp(entry->d_name, head, strlen(head)) || !private_is(folder) || stat(path, &about) ||
+            (done && is_before(&about.st_mtim, &newest)) || read_file(path, &found) != FOUND_INVITATION)
+            continue;
+        *invitation = found;
+        newest = about.st_mtim;
+        done = true;
     }
     if (top)
         closedir(top);
@@ -191,30 +219,44 @@ bool invitation_is_local(const Launch *launch)
     return false;
 }
 
+/* Writes it to the path that the user chose; false where something of another user's is in its place. */
+static bool write_chosen(const Launch *launch, const Invitation *invitation)
+{
+    Invitation found;
+    Found there = read_file(launch->path, &found);
+    if (there == FOUND_OTHER)
+        fail_other(launch->path);
+    snprintf(written.file, sizeof written.file, "%s", launch->path);
+    if (there != FOUND_FOREIGN && write_file(launch->path, invitation))
+        return true;
+    *written.file = 0;
+    return false;
+}
+
+/* Writes it to a private folder. */
+static void write_private(const Launch *launch, const Invitation *invitation)
+{
+    char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
+    name_head(head, sizeof head);
+    if (*launch->path)
+        split_beside(launch, folder, head, sizeof head);
+    make_private(*launch->path ? folder : shared_memory(), head);
+    name_file(written.file, written.folder, launch);
+    if (!write_file(written.file, invitation))
+        ht_fail("cannot write %s, through which the ranks meet: %s", written.file, plain_error(errno));
+}
+
 void invitation_write(const Launch *launch, const Invitation *invitation)
 {
-    Invitation whole = *invitation, found;
-    char file[PATH_SIZE], folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
+    Invitation whole = *invitation;
     memcpy(whole.magic, MAGIC, sizeof MAGIC);
     whole.format = FORMAT;
     whole.process = (int32_t)getpid();
     whole.node = socket_node();
     pthread_mutex_lock(&written.lock);
     clear(launch);
-    Found there = *launch->path ? read_file(launch->path, &found) : FOUND_NONE;
-    if (there == FOUND_OTHER)
-        fail_other(launch->path);
-    if (*launch->path && there != FOUND_FOREIGN) {
-        snprintf(file, sizeof file, "%s", launch->path);
-    } else {
-        name_head(head, sizeof head);
-        if (*launch->path)
-            split_beside(launch, folder, head, sizeof head);
-        make_private(*launch->path ? folder : shared_memory(), head);
-        name_file(file, written.folder, launch);
-    }
-    memcpy(written.file, file, sizeof file);
-    write_file(file, &whole);
+    if (!*launch->path || !write_chosen(launch, &whole))
+        write_private(launch, &whole);
     pthread_mutex_unlock(&written.lock);
 }
 
@@ -228,7 +270,7 @@ bool invitation_read(const Launch *launch, Invitation *invitation)
     if (found == FOUND_OTHER)
         fail_other(launch->path);
     split_beside(launch, folder, head, sizeof head);
-    return found == FOUND_INVITATION || (found == FOUND_FOREIGN && read_private(launch, folder, head, invitation));
+    return found == FOUND_INVITATION || read_private(launch, folder, head, invitation);
 }
 
 void invitation_remove(void)

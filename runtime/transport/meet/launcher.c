@@ -1,5 +1,7 @@
 #include "transport/meet/launcher.h"
 
+#include "base/files.h"
+
 #include <hetu/kernel.h>
 
 #include <stdio.h>
@@ -86,10 +88,11 @@ static void name_run(const Launcher *launcher, char *name, size_t size)
             *c = '_';
 }
 
+/* Whether ranks can meet in what the path names: a folder, and none that another user has put there. */
 static bool is_folder(const char *path)
 {
     struct stat about;
-    return !stat(path, &about) && S_ISDIR(about.st_mode);
+    return !file_is_foreign(path) && !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
 /* The file that the user names, or one in the folder that the user names. */

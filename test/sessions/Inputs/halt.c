@@ -47,6 +47,7 @@ static void count(const char *doing)
     }
 
 CHANGE(char *, mkdtemp, (char *path), (path))
+CHANGE(int, mkostemp, (char *path, int flags), (path, flags))
 CHANGE(int, rename, (const char *from, const char *to), (from, to))
 CHANGE(int, unlink, (const char *path), (path))
 CHANGE(int, rmdir, (const char *path), (path))

@@ -3,40 +3,50 @@
 #include <math.h>
 #include <string.h>
 
-/* A device and the time from which it is free. */
-typedef struct Free {
-    double from;
-    int device;
-} Free;
+/* Devices by island, those of an island in order of the time from which they are free. */
+typedef struct Pool {
+    double *from; // (gpus)
+    int *device;  // (gpus), of that time
+    int *count;   // (islands); an island's begin at its first device's number
+} Pool;
 
 /* The devices' times before some place of an order. */
 typedef struct Checkpoint {
-    Free *free;  // (gpus)
-    double lost; // ms of devices that have waited
+    double *from; // (gpus), by island, in it ascending
+    double lost;  // ms of devices that have waited
+    double busy;  // ms of devices that the pieces before it take
 } Checkpoint;
 
 struct Scheduler {
     const Spindle *q;
     int islands;
-    bool tight;             // not every device can hold all states
-    int stride;             // places between checkpoints
-    Checkpoint *kept;       // (pieces / stride + 1), of the schedule kept
-    Checkpoint *made;       // (pieces / stride + 1), of the last one made
-    int first;              // checkpoint from which the last one was made
-    Checkpoint now;         // while a schedule is made; its devices by island, in it by time
-    Free *candidate;        // (gpus), scratch: those of free that have room for a piece
-    int *candidates, *all;  // (islands), how many; how many devices
-    int *devices;           // (gpus), of the piece placed
+    bool tight;       // not every device can hold all states
+    bool named;       // it matters which device has which time
+    int stride;       // places between checkpoints
+    Checkpoint *kept; // (pieces / stride + 1), of the schedule kept
+    Checkpoint *made; // (pieces / stride + 1), of the last one made
+    int first;        // checkpoint from which the last one was made
+    int last;         // checkpoint before which it is other than the one kept
+    double kept_objective;
+    double made_objective;
+    Pool free;              // while a schedule is made: all devices
+    double lost, busy;      // as at a checkpoint
+    Pool roomy;             // scratch: those of free that have room for a piece
+    int island;             // that a piece of less than one is in
+    int first_chosen;       // of a pool, for such a piece
+    int *chosen;            // (islands), for a piece of whole ones
+    int *devices;           // (gpus), of the piece placed, when they are named
     double *kept_end, *end; // (pieces)
     double *held_mb;        // (gpus)
     bool *held;             // (gpus, weights, layers)
     double *tail;           // (operators), ms at least from their end to that of all
     double overflow;        // MB that fit nowhere
-    double penalty;
+    Weights weights;
 };
 
-/* The larger of two numbers, where fmax would be a call. */
+/* The larger and the smaller of two numbers, where fmax would be a call. */
 static inline double larger(double a, double b) { return a > b ? a : b; }
+static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 static int island_size(const Scheduler *s, int island)
 {
@@ -74,8 +84,13 @@ static Checkpoint *checkpoints_create(Arena *arena, const Spindle *q, int stride
     int count = q->operator_count * PIECES / stride + 1;
     Checkpoint *at = arena_array(arena, Checkpoint, count);
     for (int i = 0; i < count; i++)
-        at[i].free = arena_array(arena, Free, q->gpus);
+        at[i].from = arena_array(arena, double, q->gpus);
     return at;
+}
+
+static Pool pool_create(Arena *arena, const Spindle *q, int islands)
+{
+    return (Pool){arena_array(arena, double, q->gpus), arena_array(arena, int, q->gpus), arena_array(arena, int, islands)};
 }
 
 /* Places between checkpoints: as many checkpoints as a memory of moderate size holds. The states that devices hold are in none, so that
@@ -87,23 +102,21 @@ static int find_stride(const Spindle *q, bool tight)
     return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
-Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty)
+Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights)
 {
     Scheduler *s = arena_new(arena, Scheduler);
     int pieces = q->operator_count * PIECES;
     *s = (Scheduler){
-        .q = q, .islands = (q->gpus + q->island - 1) / q->island, .tight = states_mb(arena, q) > q->memory_mb, .penalty = penalty};
+        .q = q, .islands = (q->gpus + q->island - 1) / q->island, .tight = states_mb(arena, q) > q->memory_mb, .weights = weights};
+    s->named = s->tight;
     s->stride = find_stride(q, s->tight);
     s->kept = checkpoints_create(arena, q, s->stride);
     s->made = checkpoints_create(arena, q, s->stride);
-    s->now.free = arena_array(arena, Free, q->gpus);
-    for (int d = 0; d < q->gpus; d++)
-        s->kept->free[d] = (Free){0, d};
-    s->candidate = arena_array(arena, Free, q->gpus);
-    s->candidates = arena_array(arena, int, s->islands);
-    s->all = arena_array(arena, int, s->islands);
+    s->free = pool_create(arena, q, s->islands);
+    s->roomy = pool_create(arena, q, s->islands);
     for (int i = 0; i < s->islands; i++)
-        s->all[i] = island_size(s, i);
+        s->free.count[i] = island_size(s, i);
+    s->chosen = arena_array(arena, int, s->islands);
     s->devices = arena_array(arena, int, q->gpus);
     s->kept_end = arena_array(arena, double, pieces);
     s->end = arena_array(arena, double, pieces);
@@ -114,15 +127,19 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty)
     return s;
 }
 
-/* Takes up the schedule kept at a checkpoint. */
+/* Takes up the schedule kept at a checkpoint. Devices that are named are all free. */
 static void schedule_begin(Scheduler *s, int checkpoint)
 {
     const Spindle *q = s->q;
+    const Checkpoint *at = &s->kept[checkpoint];
     s->first = checkpoint;
-    s->now.lost = s->kept[checkpoint].lost;
-    memcpy(s->now.free, s->kept[checkpoint].free, sizeof *s->now.free * (size_t)q->gpus);
+    s->lost = at->lost;
+    s->busy = at->busy;
+    memcpy(s->free.from, at->from, sizeof *at->from * (size_t)q->gpus);
     memcpy(s->end, s->kept_end, sizeof *s->end * (size_t)(q->operator_count * PIECES));
     s->overflow = 0;
+    for (int d = 0; s->named && d < q->gpus; d++)
+        s->free.device[d] = d;
     if (s->tight) {
         memset(s->held_mb, 0, sizeof *s->held_mb * (size_t)q->gpus);
         memset(s->held, 0, sizeof *s->held * (size_t)(q->gpus * q->weights_count * q->layers_most));
@@ -145,107 +162,144 @@ static double more_mb(Scheduler *s, int device, int o, int first, int layers)
 }
 
 /* Gathers the devices that have room for layers. */
-static void candidates_gather(Scheduler *s, int o, int first, int layers)
+static void roomy_gather(Scheduler *s, int o, int first, int layers)
 {
+    double most = s->q->memory_mb * (1 + 1e-9);
     for (int i = 0; i < s->islands; i++) {
-        int from = i * s->q->island;
-        s->candidates[i] = 0;
-        for (int d = from; d < from + island_size(s, i); d++)
-            if (s->held_mb[s->now.free[d].device] + more_mb(s, s->now.free[d].device, o, first, layers) <= s->q->memory_mb * (1 + 1e-9))
-                s->candidate[from + s->candidates[i]++] = s->now.free[d];
+        int from = i * s->q->island, to = from;
+        for (int at = from; at < from + s->free.count[i]; at++) {
+            int device = s->free.device[at];
+            if (s->held_mb[device] + more_mb(s, device, o, first, layers) > most)
+                continue;
+            s->roomy.from[to] = s->free.from[at];
+            s->roomy.device[to++] = device;
+        }
+        s->roomy.count[i] = to - from;
     }
 }
 
-/* The first of `count` candidates of one island that run from the earliest time, not before `ready`; -1 when no island has as many.
- * Between equal times, the island whose devices wait least. */
-static int one_island(const Scheduler *s, const Free *candidate, const int *candidates, int count, double ready, double *start)
+/* Chooses `count` devices of one island that run from the earliest time, not before `ready`; that
+ * time, INFINITY when no island has as many. Between equal times, the island whose devices wait
+ * least. */
+static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready)
 {
-    int best = -1;
-    double best_wait = INFINITY;
+    double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
-        const Free *at = candidate + i * s->q->island;
-        if (candidates[i] < count)
+        const double *from = pool->from + i * s->q->island;
+        int free = 0, all = pool->count[i];
+        if (all < count || from[count - 1] > start)
             continue;
-        double time = larger(ready, at[count - 1].from);
-        if (time > *start)
-            continue;
-        int last = count - 1;
-        while (last + 1 < candidates[i] && at[last + 1].from <= time)
-            last++;
-        double wait = time - at[last - count + 1].from;
-        if (time < *start || wait < best_wait)
-            best = i * s->q->island + last - count + 1, best_wait = wait, *start = time;
+        double time = larger(ready, from[count - 1]);
+        for (int k = 0; k < all; k++) // to the end: no branch that is hard to foresee
+            free += from[k] <= time;
+        double wait = time - from[free - count];
+        if (time < start || (time == start && wait < best_wait)) {
+            s->island = i;
+            s->first_chosen = i * s->q->island + free - count;
+            best_wait = wait;
+            start = time;
+        }
     }
-    return best;
-}
-
-/* Chooses `count` whole islands that are free first, not before `ready`, those that wait least; false when there are not as many. */
-static bool whole_islands(const Scheduler *s, const Free *candidate, const int *candidates, int count, double ready, int *chosen,
-                          double *start)
-{
-    int found = 0, sorted[s->islands];
-    for (int i = 0; i < s->islands; i++) {
-        int at = found;
-        if (candidates[i] < s->q->island)
-            continue;
-        for (; at > 0 &&
-               candidate[sorted[at - 1] * s->q->island + s->q->island - 1].from > candidate[i * s->q->island + s->q->island - 1].from;
-             at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = i;
-        found++;
-    }
-    if (found < count)
-        return false;
-    *start = larger(ready, candidate[sorted[count - 1] * s->q->island + s->q->island - 1].from);
-    int last = count - 1;
-    while (last + 1 < found && candidate[sorted[last + 1] * s->q->island + s->q->island - 1].from <= *start)
-        last++;
-    for (int k = 0; k < count; k++)
-        chosen[k] = sorted[last - k];
-    return true;
-}
-
-/* The devices of a piece into devices[count]; its start, INFINITY when there are not as many. */
-static double devices_choose(const Scheduler *s, const Free *candidate, const int *candidates, int count, double ready, int *devices)
-{
-    double start = INFINITY;
-    int island = s->q->island, chosen[s->islands];
-    if (count < island) {
-        int first = one_island(s, candidate, candidates, count, ready, &start);
-        for (int k = 0; first >= 0 && k < count; k++)
-            devices[k] = candidate[first + k].device;
-        return start;
-    }
-    if (whole_islands(s, candidate, candidates, count / island, ready, chosen, &start))
-        for (int k = 0; k < count; k++)
-            devices[k] = chosen[k / island] * island + k % island;
     return start;
 }
 
-/* A device is busy from `start` to `end`; its island stays in order of time. */
-static void device_busy(Scheduler *s, int device, double start, double end)
+/* Chooses `count` whole islands that are free first, not before `ready`, those that wait least; the
+ * start, INFINITY when there are not as many. */
+static double choose_islands(Scheduler *s, const Pool *pool, int count, double ready)
 {
-    Free *free = s->now.free;
-    int island = device / s->q->island, first = island * s->q->island, last = first + island_size(s, island) - 1, at = first;
-    while (free[at].device != device)
-        at++;
-    s->now.lost += start - free[at].from;
-    for (; at < last && free[at + 1].from < end; at++)
-        free[at] = free[at + 1];
-    free[at] = (Free){end, device};
+    int found = 0, sorted[s->islands], size = s->q->island;
+    double from[s->islands];
+    for (int i = 0; i < s->islands; i++) {
+        int at = found;
+        if (pool->count[i] < size)
+            continue;
+        double own = pool->from[i * size + size - 1];
+        for (; at > 0 && from[at - 1] > own; at--) {
+            sorted[at] = sorted[at - 1];
+            from[at] = from[at - 1];
+        }
+        sorted[at] = i;
+        from[at] = own;
+        found++;
+    }
+    if (found < count)
+        return INFINITY;
+    int last = count - 1;
+    double start = larger(ready, from[last]);
+    while (last + 1 < found && from[last + 1] <= start)
+        last++;
+    for (int k = 0; k < count; k++)
+        s->chosen[k] = sorted[last - k];
+    return start;
 }
 
-/* Devices are busy from `start` to `end`: whole islands at once. */
-static void devices_busy(Scheduler *s, int count, double start, double end)
+static double choose(Scheduler *s, const Pool *pool, int count, double ready)
 {
-    const int *devices = s->devices;
-    for (int d = 0; d < count && count < s->q->island; d++)
-        device_busy(s, devices[d], start, end);
-    for (int d = 0; d < count && count >= s->q->island; d++)
-        s->now.lost += start - s->now.free[devices[d]].from;
-    for (int d = 0; d < count && count >= s->q->island; d++)
-        s->now.free[devices[d]] = (Free){end, devices[d]};
+    return count < s->q->island ? choose_devices(s, pool, count, ready) : choose_islands(s, pool, count / s->q->island, ready);
+}
+
+/* Lists the devices of a piece that were chosen of a pool. */
+static void devices_list(Scheduler *s, const Pool *pool, int count)
+{
+    int island = s->q->island;
+    for (int k = 0; k < count; k++)
+        s->devices[k] = count < island ? pool->device[s->first_chosen + k] : s->chosen[k / island] * island + k % island;
+}
+
+/* The names of devices that leave their place in an island and come back behind those that are
+ * free before `end`. */
+static void names_move(Scheduler *s, int first, int count, int behind, double end)
+{
+    int *device = s->free.device + first, moved = 0;
+    while (first + count + moved < behind && s->free.from[first + count + moved] < end)
+        moved++;
+    memmove(device, device + count, sizeof *device * (size_t)moved);
+    memcpy(device + moved, s->devices, sizeof *device * (size_t)count);
+}
+
+/* Devices that stand one behind the other in the island chosen are busy from `start` to `end`; the
+ * island stays in order of time. */
+static void devices_busy(Scheduler *s, int first, int count, double start, double end)
+{
+    double *from = s->free.from;
+    int behind = s->island * s->q->island + s->free.count[s->island];
+    for (int k = first; k < first + count; k++)
+        s->lost += start - from[k];
+    if (s->named)
+        names_move(s, first, count, behind, end);
+    // `count` devices leave at the front and come back at `end`: the later of what stood there and
+    // of what moves up, which is no later than `end`.
+    for (int k = first; k < behind - count; k++)
+        from[k] = larger(from[k], smaller(from[k + count], end));
+    for (int k = behind - count; k < behind; k++)
+        from[k] = larger(from[k], end);
+}
+
+/* Whole islands are busy from `start` to `end`. */
+static void islands_busy(Scheduler *s, int count, double start, double end)
+{
+    for (int k = 0; k < count; k++) {
+        double *from = s->free.from + s->chosen[k] * s->q->island;
+        for (int d = 0; d < s->q->island; d++) {
+            s->lost += start - from[d];
+            from[d] = end;
+        }
+    }
+}
+
+/* The devices of a piece, of less than an island, are busy from `start` to `end`, wherever in it. */
+static void scattered_busy(Scheduler *s, int count, double start, double end)
+{
+    int first = s->island * s->q->island, own[count];
+    memcpy(own, s->devices, sizeof own);
+    for (int k = 0; k < count; k++) {
+        int at = first;
+        while (s->free.device[at] != own[k])
+            at++;
+        s->devices[0] = own[k];
+        devices_busy(s, at, 1, start, end);
+    }
+    memcpy(s->devices, own, sizeof own);
 }
 
 /* A device holds `layers` layers of an operator from `first` on. */
@@ -301,16 +355,26 @@ static double piece_place(Scheduler *s, const Choices *choices, int piece, const
     int o = piece / PIECES;
     const StackedPiece *choice = &choices->piece[piece];
     const Allotment *allotment = &s->q->operator[o].allotment[choice->allotment];
-    double start = INFINITY;
-    if (s->tight) {
-        candidates_gather(s, o, around->layers, choice->layers);
-        start = devices_choose(s, s->candidate, s->candidates, allotment->devices, around->ready, s->devices);
+    int count = allotment->devices;
+    const Pool *pool = s->tight ? &s->roomy : &s->free;
+    if (s->tight)
+        roomy_gather(s, o, around->layers, choice->layers);
+    double start = choose(s, pool, count, around->ready);
+    if (s->tight && isinf(start)) {
+        pool = &s->free;
+        start = choose(s, pool, count, around->ready);
     }
-    if (isinf(start))
-        start = devices_choose(s, s->now.free, s->all, allotment->devices, around->ready, s->devices);
-    s->end[piece] = start + choice->layers * allotment->ms;
-    devices_busy(s, allotment->devices, start, s->end[piece]);
-    for (int d = 0; s->tight && d < allotment->devices; d++)
+    if (s->named)
+        devices_list(s, pool, count);
+    double end = start + choice->layers * allotment->ms;
+    s->end[piece] = end;
+    if (count >= s->q->island)
+        islands_busy(s, count / s->q->island, start, end);
+    else if (pool == &s->free)
+        devices_busy(s, s->first_chosen, count, start, end);
+    else
+        scattered_busy(s, count, start, end);
+    for (int d = 0; s->tight && d < count; d++)
         device_hold(s, s->devices[d], o, around->layers, choice->layers);
     return start;
 }
@@ -321,48 +385,74 @@ int64_t schedule_work(const Scheduler *s)
     return (int64_t)q->operator_count * (8 + q->gpus / 2 + (s->tight ? q->gpus * (2 + q->layers_most / 16) : 0)) + 200;
 }
 
-/* The mean time of the devices that all pieces take together. */
-static double mean_busy(const Spindle *q, const Choices *choices)
+/* Time of devices that a piece takes. */
+static double piece_busy(const Spindle *q, const Choices *choices, int piece)
 {
-    double sum = 0;
-    for (int place = 0; place < choices->count; place++) {
-        int piece = choices->order[place];
-        const Allotment *allotment = &q->operator[piece / PIECES].allotment[choices->piece[piece].allotment];
-        sum += choices->piece[piece].layers * allotment->ms * allotment->devices;
-    }
-    return sum / q->gpus;
+    const Piece *p = &choices->piece[piece];
+    const Allotment *allotment = &q->operator[piece / PIECES].allotment[p->allotment];
+    return p->layers * allotment->ms * allotment->devices;
 }
 
 /* The devices' times before a place, if it has a checkpoint. */
 static void checkpoint_make(Scheduler *s, int place)
 {
-    if (place % s->stride || place == s->first * s->stride)
+    if ((s->stride > 1 && place % s->stride) || place == s->first * s->stride)
         return;
     Checkpoint *at = &s->made[place / s->stride];
-    at->lost = s->now.lost;
-    memcpy(at->free, s->now.free, sizeof *at->free * (size_t)s->q->gpus);
+    at->lost = s->lost;
+    at->busy = s->busy;
+    memcpy(at->from, s->free.from, sizeof *at->from * (size_t)s->q->gpus);
 }
 
-double schedule_make(Scheduler *s, const Choices *choices, int from, double most, double *objective, bool *fits)
+/* Whether the schedule goes on from a place as the one kept does. */
+static bool is_kept_from(const Scheduler *s, int place)
 {
-    static const double MEAN_WEIGHT = 0.25;
-    double last = 0, sum = 0, busy = mean_busy(s->q, choices), gpus = s->q->gpus;
+    const double *kept = s->kept[place].from;
+    return s->free.from[0] == kept[0] && !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
+}
+
+/* The answer of a schedule that ends as the one kept. */
+static double schedule_same(Scheduler *s, int place, double *objective, bool *fits)
+{
+    double last = 0;
+    s->last = place;
+    *objective = s->made_objective = s->kept_objective;
+    *fits = true;
+    for (int piece = 0; piece < s->q->operator_count * PIECES; piece++)
+        last = larger(last, s->end[piece]);
+    return last;
+}
+
+double schedule_make(Scheduler *s, const Choices *choices, Places changed, double most, double *objective, bool *fits)
+{
+    double last = 0, sum = 0, gpus = s->q->gpus, weight = s->weights.mean;
     *objective = INFINITY;
     *fits = false;
-    schedule_begin(s, from / s->stride);
+    schedule_begin(s, changed.first / s->stride);
+    double busy = s->busy;
+    bool other = s->stride > 1;
+    for (int place = s->first * s->stride; place < choices->count; place++)
+        busy += piece_busy(s->q, choices, choices->order[place]);
     for (int place = s->first * s->stride; place < choices->count; place++) {
         int piece = choices->order[place];
+        if (place > changed.last && !other && is_kept_from(s, place))
+            return schedule_same(s, place, objective, fits);
         Around around = find_around(s, choices, piece);
         checkpoint_make(s, place);
         piece_place(s, choices, piece, &around);
-        double mean = busy + s->now.lost / gpus, end = s->end[piece] + around.rest + s->tail[piece / PIECES];
-        if (larger(mean, end) + MEAN_WEIGHT * mean > most * (1 + 1e-9))
+        other |= s->end[piece] != s->kept_end[piece];
+        s->busy += piece_busy(s->q, choices, piece);
+        double mean = (busy + s->lost) / gpus;
+        double end = s->end[piece] + around.rest + s->tail[piece / PIECES];
+        if (larger(mean, end) + weight * mean > most * (1 + 1e-9))
             return INFINITY;
     }
     checkpoint_make(s, choices->count);
     for (int d = 0; d < s->q->gpus; d++)
-        last = larger(last, s->now.free[d].from), sum += s->now.free[d].from;
-    *objective = last + MEAN_WEIGHT * sum / gpus + s->penalty * last * s->overflow / s->q->memory_mb;
+        last = larger(last, s->free.from[d]), sum += s->free.from[d];
+    *objective = last + weight * sum / gpus + s->weights.penalty * last * s->overflow / s->q->memory_mb;
+    s->last = choices->count + 1;
+    s->made_objective = *objective;
     *fits = s->overflow == 0;
     return last;
 }
@@ -371,7 +461,8 @@ void schedule_keep(Scheduler *s, const Choices *choices)
 {
     double *end = s->kept_end;
     s->kept_end = s->end, s->end = end;
-    for (int i = s->first + 1; i * s->stride <= choices->count; i++) {
+    s->kept_objective = s->made_objective;
+    for (int i = s->first + 1; i * s->stride <= choices->count && i < s->last; i++) {
         Checkpoint old = s->kept[i];
         s->kept[i] = s->made[i], s->made[i] = old;
     }
@@ -382,6 +473,7 @@ SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices)
     Slice *slices = arena_array(arena, Slice, choices->count);
     SpindlePlan *plan = arena_new(arena, SpindlePlan);
     plan->slices = slices;
+    s->named = true;
     schedule_begin(s, 0);
     for (int place = 0; place < choices->count; place++) {
         int piece = choices->order[place], o = piece / PIECES, devices;
@@ -392,5 +484,6 @@ SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices)
             (Slice){o, choices->piece[piece].layers, devices, start, arena_copy(arena, s->devices, sizeof(int) * (size_t)devices)};
         plan->milliseconds = larger(plan->milliseconds, s->end[piece]);
     }
+    s->named = s->tight;
     return plan;
 }

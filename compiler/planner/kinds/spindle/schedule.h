@@ -5,10 +5,10 @@
  * A search changes the choices a little at a time. The scheduler keeps the devices' times before each place of one order, so that a
  * schedule that differs from some place on is made from there on:
  *
- *     schedule_make(scheduler, &choices, 0, INFINITY, &objective, &fits);
+ *     schedule_make(scheduler, &choices, (Places){0, pieces}, INFINITY, &objective, &fits);
  *     schedule_keep(scheduler, &choices);
- *     ... choices change at place 17 of the order and behind ...
- *     schedule_make(scheduler, &choices, 17, most, &objective, &fits);
+ *     ... choices change at places 17 to 20 of the order ...
+ *     schedule_make(scheduler, &choices, (Places){17, 20}, most, &objective, &fits);
  */
 #ifndef PLANNER_KINDS_SPINDLE_SCHEDULE_H
 #define PLANNER_KINDS_SPINDLE_SCHEDULE_H
@@ -32,16 +32,26 @@ typedef struct Choices {
 
 typedef struct Scheduler Scheduler;
 
-/* `penalty`: how often the objective counts the share of a device's memory that states have too much. */
-Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty);
+/* What the objective of a search counts beside the end of the last slice. */
+typedef struct Weights {
+    double mean;    // of when devices are done on average
+    double penalty; // of the share of a device's memory that states have too much
+} Weights;
+
+Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
+
+/* The places of an order from the first to the last at which it, or a piece there, is another one. */
+typedef struct Places {
+    int first, last;
+} Places;
 
 /* How much work a schedule of a search is, about 3 ns each. */
 int64_t schedule_work(const Scheduler *scheduler);
 
 /* The end of the last slice; *objective is that and a little of when devices are done on average, and of states that fit nowhere. Sets
- * *fits: all states do. INFINITY, and so the objective, once it is sure to be more than `most`. Before place `from` the choices are those
- * of the schedule kept. */
-double schedule_make(Scheduler *scheduler, const Choices *choices, int from, double most, double *objective, bool *fits);
+ * *fits: all states do. INFINITY, and so the objective, once it is sure to be more than `most`. At other places than `changed` the
+ * choices are those of the schedule kept. */
+double schedule_make(Scheduler *scheduler, const Choices *choices, Places changed, double most, double *objective, bool *fits);
 
 /* Keeps the last schedule made, of these choices, to make others from. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);

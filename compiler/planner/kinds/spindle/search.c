@@ -15,7 +15,7 @@ typedef struct Search {
     const bool *after; // (operators, operators): the first is after the second, at once or by way of others
     int *others;       // (pieces), scratch
     Choices now, next, best;
-    int changed; // the first place at which the order or its pieces are not those of `now`
+    Places changed; // at which the order or its pieces are not those of `now`
     double now_objective, best_ms;
 } Search;
 
@@ -47,8 +47,12 @@ static const bool *find_after(Arena *arena, const Spindle *q)
     return after;
 }
 
-/* The order, or the piece there, has changed from a place on. */
-static void changed_from(Search *s, int place) { s->changed = place < s->changed ? place : s->changed; }
+/* The order, or a piece there, has changed at some places. */
+static void changed_at(Search *s, int first, int last)
+{
+    s->changed.first = first < s->changed.first ? first : s->changed.first;
+    s->changed.last = last > s->changed.last ? last : s->changed.last;
+}
 
 static void order_set(Search *s, int place, int piece)
 {
@@ -73,7 +77,7 @@ static void order_move(Search *s, int from, int to)
     order_set(s, at, piece);
     for (int k = 0; k < moved; k++)
         order_set(s, at += way, s->others[k]);
-    changed_from(s, from < to ? from : to);
+    changed_at(s, from < to ? from : to, from < to ? to : from);
 }
 
 /* A piece that has layers. */
@@ -115,7 +119,7 @@ static void piece_add(Search *s, int piece, int beside)
     for (int at = s->next.count++; at > place; at--)
         order_set(s, at, s->next.order[at - 1]);
     order_set(s, place, piece);
-    changed_from(s, place);
+    changed_at(s, place, s->pieces);
     int to = random_below(&s->random, s->next.count);
     if (random_bits(&s->random) & 1 && to != place)
         order_move(s, place, to);
@@ -125,7 +129,7 @@ static void piece_add(Search *s, int piece, int beside)
 static void piece_remove(Search *s, int piece)
 {
     int place = s->next.place[piece];
-    changed_from(s, place);
+    changed_at(s, place, s->pieces);
     s->next.count--;
     for (; place < s->next.count; place++)
         order_set(s, place, s->next.order[place + 1]);
@@ -140,7 +144,7 @@ static void allotment_move(Search *s)
     int near = p->allotment + (random_bits(&s->random) & 1 ? 1 : -1), old = p->allotment;
     p->allotment = random_bits(&s->random) & 1 && near >= 0 && near < count ? near : random_below(&s->random, count);
     if (p->allotment != old)
-        changed_from(s, s->next.place[piece]);
+        changed_at(s, s->next.place[piece], s->next.place[piece]);
 }
 
 /* Some layers, one or two, or all, from a piece to another one of its operator, which gets a random allotment when it had no layers. */
@@ -156,8 +160,8 @@ static void layers_move(Search *s)
     }
     a->layers -= some;
     b->layers += some;
-    changed_from(s, s->next.place[from]);
-    changed_from(s, s->next.place[to]);
+    changed_at(s, s->next.place[from], s->next.place[from]);
+    changed_at(s, s->next.place[to], s->next.place[to]);
     if (!a->layers)
         piece_remove(s, from);
 }
@@ -183,10 +187,10 @@ static void step(Search *s, double temperature)
 {
     double objective;
     bool fits;
-    s->changed = s->pieces;
+    s->changed = (Places){s->pieces, -1};
     choices_copy(&s->next, &s->now, s->pieces);
     change(s);
-    if (s->changed == s->pieces)
+    if (s->changed.last < 0)
         return;
     double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
     double ms = schedule_make(s->scheduler, &s->next, s->changed, most, &objective, &fits);
@@ -208,7 +212,7 @@ static void anneal(Search *s, double hot, double cold, int64_t work)
     bool fits;
     if (isfinite(s->best_ms))
         choices_copy(&s->now, &s->best, s->pieces);
-    double ms = schedule_make(s->scheduler, &s->now, 0, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
+    double ms = schedule_make(s->scheduler, &s->now, (Places){0, s->pieces}, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
     schedule_keep(s->scheduler, &s->now);
     if (fits && ms < s->best_ms) {
         s->best_ms = ms;
@@ -232,11 +236,29 @@ static int allotment_within(const Operator *operator, double ms)
     return best;
 }
 
-/* Operators in their order, each in one piece that takes at most `ms`. */
-static Search *search_create(Arena *arena, const Spindle *q, double ms, double penalty, uint64_t seed)
+/* How long each operator and what comes behind it take in one piece each, and by chance up to
+ * SPREAD more or less of each. */
+static double *find_ways(Arena *arena, Search *s)
+{
+    const double SPREAD = 0.2;
+    const Spindle *q = s->q;
+    double *way = arena_array(arena, double, q->operator_count);
+    for (int o = q->operator_count - 1; o >= 0; o--) {
+        const Operator *operator= & q->operator[o];
+        double ms = operator->layers * operator->allotment[s->now.piece[o * PIECES].allotment].ms;
+        way[o] += ms * (1 + SPREAD * (2 * random_unit(&s->random) - 1));
+        for (int k = 0; k < operator->after_count; k++)
+            way[operator->after[k]] = fmax(way[operator->after[k]], way[o]);
+    }
+    return way;
+}
+
+/* Operators in one piece each, which takes at most `ms`, those with the longest way to the end
+ * first. */
+static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights weights, uint64_t seed)
 {
     Search *s = arena_new(arena, Search);
-    *s = (Search){.q = q, .scheduler = scheduler_create(arena, q, penalty), .random = {seed}, .pieces = q->operator_count * PIECES};
+    *s = (Search){.q = q, .scheduler = scheduler_create(arena, q, weights), .random = {seed}, .pieces = q->operator_count * PIECES};
     s->now = choices_create(arena, s->pieces);
     s->next = choices_create(arena, s->pieces);
     s->best = choices_create(arena, s->pieces);
@@ -246,10 +268,17 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, double p
     for (int i = 0; i < s->pieces; i++) {
         const Operator *operator= & q->operator[i / PIECES];
         s->now.piece[i] = (StackedPiece){i % PIECES ? 0 : operator->layers, allotment_within(operator, ms)};
-        s->now.place[i] = i % PIECES ? -1 : s->now.count;
-        if (i % PIECES == 0)
-            s->now.order[s->now.count++] = i;
+        s->now.place[i] = -1;
     }
+    const double *way = find_ways(arena, s);
+    for (int o = 0; o < q->operator_count; o++) {
+        int at = s->now.count++;
+        for (; at > 0 && way[s->now.order[at - 1] / PIECES] < way[o]; at--)
+            s->now.order[at] = s->now.order[at - 1];
+        s->now.order[at] = o * PIECES;
+    }
+    for (int place = 0; place < s->now.count; place++)
+        s->now.place[s->now.order[place]] = place;
     return s;
 }
 
@@ -264,75 +293,105 @@ static void best_first(Search **player, int count)
         }
 }
 
-typedef struct Tournament {
-    Arena *arena; // its own
-    const Spindle *q;
-    double penalty;
-    int64_t work;
-    uint64_t seed;
-    SpindlePlan *plan; // NULL: none of its players has found a schedule in which all fit
-} Tournament;
+/* What one core does in a round of a tournament. */
+typedef struct Round {
+    Search **player;
+    int first, count; // every second player from the first on
+    double hot, cold;
+    int64_t work; // of each player
+} Round;
 
-/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best third goes on from where
- * it is, with more work each and cooler. Every other one minds states without room more. */
-static void *hold(void *argument)
+static void *play(void *argument)
 {
-    Tournament *own = argument;
-    const Spindle *q = own->q;
-    enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
-    static const double HOT = 0.006, COLD = 0.0005;
-    Search *player[PLAYERS];
-    double bound = spindle_bound(own->arena, q).value;
-    for (int i = 0; i < PLAYERS; i++)
-        player[i] = search_create(own->arena, q, bound * (i + 1) / PLAYERS, own->penalty * (i % 2 ? MORE : 1), own->seed + (uint64_t)i);
-    for (int round = 0, count = PLAYERS; round < ROUNDS; round++, count = (count + SHRINK - 1) / SHRINK) {
-        for (int i = 0; i < count; i++)
-            anneal(player[i], ldexp(HOT, -round), COLD, own->work / ROUNDS / count / schedule_work(player[i]->scheduler));
-        best_first(player, count);
-    }
-    if (!isinf(player[0]->best_ms))
-        own->plan = schedule_plan(own->arena, player[0]->scheduler, &player[0]->best);
+    Round *own = argument;
+    for (int i = own->first; i < own->count; i += 2)
+        anneal(own->player[i], own->hot, own->cold, own->work / schedule_work(own->player[i]->scheduler));
     return NULL;
+}
+
+/* Plays a round on two cores, where there are as many. */
+static void round_play(Round round)
+{
+    Round beside = round;
+    beside.first = 1;
+    pthread_t thread;
+    bool threaded = !pthread_create(&thread, NULL, play, &beside);
+    play(&round);
+    if (threaded)
+        pthread_join(thread, NULL);
+    else
+        play(&beside);
+}
+
+/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best go on from where they
+ * are, with more work each and cooler. Half of them mind more when devices are done on average, which is better where devices have many
+ * pieces each, and worse where they have few; every other one minds states without room more. Returns the winner. */
+static Search *hold(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
+{
+    enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
+    static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
+    static const double HOT = 0.004, COLD = 0.0005;
+    static const double MEAN = 0.25, MORE_MEAN = 1.5;
+    Search *player[PLAYERS];
+    double bound = spindle_bound(arena, q).value;
+    for (int i = 0; i < PLAYERS; i++) {
+        Weights weights = {i < STARTS ? MEAN : MORE_MEAN, penalty * (i % 2 ? MORE : 1)};
+        double ms = bound * (i % STARTS + 1) / STARTS;
+        player[i] = search_create(arena, q, ms, weights, seed + (uint64_t)i);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t each = work / ROUNDS / (LEFT[round] / 2);
+        round_play((Round){player, 0, LEFT[round], ldexp(HOT, -round), COLD, each});
+        best_first(player, LEFT[round]);
+    }
+    return player[0];
 }
 
 static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan)
 {
     SpindlePlan *copy = arena_copy(arena, plan, sizeof *plan);
     Slice *slices = arena_copy(arena, plan->slices, sizeof *slices * (size_t)plan->slice_count);
-    for (int i = 0; i < plan->slice_count; i++)
-        slices[i].devices = arena_copy(arena, slices[i].devices, sizeof(int) * (size_t)slices[i].device_count);
+    for (int i = 0; i < plan->slice_count; i++) {
+        size_t size = sizeof(int) * (size_t)slices[i].device_count;
+        slices[i].devices = arena_copy(arena, slices[i].devices, size);
+    }
     copy->slices = slices;
     return copy;
 }
 
-/* Holds two tournaments of equal work from other starts, side by side where there is a second core. Returns the best plan of both, the
- * first of equal ones; NULL: there is none. */
-static SpindlePlan *two_tournaments(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
+/* The better of a plan and that of a tournament's winner; NULL while none has been found. */
+static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *plan, double penalty, int64_t work, uint64_t seed)
 {
-    enum { STARTS = 128 };
-    Tournament first = {arena_create(), q, penalty, work, seed << 8, NULL}, second = first;
-    second.arena = arena_create();
-    second.seed += STARTS;
-    pthread_t beside;
-    bool threaded = !pthread_create(&beside, NULL, hold, &second);
-    hold(&first);
-    if (threaded)
-        pthread_join(beside, NULL);
-    else
-        hold(&second);
-    const SpindlePlan *best =
-        first.plan && (!second.plan || first.plan->milliseconds <= second.plan->milliseconds) ? first.plan : second.plan;
-    SpindlePlan *plan = best ? plan_copy(arena, best) : NULL;
-    arena_destroy(first.arena);
-    arena_destroy(second.arena);
+    Arena *own = arena_create();
+    const Search *winner = hold(own, q, penalty, work, seed);
+    if (winner->best_ms < (plan ? plan->milliseconds : INFINITY))
+        plan = plan_copy(arena, schedule_plan(own, winner->scheduler, &winner->best));
+    arena_destroy(own);
     return plan;
 }
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed)
+/* Tournaments from other starts while there is work for them: each has the usual work, or a third
+ * of all before it when that is more. So what more work finds is never worse: it begins with the
+ * same tournaments. Below the usual work there is one. */
+static SpindlePlan *find_plan(Arena *arena, const Spindle *q, double penalty, int64_t work, int64_t usual, uint64_t seed)
+{
+    enum { PLAYERS = 16 }; // at most, of a tournament
+    const double part = 1.0 / 3, slack = 1 + 1e-9;
+    double own = work < usual ? (double)work : (double)usual, done = 0;
+    SpindlePlan *plan = NULL;
+    for (uint64_t turn = 0; done + own <= (double)work * slack; turn++) {
+        plan = better_plan(arena, q, plan, penalty, (int64_t)own, seed + turn * PLAYERS);
+        done += own;
+        own = fmax(own, part * done);
+    }
+    return plan;
+}
+
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual, uint64_t seed)
 {
     static const double penalties[] = {1, 30, 1000};
     SpindlePlan *plan = NULL;
     for (int i = 0; i < 3 && !plan; i++)
-        plan = two_tournaments(arena, q, penalties[i], work, seed);
+        plan = find_plan(arena, q, penalties[i], work, usual, seed << 16);
     return plan;
 }

@@ -6,8 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The work (schedule_work) of each tournament of a plan that is not limited, and what a slow core does of both a second. */
-static const long USUAL_WORK = 1150000000;
+/* The work (schedule_work) of each core for a plan that is not limited, and what a slow core does for
+ * both a second. */
+static const long USUAL_WORK = 1450000000;
 static const double WORK_RATE = 1e8;
 
 enum { MOST_GPUS = 1 << 12, MOST_LAYERS = 1 << 16, MOST_OPERATORS = 1 << 12 };
@@ -107,7 +108,8 @@ json_t *spindle_answer(Arena *arena, Field input, Budget *budget)
     Spindle q = read_problem(arena, input);
     if (input_error(input))
         return NULL;
-    SpindlePlan *plan = spindle_plan(arena, &q, budget_work(budget, USUAL_WORK, WORK_RATE), budget->seed);
+    int64_t work = budget_work(budget, USUAL_WORK, WORK_RATE);
+    SpindlePlan *plan = spindle_plan(arena, &q, work, USUAL_WORK, budget->seed);
     if (!plan) {
         field_refuse(field_get(input, "memory_mb"), "no schedule was found whose states fit");
         return NULL;

@@ -2,8 +2,11 @@
  * some consecutive layers on some devices without a break.
  *
  *     Spindle problem = ...;
- *     SpindlePlan *plan = spindle_plan(arena, &problem, work, 0);     NULL: none was found in which all states fit
+ *     SpindlePlan *plan = spindle_plan(arena, &problem, work, usual, seed);
  *     SpindleBound bound = spindle_bound(arena, &problem);
+ *
+ * The plan is NULL when none was found in which all states fit. More than the usual work is never
+ * worse than less, from the usual work on.
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice. Devices stand in islands with fast links: a
  * slice has devices of one island, or whole islands. A device holds the states of all layers that it runs; layers of equal weights and
@@ -54,7 +57,7 @@ typedef struct SpindleBound {
     const double *end; // (operators): prices of ending before the end
 } SpindleBound;
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed);
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual, uint64_t seed);
 SpindleBound spindle_bound(Arena *arena, const Spindle *q);
 
 /* The rows of the table of kinds. */
