@@ -388,7 +388,7 @@ int64_t schedule_work(const Scheduler *s)
 /* Time of devices that a piece takes. */
 static double piece_busy(const Spindle *q, const Choices *choices, int piece)
 {
-    const Piece *p = &choices->piece[piece];
+    const StackedPiece *p = &choices->piece[piece];
     const Allotment *allotment = &q->operator[piece / PIECES].allotment[p->allotment];
     return p->layers * allotment->ms * allotment->devices;
 }
