@@ -1,15 +1,18 @@
 /* hetu-balance: a strategy for devices some of which have become slow.
  *
- *     hetu-balance MODEL.c --strategy=S --rates=1,1,4,1 [--now=NAME] [--base=NAME] [--model=FUNCTION] [--name=NAME] [-o FILE]
+ *     hetu-balance MODEL.c --strategy=S --rates=1,1,4,1 [--now=NAME] [--base=NAME]
+ *         [--model=FUNCTION] [--name=NAME] [-o FILE]
  *
- * Reads the model as hetucc does, whose options it takes, too. Device d takes as many times as long as a healthy one of its class as the
- * rates say. Prints which strategy is best then, lines of a word and its values, and writes it to FILE where it is none of those given:
+ * Reads the model as hetucc does, whose options it takes, too. Device d takes as many times as long
+ * as a healthy one of its class as the rates say. Prints which strategy is best then, lines of a
+ * word and its values, and writes it to FILE where it is none of those given:
  *
  *     strategy NAME new       or known
  *     now UNITS               a step under --now, the first strategy if that is not given
  *     then UNITS              under the strategy
  *     moves BYTES SECONDS     of a switch to it
- *     work DEVICE A B         what a device computes under --base, the first strategy if that is not given, and under the strategy, when it
+ *     work DEVICE A B         what a device computes under --base, the first strategy if that is
+ *                             not given, and under the strategy, when it
  * is healthy
  *
  * An error is a line, or a diagnostic with its place, and exit status 1.
@@ -29,17 +32,16 @@ typedef struct Request {
     Array(char *) rest; // hetucc's
 } Request;
 
-_Noreturn static void refuse(const char *word, const char *why)
-{
+_Noreturn static void refuse(const char *word, const char *why) {
     fprintf(stderr, "hetu-balance: %s: %s\n", word, why);
     exit(1);
 }
 
-static void print_help(void)
-{
+static void print_help(void) {
     printf("Usage: hetu-balance MODEL.c --strategy=S --rates=R,R,... [OPTION...]\n"
            "Plans a strategy for devices some of which have become slow.\n\n"
-           "      --rates=R,R,...   How many times as long each device takes as a healthy one of its class\n"
+           "      --rates=R,R,...   How many times as long each device takes as a healthy one of "
+           "its class\n"
            "      --now=NAME        The strategy in force; the first if not given\n"
            "      --base=NAME       The one that is for healthy devices; the first if not given\n"
            "      --model=FUNCTION  Of several that are trained; the first if not given\n"
@@ -50,14 +52,12 @@ static void print_help(void)
 }
 
 /* The text behind `name` in "NAME=text"; NULL: it is another word. */
-static const char *value_of(const char *word, const char *name)
-{
+static const char *value_of(const char *word, const char *name) {
     size_t length = strlen(name);
     return strncmp(word, name, length) || word[length] != '=' ? NULL : word + length + 1;
 }
 
-static void read_rates(Arena *arena, Request *request)
-{
+static void read_rates(Arena *arena, Request *request) {
     const char *at = request->rates;
     if (!at)
         refuse("--rates", "missing: how many times as long each device takes, separated by commas");
@@ -66,20 +66,22 @@ static void read_rates(Arena *arena, Request *request)
         if (end == at || (*end && *end != ',') || (*end && !end[1]))
             refuse("--rates", arena_format(arena, "\"%s\" is no number", at));
         if (!(rate > 0) || isinf(rate))
-            refuse("--rates", arena_format(arena, "rate %d is %g; it is above 0", request->list.count, rate));
+            refuse("--rates",
+                   arena_format(arena, "rate %d is %g; it is above 0", request->list.count, rate));
         array_push(arena, &request->list, rate);
     }
 }
 
 /* Refuses a word that is nearly one of our options: hetucc would keep it for the C compiler. */
-static void refuse_misspelled(Arena *arena, const char *word)
-{
-    static const char *const names[] = {"--rates",      "--now",    "--base",  "--model",   "--name",     "--strategy",
-                                        "--cluster",    "--emit",   "--std",   "--no-fuse", "--no-views", "--no-chunks",
-                                        "--no-overlap", "--bucket", "--chunk", "--backend"};
+static void refuse_misspelled(Arena *arena, const char *word) {
+    static const char *const names[] = {"--rates",      "--now",      "--base",     "--model",
+                                        "--name",       "--strategy", "--cluster",  "--emit",
+                                        "--std",        "--no-fuse",  "--no-views", "--no-chunks",
+                                        "--no-overlap", "--bucket",   "--chunk",    "--backend"};
     enum { OWN = 5 };
     enum { NAMES = sizeof names / sizeof *names };
-    const char *name = arena_substring(arena, word, strcspn(word, "=")), *closest = diag_closest(name, names, NAMES);
+    const char *name = arena_substring(arena, word, strcspn(word, "=")),
+               *closest = diag_closest(name, names, NAMES);
     bool known = false, own = false;
     for (int i = 0; i < NAMES; i++) {
         known |= !strcmp(name, names[i]);
@@ -89,8 +91,7 @@ static void refuse_misspelled(Arena *arena, const char *word)
         refuse(word, arena_format(arena, "there is no such option; did you mean %s?", closest));
 }
 
-static Request read_words(Arena *arena, int argc, char **argv)
-{
+static Request read_words(Arena *arena, int argc, char **argv) {
     Request request = {.name = "balanced"};
     struct {
         const char *option, **value;
@@ -102,15 +103,13 @@ static Request read_words(Arena *arena, int argc, char **argv)
     array_push(arena, &request.rest, argv[0]);
     for (int i = 1; i < argc; i++) {
         bool own = false;
-        if (!strcmp(argv[i], "--help"))
-            print_help();
+        if (!strcmp(argv[i], "--help")) print_help();
         for (size_t o = 0; o < sizeof options / sizeof *options; o++)
             if (value_of(argv[i], options[o].option)) {
                 *options[o].value = value_of(argv[i], options[o].option);
                 own = true;
             }
-        if (own)
-            continue;
+        if (own) continue;
         refuse_misspelled(arena, argv[i]);
         array_push(arena, &request.rest, argv[i]);
     }
@@ -120,63 +119,64 @@ static Request read_words(Arena *arena, int argc, char **argv)
 }
 
 /* The modules of the model that is meant, which train it. */
-static int find_modules(const Driver *driver, const Request *request, Module **modules)
-{
+static int find_modules(const Driver *driver, const Request *request, Module **modules) {
     int count = 0;
     for (int m = 0; m < driver->modules.count; m++) {
         Module *module = driver->modules.at[m];
-        const char *model = request->model ? request->model : count ? modules[0]->name : module->name;
+        const char *model = request->model ? request->model
+                            : count        ? modules[0]->name
+                                           : module->name;
         if (module->kind == MODULE_TRAIN && module->strategy && !strcmp(module->name, model))
             modules[count++] = module;
     }
     return count;
 }
 
-/* Whether hetucc accepts a strategy of the sources: it goes through all passes, with a cluster within the memory of its devices. */
-static bool accepts(void *state, const Strategy *strategy)
-{
+/* Whether hetucc accepts a strategy of the sources: it goes through all passes, with a cluster
+ * within the memory of its devices. */
+static bool accepts(void *state, const Strategy *strategy) {
     const Driver *driver = state;
     Options options = *driver->options;
     options.stop_after = NULL;
     Driver own = {.arena = driver->arena, .options = &options, .tools = driver->tools};
     Text text = {.arena = driver->arena};
-    const char *path = temporary(&own.tools, arena_format(driver->arena, "%s.strategy", strategy->name));
+    const char *path =
+        temporary(&own.tools, arena_format(driver->arena, "%s.strategy", strategy->name));
     FILE *file = fopen(path, "w"), *nowhere = fopen("/dev/null", "w");
     strategy_print(&text, strategy, "");
     bool good = nowhere && file && fputs(text_bytes(&text), file) >= 0;
     good = (!file || !fclose(file)) && good;
     memset(&options.strategies, 0, sizeof options.strategies);
-    array_push(driver->arena, &options.strategies, arena_format(driver->arena, "%s:%s", path, strategy->name));
+    array_push(driver->arena, &options.strategies,
+               arena_format(driver->arena, "%s:%s", path, strategy->name));
     own.diag = diag_create(driver->arena, nowhere ? nowhere : stderr);
     good = good && sections_read(&own) && !diag_errors(own.diag);
-    if (nowhere)
-        fclose(nowhere);
+    if (nowhere) fclose(nowhere);
     return good;
 }
 
-static bool write_answer(Driver *driver, const BalanceAnswer *answer)
-{
+static bool write_answer(Driver *driver, const BalanceAnswer *answer) {
     Text text = {.arena = driver->arena};
-    if (answer->made)
-        strategy_print(&text, answer->strategy, "");
-    if (answer->made && driver->options->output && !output_text(&driver->tools, driver->options->output, text_bytes(&text)))
+    if (answer->made) strategy_print(&text, answer->strategy, "");
+    if (answer->made && driver->options->output &&
+        !output_text(&driver->tools, driver->options->output, text_bytes(&text)))
         return false;
-    printf("strategy %s %s\nnow %.9g\nthen %.9g\nmoves %.0f %.6g\n", answer->strategy->name, answer->made ? "new" : "known", answer->now,
-           answer->then, answer->bytes, answer->seconds);
+    printf("strategy %s %s\nnow %.9g\nthen %.9g\nmoves %.0f %.6g\n", answer->strategy->name,
+           answer->made ? "new" : "known", answer->now, answer->then, answer->bytes,
+           answer->seconds);
     for (int d = 0; d < answer->device_count; d++)
         printf("work %d %.9g %.9g\n", d, answer->first[d], answer->work[d]);
-    if (answer->made && !driver->options->output)
-        fputs(text_bytes(&text), stdout);
+    if (answer->made && !driver->options->output) fputs(text_bytes(&text), stdout);
     return !fflush(stdout);
 }
 
-static bool plan(Driver *driver, const Request *request)
-{
+static bool plan(Driver *driver, const Request *request) {
     Module **modules = arena_array(driver->arena, Module *, driver->modules.count);
     int count = find_modules(driver, request, modules);
     if (!count) {
         fprintf(stderr, "hetu-balance: %s under a strategy\n",
-                request->model ? arena_format(driver->arena, "no source trains %s", request->model) : "none of the sources trains a model");
+                request->model ? arena_format(driver->arena, "no source trains %s", request->model)
+                               : "none of the sources trains a model");
         return false;
     }
     const char *first = modules[0]->strategy->name;
@@ -188,19 +188,16 @@ static bool plan(Driver *driver, const Request *request)
                             accepts,
                             driver};
     BalanceAnswer *answer = balance_plan(driver->arena, modules, count, &asked);
-    if (answer->error)
-        fprintf(stderr, "hetu-balance: %s\n", answer->error);
+    if (answer->error) fprintf(stderr, "hetu-balance: %s\n", answer->error);
     return !answer->error && write_answer(driver, answer);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     Arena *arena = arena_create();
     Request request = read_words(arena, argc, argv);
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
-    if (!options.input_count)
-        refuse("MODEL.c", "there is no source");
+    if (!options.input_count) refuse("MODEL.c", "there is no source");
     options.stop_after = "specialize"; // what devices compute is known then
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);

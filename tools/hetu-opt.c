@@ -1,5 +1,5 @@
-/* hetu-opt: reads IR text of one module or several, runs one pass (or none) over each, prints the IR. For tests and for looking at one pass
- * alone.
+/* hetu-opt: reads IR text of one module or several, runs one pass (or none) over each, prints the
+ * IR. For tests and for looking at one pass alone.
  *
  *     hetu-opt [PASS] FILE        FILE - is the standard input
  */
@@ -13,17 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int count_lines(const char *text, const char *end)
-{
+static int count_lines(const char *text, const char *end) {
     int lines = 0;
-    for (; text < end; text++)
-        lines += *text == '\n';
+    for (; text < end; text++) lines += *text == '\n';
     return lines;
 }
 
 /* The whole of a stream; NULL, after an error, when it is no text. */
-static const char *read_all(Arena *arena, Diag *diag, const char *file, FILE *stream)
-{
+static const char *read_all(Arena *arena, Diag *diag, const char *file, FILE *stream) {
     enum { MOST = 1 << 28 };
     Text text = {.arena = arena};
     char block[1 << 14];
@@ -32,9 +29,9 @@ static const char *read_all(Arena *arena, Diag *diag, const char *file, FILE *st
     const char *whole = text_bytes(&text), *end = memchr(whole, 0, text.length);
     if (end) {
         const char *line = end;
-        while (line > whole && line[-1] != '\n')
-            line--;
-        diag_error(diag, (Position){file, count_lines(whole, end) + 1, (int)(end - line) + 1}, "a null byte; this is no text");
+        while (line > whole && line[-1] != '\n') line--;
+        diag_error(diag, (Position){file, count_lines(whole, end) + 1, (int)(end - line) + 1},
+                   "a null byte; this is no text");
     } else if (text.length >= MOST) {
         diag_error(diag, (Position){file, 1, 1}, "more than %d bytes", MOST);
     }
@@ -42,8 +39,7 @@ static const char *read_all(Arena *arena, Diag *diag, const char *file, FILE *st
 }
 
 /* The text of a file, or of the standard input for "-"; NULL after an error. */
-static const char *read_file(Arena *arena, Diag *diag, const char *file)
-{
+static const char *read_file(Arena *arena, Diag *diag, const char *file) {
     bool standard = !strcmp(file, "-");
     const char *why;
     int opened = standard ? -1 : reading_open(file, &why);
@@ -53,22 +49,18 @@ static const char *read_file(Arena *arena, Diag *diag, const char *file)
         return NULL;
     }
     const char *text = read_all(arena, diag, file, stream);
-    if (!standard)
-        fclose(stream);
+    if (!standard) fclose(stream);
     return text;
 }
 
 /* Runs the pass over a module and prints it; the exit status. */
-static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModule *read)
-{
+static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModule *read) {
     if (pass && !pass_run_one(read->module, pass, read->at)) {
         fprintf(stderr, "hetu-opt: there is no pass '%s'\n", pass);
         return 1;
     }
-    if (diag_errors(diag))
-        return 1;
-    if (!ir_verify(read->module))
-        return 2;
+    if (diag_errors(diag)) return 1;
+    if (!ir_verify(read->module)) return 2;
     Text out = {.arena = arena};
     ir_print(&out, read->module);
     fputs(text_bytes(&out), stdout);
@@ -76,22 +68,18 @@ static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModu
 }
 
 /* All modules of a file, each by itself. */
-static int run(Arena *arena, Diag *diag, const char *pass, const char *file)
-{
+static int run(Arena *arena, Diag *diag, const char *pass, const char *file) {
     ReadModules modules = {0};
     const char *text = read_file(arena, diag, file);
-    if (!text || !ir_parse(arena, diag, file, text, &modules))
-        return 1;
+    if (!text || !ir_parse(arena, diag, file, text, &modules)) return 1;
     for (int i = 0; i < modules.count; i++) {
         int status = run_module(arena, diag, pass, &modules.at[i]);
-        if (status)
-            return status;
+        if (status) return status;
     }
     return fflush(stdout) ? 1 : 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc < 2 || argc > 3) {
         fprintf(stderr, "usage: hetu-opt [PASS] FILE\n");
         return 1;

@@ -1,9 +1,10 @@
 /* hetu-plan: plans how models are laid over devices, and certifies how good a plan can be.
  *
- *     hetu-plan [--certify] [--limit=SECONDS] [--effort=TIMES] [--seed=N] KIND INPUT.json      FILE - is the standard input
+ *     hetu-plan [--certify] [--limit=SECONDS] [--effort=TIMES] [--seed=N] KIND INPUT.json      FILE
+ *         - is the standard input
  *
- * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective and its proof. An error in the input is one
- * line with file, key and reason, and exit status 1.
+ * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective and
+ * its proof. An error in the input is one line with file, key and reason, and exit status 1.
  */
 #include "planner/kinds/kinds.h"
 
@@ -22,7 +23,8 @@ typedef struct Options {
 enum { KEY_CERTIFY = 0x100, KEY_LIMIT, KEY_EFFORT, KEY_SEED };
 
 static const struct argp_option option_table[] = {
-    {"certify", KEY_CERTIFY, 0, 0, "Print a lower bound of every plan's objective and its proof, not a plan", 0},
+    {"certify", KEY_CERTIFY, 0, 0,
+     "Print a lower bound of every plan's objective and its proof, not a plan", 0},
     {"limit", KEY_LIMIT, "SECONDS", 0, "Plan within so many seconds", 0},
     {"effort", KEY_EFFORT, "TIMES", 0, "Search so many times as long as usual", 0},
     {"seed", KEY_SEED, "N", 0, "Search from other starts: a number from 0 on", 0},
@@ -30,8 +32,7 @@ static const struct argp_option option_table[] = {
 };
 
 /* A number above 0. */
-static double read_number(const char *option, const char *text, struct argp_state *state)
-{
+static double read_number(const char *option, const char *text, struct argp_state *state) {
     char *end;
     double number = strtod(text, &end);
     if (!(number > 0) || *end)
@@ -39,8 +40,7 @@ static double read_number(const char *option, const char *text, struct argp_stat
     return number;
 }
 
-static uint64_t read_seed(const char *text, struct argp_state *state)
-{
+static uint64_t read_seed(const char *text, struct argp_state *state) {
     char *end;
     errno = 0;
     unsigned long long seed = strtoull(text, &end, 10);
@@ -49,8 +49,7 @@ static uint64_t read_seed(const char *text, struct argp_state *state)
     return seed;
 }
 
-static error_t read_option(int key, char *value, struct argp_state *state)
-{
+static error_t read_option(int key, char *value, struct argp_state *state) {
     Options *options = state->input;
     if (key == KEY_CERTIFY)
         options->certify = true;
@@ -72,11 +71,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
 }
 
 /* The kinds, a line each, behind the options in --help. */
-static char *list_kinds(int key, const char *text, void *input)
-{
+static char *list_kinds(int key, const char *text, void *input) {
     (void)input;
-    if (key != ARGP_KEY_HELP_POST_DOC)
-        return (char *)text;
+    if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
     char *list = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&list, &size);
@@ -88,14 +85,15 @@ static char *list_kinds(int key, const char *text, void *input)
 }
 
 /* Plans or certifies, and prints; the exit status. */
-static int run(const Options *options, const PlanKind *kind)
-{
+static int run(const Options *options, const PlanKind *kind) {
     Budget budget = budget_begin(options->limit);
     budget.effort = options->effort;
     budget.seed = options->seed;
     Arena *arena = arena_create();
     Field input = input_open(arena, options->file);
-    json_t *answer = input_error(input) ? NULL : (options->certify ? kind->certify : kind->plan)(arena, input, &budget);
+    json_t *answer = input_error(input)
+                         ? NULL
+                         : (options->certify ? kind->certify : kind->plan)(arena, input, &budget);
     if (answer)
         json_dumpf(answer, stdout, JSON_COMPACT);
     else
@@ -107,16 +105,19 @@ static int run(const Options *options, const PlanKind *kind)
     return fflush(stdout) || !answer;
 }
 
-int main(int argc, char **argv)
-{
-    static const struct argp argp = {option_table, read_option, "KIND INPUT.json", "Plans how a model is laid over devices.\v", NULL,
-                                     list_kinds,   NULL};
+int main(int argc, char **argv) {
+    static const struct argp argp = {option_table,
+                                     read_option,
+                                     "KIND INPUT.json",
+                                     "Plans how a model is laid over devices.\v",
+                                     NULL,
+                                     list_kinds,
+                                     NULL};
     Options options = {.limit = INFINITY, .effort = 1};
     argp_err_exit_status = 1;
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     const PlanKind *kind = plan_kind(options.kind);
-    if (kind)
-        return run(&options, kind);
+    if (kind) return run(&options, kind);
     fprintf(stderr, "hetu-plan: there is no kind %s; --help lists them\n", options.kind);
     return 1;
 }

@@ -1,10 +1,12 @@
 /* hetu-simulate: what the devices of a cluster do in steps of a program, event by event.
  *
- *     hetu-simulate MODEL.c --strategy=S --cluster=C.json [--events=E.json] [--steps=N] [--trace=OUT.json] [--report=OUT.html] [--json]
+ *     hetu-simulate MODEL.c --strategy=S --cluster=C.json [--events=E.json] [--steps=N]
+ *         [--trace=OUT.json] [--report=OUT.html] [--json]
  *                   [--each-device]
  *
- * Reads the model as hetucc does, whose options for that it takes, too (-D, -I, --no-fuse, ...), and prints for each model the seconds of a
- * step and what its devices do with them. An error is a line, or a diagnostic with its place, and exit status 1.
+ * Reads the model as hetucc does, whose options for that it takes, too (-D, -I, --no-fuse, ...),
+ * and prints for each model the seconds of a step and what its devices do with them. An error is a
+ * line, or a diagnostic with its place, and exit status 1.
  */
 #include "driver/object_sections.h"
 #include "planner/simulate/simulate.h"
@@ -22,37 +24,35 @@ typedef struct Request {
     Array(char *) rest; // hetucc's
 } Request;
 
-_Noreturn static void refuse(const char *word, const char *why)
-{
+_Noreturn static void refuse(const char *word, const char *why) {
     fprintf(stderr, "hetu-simulate: %s: %s\n", word, why);
     exit(1);
 }
 
-static void print_help(void)
-{
+static void print_help(void) {
     printf("Usage: hetu-simulate MODEL.c --strategy=S --cluster=C.json [OPTION...]\n"
-           "Simulates steps of a program on a cluster: seconds, idle and exposed communication by device, memory.\n\n"
+           "Simulates steps of a program on a cluster: seconds, idle and exposed communication by "
+           "device, memory.\n\n"
            "      --cluster=FILE    The cluster; hetu-profile measures one\n"
            "      --strategy=S      As hetucc's\n"
            "      --events=FILE     Devices that become slow, and links, at given times\n"
            "      --steps=N         So many steps, one after the other; 1\n"
            "      --each-device     Simulate every device, not one for all that do the same\n"
            "      --json            Print JSON\n"
-           "      --trace=FILE      Write a trace of Chrome's format, as chrome://tracing and Perfetto read it\n"
+           "      --trace=FILE      Write a trace of Chrome's format, as chrome://tracing and "
+           "Perfetto read it\n"
            "      --report=FILE     Write the report's page, with the simulated times\n"
            "Other options are hetucc's.\n");
     exit(0);
 }
 
 /* The text behind `name` in "NAME=text"; NULL: it is another word. */
-static const char *value_of(const char *word, const char *name)
-{
+static const char *value_of(const char *word, const char *name) {
     size_t length = strlen(name);
     return strncmp(word, name, length) || word[length] != '=' ? NULL : word + length + 1;
 }
 
-static int read_count(const char *word, const char *text)
-{
+static int read_count(const char *word, const char *text) {
     char *end;
     long count = strtol(text, &end, 10);
     if (*end || end == text || count < 1 || count > 100000)
@@ -60,8 +60,7 @@ static int read_count(const char *word, const char *text)
     return (int)count;
 }
 
-static Request read_words(Arena *arena, int argc, char **argv)
-{
+static Request read_words(Arena *arena, int argc, char **argv) {
     Request request = {.steps = 1};
     array_push(arena, &request.rest, argv[0]);
     for (int i = 1; i < argc; i++) {
@@ -87,63 +86,59 @@ static Request read_words(Arena *arena, int argc, char **argv)
     return request;
 }
 
-static bool write_file(const char *path, Text *text)
-{
+static bool write_file(const char *path, Text *text) {
     const char *why;
     bool good = secure_write(path, text_bytes(text), text->length, &why);
-    if (!good)
-        fprintf(stderr, "hetu-simulate: cannot write %s: %s\n", path, why);
+    if (!good) fprintf(stderr, "hetu-simulate: cannot write %s: %s\n", path, why);
     return good;
 }
 
 typedef Array(SimulatedSteps *) StepsList;
 
 /* Simulates all models; false after errors. */
-static bool simulate_all(Driver *driver, const Request *request, StepsList *list)
-{
+static bool simulate_all(Driver *driver, const Request *request, StepsList *list) {
     const char *error = NULL;
     const Cluster *cluster = driver->modules.at[0]->context.options.cluster;
-    Changes changes = request->events ? changes_read(driver->arena, cluster, request->events, &error) : (Changes){0};
+    Changes changes = request->events
+                          ? changes_read(driver->arena, cluster, request->events, &error)
+                          : (Changes){0};
     SimulateOptions options = {request->steps, &changes, request->alone};
     for (int m = 0; !error && m < driver->modules.count; m++) {
         SimulatedSteps *steps = steps_simulate(driver->arena, driver->modules.at[m], &options);
         error = steps->error;
         array_push(driver->arena, list, steps);
     }
-    if (error)
-        fprintf(stderr, "%s\n", error);
+    if (error) fprintf(stderr, "%s\n", error);
     return !error;
 }
 
-static bool write_all(const Driver *driver, const Request *request, const StepsList *list)
-{
-    Text out = {.arena = driver->arena}, trace = {.arena = driver->arena}, page = {.arena = driver->arena};
-    if (request->json)
-        steps_json(&out, list->at, list->count);
-    for (int i = 0; !request->json && i < list->count; i++)
-        steps_table(&out, list->at[i]);
-    if (request->trace)
-        steps_trace(&trace, list->at, list->count);
-    if (request->page)
-        steps_page(&page, list->at, list->count);
-    if ((request->trace && !write_file(request->trace, &trace)) || (request->page && !write_file(request->page, &page)))
+static bool write_all(const Driver *driver, const Request *request, const StepsList *list) {
+    Text out = {.arena = driver->arena}, trace = {.arena = driver->arena},
+         page = {.arena = driver->arena};
+    if (request->json) steps_json(&out, list->at, list->count);
+    for (int i = 0; !request->json && i < list->count; i++) steps_table(&out, list->at[i]);
+    if (request->trace) steps_trace(&trace, list->at, list->count);
+    if (request->page) steps_page(&page, list->at, list->count);
+    if ((request->trace && !write_file(request->trace, &trace)) ||
+        (request->page && !write_file(request->page, &page)))
         return false;
     return fputs(text_bytes(&out), stdout) >= 0 && !fflush(stdout);
 }
 
-/* Whether an option has text read before the source: hetucc reads it, too, and says what is wrong with it. */
-static bool reads_text(const Item *item) { return !strncmp(item->text, "-include", 8) || !strncmp(item->text, "-imacros", 8); }
+/* Whether an option has text read before the source: hetucc reads it, too, and says what is wrong
+ * with it. */
+static bool reads_text(const Item *item) {
+    return !strncmp(item->text, "-include", 8) || !strncmp(item->text, "-imacros", 8);
+}
 
-/* Whether the C compiler knows the options that are for it; it says what it does not know. It compiles nothing here, and hetucc's reading
- * of sources passes over what it does not know. */
-static bool flags_known(const Driver *driver)
-{
+/* Whether the C compiler knows the options that are for it; it says what it does not know. It
+ * compiles nothing here, and hetucc's reading of sources passes over what it does not know. */
+static bool flags_known(const Driver *driver) {
     Command command = command_cc(&driver->tools);
     int flags = 0;
     for (int i = 0; i < driver->options->items.count; i++) {
         const Item *item = &driver->options->items.at[i];
-        if (item->kind != ITEM_FLAG || reads_text(item))
-            continue;
+        if (item->kind != ITEM_FLAG || reads_text(item)) continue;
         flags++;
         command_add(&command, item->text, item->value, NULL);
     }
@@ -152,31 +147,28 @@ static bool flags_known(const Driver *driver)
 }
 
 /* Reads the sources; false after errors. */
-static bool read_sources(Driver *driver)
-{
-    if (!sections_read(driver))
-        return false;
+static bool read_sources(Driver *driver) {
+    if (!sections_read(driver)) return false;
     if (!driver->modules.count)
         fprintf(stderr, "hetu-simulate: none of the sources trains or runs a model\n");
     return driver->modules.count;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     Arena *arena = arena_create();
     Request request = read_words(arena, argc, argv);
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
     options.strict = true;
     if (!options.cluster)
-        refuse("--cluster", "missing: without a cluster file nothing has a time; hetu-profile measures one");
-    if (!options.input_count)
-        refuse("MODEL.c", "there is no source");
+        refuse("--cluster",
+               "missing: without a cluster file nothing has a time; hetu-profile measures one");
+    if (!options.input_count) refuse("MODEL.c", "there is no source");
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
     StepsList list = {0};
-    bool good =
-        flags_known(&driver) && read_sources(&driver) && simulate_all(&driver, &request, &list) && write_all(&driver, &request, &list);
+    bool good = flags_known(&driver) && read_sources(&driver) &&
+                simulate_all(&driver, &request, &list) && write_all(&driver, &request, &list);
     diag_finish(driver.diag);
     outputs_close();
     arena_destroy(arena);

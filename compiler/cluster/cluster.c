@@ -13,22 +13,19 @@
 /* Processes of one machine that exchange through its memory. */
 static const Link machine = {2e-6, 5e9, 0, NULL};
 
-double curve_at(const Curve *curve, double size)
-{
+double curve_at(const Curve *curve, double size) {
     int above = 0;
-    while (above < curve->count && curve->at[above].size < size)
-        above++;
-    if (!curve->count)
-        return 0;
-    if (!above || above == curve->count)
-        return curve->at[above ? above - 1 : 0].value;
+    while (above < curve->count && curve->at[above].size < size) above++;
+    if (!curve->count) return 0;
+    if (!above || above == curve->count) return curve->at[above ? above - 1 : 0].value;
     const Point *lo = &curve->at[above - 1], *hi = &curve->at[above];
     return lo->value * pow(hi->value / lo->value, log(size / lo->size) / log(hi->size / lo->size));
 }
 
 static const char *const verb_words[] = {
-    [HT_ALL_REDUCE] = "all-reduce", [HT_REDUCE_SCATTER] = "reduce-scatter", [HT_ALL_GATHER] = "all-gather",
-    [HT_ALL_TO_ALL] = "all-to-all", [HT_BROADCAST] = "broadcast",           [HT_REDUCE] = "reduce",
+    [HT_ALL_REDUCE] = "all-reduce", [HT_REDUCE_SCATTER] = "reduce-scatter",
+    [HT_ALL_GATHER] = "all-gather", [HT_ALL_TO_ALL] = "all-to-all",
+    [HT_BROADCAST] = "broadcast",   [HT_REDUCE] = "reduce",
     [HT_EXCHANGE] = "send-receive"};
 
 static const char *const dtype_words[CLUSTER_DTYPES] = {
@@ -38,17 +35,16 @@ const char *dtype_word(ht_dtype dtype) { return dtype_words[dtype]; }
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Whether a measurement tells more about so many devices than the best so far: it is on their side, and nearer, or on more processors. */
-static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above)
-{
-    bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks, best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
-    if (own->ranks == best->ranks)
-        return own->processors > best->processors;
+/* Whether a measurement tells more about so many devices than the best so far: it is on their side,
+ * and nearer, or on more processors. */
+static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above) {
+    bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks,
+         best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
+    if (own->ranks == best->ranks) return own->processors > best->processors;
     return own_side == best_side ? abs(own->ranks - ranks) < abs(best->ranks - ranks) : own_side;
 }
 
-const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above)
-{
+const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above) {
     const Measured *best = NULL;
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
@@ -59,65 +55,59 @@ const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int 
     return best;
 }
 
-const Measured *link_crowded(const Link *link, ht_verb verb, int ranks)
-{
+const Measured *link_crowded(const Link *link, ht_verb verb, int ranks) {
     const Measured *best = NULL;
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
-        if (own->verb == verb && own->groups > 1 && (!best || abs(own->ranks - ranks) < abs(best->ranks - ranks)))
+        if (own->verb == verb && own->groups > 1 &&
+            (!best || abs(own->ranks - ranks) < abs(best->ranks - ranks)))
             best = own;
     }
     return best;
 }
 
-const Measured *link_alone(const Link *link, ht_verb verb)
-{
+const Measured *link_alone(const Link *link, ht_verb verb) {
     for (int i = 0; i < link->measured_count; i++)
-        if (link->measured[i].verb == verb && link->measured[i].alone)
-            return &link->measured[i];
+        if (link->measured[i].verb == verb && link->measured[i].alone) return &link->measured[i];
     return NULL;
 }
 
-const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way)
-{
+const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way) {
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
-        if (own->verb == verb && own->one_way == one_way && own->ranks == 2 && own->groups == 1 && own->processors == 1)
+        if (own->verb == verb && own->one_way == one_way && own->ranks == 2 && own->groups == 1 &&
+            own->processors == 1)
             return own;
     }
     return NULL;
 }
 
-double measured_share(const Measured *measured) { return ceil((double)measured->ranks * measured->groups / (double)measured->processors); }
+double measured_share(const Measured *measured) {
+    return ceil((double)measured->ranks * measured->groups / (double)measured->processors);
+}
 
-const DeviceClass *cluster_class(const Cluster *cluster, int device)
-{
+const DeviceClass *cluster_class(const Cluster *cluster, int device) {
     return cluster && device < cluster->device_count ? cluster->devices[device].class : NULL;
 }
 
-int cluster_sharing(const Cluster *cluster, int device)
-{
+int cluster_sharing(const Cluster *cluster, int device) {
     int count = 0;
     for (int i = 0; i < cluster->device_count; i++)
         count += cluster->devices[i].processor == cluster->devices[device].processor;
     return count;
 }
 
-int cluster_host(const Cluster *cluster, int device)
-{
+int cluster_host(const Cluster *cluster, int device) {
     return cluster && device < cluster->device_count ? cluster->devices[device].host : 0;
 }
 
-static bool end_has(const Cluster *cluster, const LinkEnd *end, int device)
-{
+static bool end_has(const Cluster *cluster, const LinkEnd *end, int device) {
     bool found = end->host >= 0 && cluster_host(cluster, device) == end->host;
-    for (int i = 0; i < end->device_count && !found; i++)
-        found = end->devices[i] == device;
+    for (int i = 0; i < end->device_count && !found; i++) found = end->devices[i] == device;
     return found;
 }
 
-int cluster_link_kind(const Cluster *cluster, int a, int b)
-{
+int cluster_link_kind(const Cluster *cluster, int a, int b) {
     for (int i = 0; i < cluster->pair_count; i++) {
         const LinkEnd *end = cluster->pairs[i].end;
         if ((end_has(cluster, &end[0], a) && end_has(cluster, &end[1], b)) ||
@@ -129,24 +119,21 @@ int cluster_link_kind(const Cluster *cluster, int a, int b)
 
 int cluster_link_kinds(const Cluster *cluster) { return LINK_PAIRS + cluster->pair_count; }
 
-Link cluster_link(const Cluster *cluster, int a, int b)
-{
-    if (!cluster)
-        return machine;
+Link cluster_link(const Cluster *cluster, int a, int b) {
+    if (!cluster) return machine;
     int kind = cluster_link_kind(cluster, a, b);
-    return kind == LINK_LOCAL ? cluster->local : kind == LINK_REMOTE ? cluster->remote : cluster->pairs[kind - LINK_PAIRS].link;
+    return kind == LINK_LOCAL    ? cluster->local
+           : kind == LINK_REMOTE ? cluster->remote
+                                 : cluster->pairs[kind - LINK_PAIRS].link;
 }
 
-int cluster_host_number(const Cluster *cluster, const char *name)
-{
+int cluster_host_number(const Cluster *cluster, const char *name) {
     for (int i = 0; i < cluster->host_count; i++)
-        if (!strcmp(cluster->hosts[i], name))
-            return i;
+        if (!strcmp(cluster->hosts[i], name)) return i;
     return -1;
 }
 
-int cluster_link_between(const Cluster *cluster, const char *a, const char *b)
-{
+int cluster_link_between(const Cluster *cluster, const char *a, const char *b) {
     int x = cluster_host_number(cluster, a), y = cluster_host_number(cluster, b);
     for (int i = 0; x >= 0 && y >= 0 && i < cluster->pair_count; i++) {
         const LinkEnd *end = cluster->pairs[i].end;
@@ -156,16 +143,13 @@ int cluster_link_between(const Cluster *cluster, const char *a, const char *b)
     return -1;
 }
 
-const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name)
-{
+const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name) {
     for (int i = 0; i < cluster->device_count; i++)
-        if (!strcmp(cluster->devices[i].class->name, name))
-            return cluster->devices[i].class;
+        if (!strcmp(cluster->devices[i].class->name, name)) return cluster->devices[i].class;
     return NULL;
 }
 
-int cluster_missing(const Cluster *cluster, const Layout *layout)
-{
+int cluster_missing(const Cluster *cluster, const Layout *layout) {
     int missing = -1;
     for (int g = 0; cluster && g < layout->group_count; g++)
         for (int i = 0; i < layout->groups[g].device_count; i++) {
@@ -198,17 +182,16 @@ typedef struct Reader {
     bool failed, strict; // what is not known is an error
 } Reader;
 
-#define FAIL(reader, place, ...)                                                                                                           \
-    do {                                                                                                                                   \
-        diag_error((reader)->diag, position_of(reader, place), __VA_ARGS__);                                                               \
-        (reader)->failed = true;                                                                                                           \
+#define FAIL(reader, place, ...)                                                                   \
+    do {                                                                                           \
+        diag_error((reader)->diag, position_of(reader, place), __VA_ARGS__);                       \
+        (reader)->failed = true;                                                                   \
     } while (0)
 
 /* ---- places in the text ---- */
 
 /* Line and column of a place in the text; those of the text's begin where it is NULL. */
-static Position position_of(const Reader *reader, const char *place)
-{
+static Position position_of(const Reader *reader, const char *place) {
     Position at = {reader->file, 1, 1};
     for (const char *c = reader->text; place && c < place; c++) {
         at.column = *c == '\n' ? 1 : at.column + 1;
@@ -218,14 +201,13 @@ static Position position_of(const Reader *reader, const char *place)
 }
 
 /* Where a string stands in the text from a place on, with its quotes; NULL: nowhere. */
-static const char *find_quoted(const Reader *reader, const char *from, const char *word)
-{
+static const char *find_quoted(const Reader *reader, const char *from, const char *word) {
     return from ? strstr(from, arena_format(reader->arena, "\"%s\"", word)) : NULL;
 }
 
-/* Where entry `index` of the list behind a place begins: entries are objects, and braces in strings are passed over. */
-static const char *find_entry(const char *from, size_t index)
-{
+/* Where entry `index` of the list behind a place begins: entries are objects, and braces in strings
+ * are passed over. */
+static const char *find_entry(const char *from, size_t index) {
     int depth = 0;
     bool quoted = false;
     for (const char *c = from; c && *c; c++) {
@@ -241,62 +223,63 @@ static const char *find_entry(const char *from, size_t index)
 
 /* ---- parts of the file ---- */
 
-#define KEYS(...) (const char *const[]){__VA_ARGS__}, (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define KEYS(...)                                                                                  \
+    (const char *const[]){__VA_ARGS__},                                                            \
+        (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-/* Warns of what an object has beside the `count` names, which is not read; nothing where it is no object. */
-static void check_keys(Reader *reader, const json_t *object, const char *place, const char *const *names, int count)
-{
+/* Warns of what an object has beside the `count` names, which is not read; nothing where it is no
+ * object. */
+static void check_keys(Reader *reader, const json_t *object, const char *place,
+                       const char *const *names, int count) {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)object, key, value)
-    {
+    json_object_foreach((json_t *)object, key, value) {
         int known = 0;
-        while (known < count && strcmp(names[known], key))
-            known++;
-        if (known < count)
-            continue;
+        while (known < count && strcmp(names[known], key)) known++;
+        if (known < count) continue;
         const char *quoted = find_quoted(reader, place, key);
         Position at = position_of(reader, quoted ? quoted : place);
         reader->failed |= reader->strict;
-        (reader->strict ? diag_error : diag_warning)(reader->diag, at, "\"%s\" means nothing here%s", key,
+        (reader->strict ? diag_error : diag_warning)(reader->diag, at,
+                                                     "\"%s\" means nothing here%s", key,
                                                      reader->strict ? "" : ", and is not read");
         diag_suggest(reader->diag, at, key, names, count);
     }
 }
 
-/* No number that is measured is beyond these, and what is multiplied and divided of such numbers stays finite. */
+/* No number that is measured is beyond these, and what is multiplied and divided of such numbers
+ * stays finite. */
 static const double LARGEST = 1e30, SMALLEST = 1e-30;
 
 static bool is_measurable(double value) { return value >= SMALLEST && value <= LARGEST; }
 
-static double read_number(Reader *reader, const json_t *object, const char *place, const char *key, const char *owner)
-{
+static double read_number(Reader *reader, const json_t *object, const char *place, const char *key,
+                          const char *owner) {
     const json_t *value = json_object_get(object, key);
     double number = json_is_number(value) ? json_number_value(value) : 0;
-    if (is_measurable(number))
-        return number;
+    if (is_measurable(number)) return number;
     if (number > 0)
-        FAIL(reader, find_quoted(reader, place, key), "\"%s\" of %s is not from %g to %g", key, owner, SMALLEST, LARGEST);
+        FAIL(reader, find_quoted(reader, place, key), "\"%s\" of %s is not from %g to %g", key,
+             owner, SMALLEST, LARGEST);
     else
-        FAIL(reader, value ? find_quoted(reader, place, key) : place, "%s needs a positive number \"%s\"", owner, key);
+        FAIL(reader, value ? find_quoted(reader, place, key) : place,
+             "%s needs a positive number \"%s\"", owner, key);
     return 1;
 }
 
 /* The same for a number that may be missing: 0. */
-static double read_optional(Reader *reader, const json_t *object, const char *place, const char *key, const char *owner)
-{
+static double read_optional(Reader *reader, const json_t *object, const char *place,
+                            const char *key, const char *owner) {
     return json_object_get(object, key) ? read_number(reader, object, place, key, owner) : 0;
 }
 
-static bool is_point(const json_t *pair, double above)
-{
+static bool is_point(const json_t *pair, double above) {
     const json_t *size = json_array_get(pair, 0), *value = json_array_get(pair, 1);
-    return json_array_size(pair) == 2 && json_is_number(size) && json_is_number(value) && json_number_value(size) > above &&
-           json_number_value(value) > 0;
+    return json_array_size(pair) == 2 && json_is_number(size) && json_is_number(value) &&
+           json_number_value(size) > above && json_number_value(value) > 0;
 }
 
-static Curve read_curve(Reader *reader, const json_t *list, const char *place, const char *owner)
-{
+static Curve read_curve(Reader *reader, const json_t *list, const char *place, const char *owner) {
     int count = (int)json_array_size(list);
     Point *points = arena_array(reader->arena, Point, count);
     for (int i = 0; i < count; i++) {
@@ -305,22 +288,27 @@ static Curve read_curve(Reader *reader, const json_t *list, const char *place, c
             count = 0;
             break;
         }
-        points[i] = (Point){json_number_value(json_array_get(pair, 0)), json_number_value(json_array_get(pair, 1))};
+        points[i] = (Point){json_number_value(json_array_get(pair, 0)),
+                            json_number_value(json_array_get(pair, 1))};
         if (!is_measurable(points[i].size) || !is_measurable(points[i].value))
-            FAIL(reader, place, "%s: a number of pair %d is not from %g to %g", owner, i + 1, SMALLEST, LARGEST);
+            FAIL(reader, place, "%s: a number of pair %d is not from %g to %g", owner, i + 1,
+                 SMALLEST, LARGEST);
     }
     if (!count)
-        FAIL(reader, place, "%s need a list of pairs of positive numbers, [size, value], with ascending sizes", owner);
+        FAIL(reader, place,
+             "%s need a list of pairs of positive numbers, [size, value], with ascending sizes",
+             owner);
     return (Curve){count, points};
 }
 
 /* A curve, or a number for all sizes; nothing where it is missing. */
-static Curve read_rate(Reader *reader, const json_t *object, const char *place, const char *key, const char *owner)
-{
+static Curve read_rate(Reader *reader, const json_t *object, const char *place, const char *key,
+                       const char *owner) {
     const json_t *value = json_object_get(object, key);
     Point constant = {1, 0};
     if (json_is_array(value))
-        return read_curve(reader, value, find_quoted(reader, place, key), arena_format(reader->arena, "the \"%s\" of %s", key, owner));
+        return read_curve(reader, value, find_quoted(reader, place, key),
+                          arena_format(reader->arena, "the \"%s\" of %s", key, owner));
     constant.value = read_optional(reader, object, place, key, owner);
     return (Curve){constant.value > 0, arena_copy(reader->arena, &constant, sizeof constant)};
 }
@@ -328,16 +316,13 @@ static Curve read_rate(Reader *reader, const json_t *object, const char *place, 
 /* ---- links ---- */
 
 /* The verb of a word, HT_COPY where it is none. */
-static ht_verb word_verb(const char *word, bool one_way)
-{
+static ht_verb word_verb(const char *word, bool one_way) {
     for (int verb = HT_ALL_REDUCE; word && verb <= HT_EXCHANGE; verb++)
-        if (!strcmp(verb_words[verb], word))
-            return (ht_verb)verb;
+        if (!strcmp(verb_words[verb], word)) return (ht_verb)verb;
     return one_way ? HT_EXCHANGE : HT_COPY;
 }
 
-static Measured read_measured(Reader *reader, const json_t *entry, const char *place)
-{
+static Measured read_measured(Reader *reader, const json_t *entry, const char *place) {
     const char *word = json_string_value(json_object_get(entry, "what"));
     bool one_way = word && !strcmp(word, "send");
     ht_verb verb = word_verb(word, one_way);
@@ -347,63 +332,68 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     const json_t *shared = json_object_get(entry, "processors");
     json_int_t processors = shared ? json_integer_value(shared) : ranks * groups;
     const json_t *alone = json_object_get(entry, "alone");
-    check_keys(reader, entry, place, KEYS("what", "ranks", "groups", "processors", "alone", "seconds"));
+    check_keys(reader, entry, place,
+               KEYS("what", "ranks", "groups", "processors", "alone", "seconds"));
     if (verb == HT_COPY)
         FAIL(reader, place,
-             "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, "
+             "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, "
+             "all-to-all, broadcast, reduce, "
              "send-receive or send");
     else if (ranks < 2 || ranks > 1 << 20)
         FAIL(reader, place, "what was measured needs a number \"ranks\" of devices, 2 at least");
     else if (groups < 1 || groups > 1 << 20)
         FAIL(reader, place, "the \"groups\" that were measured at once are no number from 1 on");
     else if (processors < 1 || processors > ranks * groups)
-        FAIL(reader, place, "the \"processors\" of what was measured are no number from 1 to that of its devices");
+        FAIL(reader, place,
+             "the \"processors\" of what was measured are no number from 1 to that of its devices");
     else if (alone && !json_is_boolean(alone))
         FAIL(reader, place, "\"alone\" of what was measured is neither true nor false");
-    else if (json_is_true(alone) && ((verb != HT_BROADCAST && verb != HT_REDUCE) || ranks < 3 || groups > 1))
-        FAIL(reader, place, "\"alone\" is the root of one broadcast or reduce on 3 devices at least");
+    else if (json_is_true(alone) &&
+             ((verb != HT_BROADCAST && verb != HT_REDUCE) || ranks < 3 || groups > 1))
+        FAIL(reader, place,
+             "\"alone\" is the root of one broadcast or reduce on 3 devices at least");
     else
-        return (Measured){
-            verb,
-            one_way,
-            json_is_true(alone),
-            (int)ranks,
-            (int)groups,
-            processors,
-            read_curve(reader, json_object_get(entry, "seconds"), place, arena_format(reader->arena, "the \"seconds\" of %s", word))};
+        return (Measured){verb,
+                          one_way,
+                          json_is_true(alone),
+                          (int)ranks,
+                          (int)groups,
+                          processors,
+                          read_curve(reader, json_object_get(entry, "seconds"), place,
+                                     arena_format(reader->arena, "the \"seconds\" of %s", word))};
     return (Measured){0};
 }
 
 /* A link of its object; `place` is in front of what belongs to it. */
-static Link read_link(Reader *reader, const json_t *link, const char *place, const char *owner)
-{
+static Link read_link(Reader *reader, const json_t *link, const char *place, const char *owner) {
     const json_t *list = json_object_get(link, "measured"), *entry;
     const char *begin = list ? find_quoted(reader, place, "measured") : NULL;
     Array(Measured) measured = {0};
     size_t index;
-    Link read = {read_number(reader, link, place, "latency", owner), read_number(reader, link, place, "bandwidth", owner), 0, NULL};
+    Link read = {read_number(reader, link, place, "latency", owner),
+                 read_number(reader, link, place, "bandwidth", owner), 0, NULL};
     check_keys(reader, link, place, KEYS("latency", "bandwidth", "measured", "between"));
     if (list && !json_is_array(list))
         FAIL(reader, begin, "the \"measured\" of %s is no list", owner);
-    json_array_foreach(list, index, entry) array_push(reader->arena, &measured, read_measured(reader, entry, find_entry(begin, index)));
+    json_array_foreach(list, index, entry) array_push(
+        reader->arena, &measured, read_measured(reader, entry, find_entry(begin, index)));
     read.measured_count = measured.count;
     read.measured = measured.at;
     return read;
 }
 
-static Link read_link_class(Reader *reader, const json_t *links, const char *name)
-{
+static Link read_link_class(Reader *reader, const json_t *links, const char *name) {
     const json_t *link = json_object_get(links, name);
     const char *place = find_quoted(reader, reader->text, "links");
     if (!json_is_object(link)) {
         FAIL(reader, place, "\"links\" needs an object \"%s\"", name);
         return machine;
     }
-    return read_link(reader, link, find_quoted(reader, place, name), arena_format(reader->arena, "the link class \"%s\"", name));
+    return read_link(reader, link, find_quoted(reader, place, name),
+                     arena_format(reader->arena, "the link class \"%s\"", name));
 }
 
-static LinkEnd read_end(Reader *reader, const json_t *end, const char *place, int device_count)
-{
+static LinkEnd read_end(Reader *reader, const json_t *end, const char *place, int device_count) {
     const char *name = json_string_value(end);
     LinkEnd read = {.host = -1, .device_count = (int)json_array_size(end)};
     int *devices = arena_array(reader->arena, int, read.device_count);
@@ -412,32 +402,33 @@ static LinkEnd read_end(Reader *reader, const json_t *end, const char *place, in
         read.host = strcmp(reader->hosts.at[i], name) ? read.host : i;
     for (int i = 0; i < read.device_count; i++) {
         const json_t *device = json_array_get(end, (size_t)i);
-        good &= json_is_integer(device) && json_integer_value(device) >= 0 && json_integer_value(device) < device_count;
+        good &= json_is_integer(device) && json_integer_value(device) >= 0 &&
+                json_integer_value(device) < device_count;
         devices[i] = (int)json_integer_value(device);
     }
     read.devices = devices;
     if (!good && read.host < 0)
-        FAIL(reader, place, "each end of \"between\" is a host of \"devices\" or a list of their numbers");
+        FAIL(reader, place,
+             "each end of \"between\" is a host of \"devices\" or a list of their numbers");
     return read;
 }
 
-static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster)
-{
-    const char *begin = list ? find_quoted(reader, find_quoted(reader, reader->text, "links"), "pairs") : NULL;
+static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster) {
+    const char *begin =
+        list ? find_quoted(reader, find_quoted(reader, reader->text, "links"), "pairs") : NULL;
     LinkPair *pairs = arena_array(reader->arena, LinkPair, json_array_size(list));
     const json_t *entry;
     size_t index;
-    if (list && !json_is_array(list))
-        FAIL(reader, begin, "the \"pairs\" of \"links\" are no list");
-    json_array_foreach(list, index, entry)
-    {
+    if (list && !json_is_array(list)) FAIL(reader, begin, "the \"pairs\" of \"links\" are no list");
+    json_array_foreach(list, index, entry) {
         const char *place = find_entry(begin, index);
         const json_t *between = json_object_get(entry, "between");
         LinkPair *pair = &pairs[cluster->pair_count++];
         if (json_array_size(between) != 2)
             FAIL(reader, place, "an entry of \"pairs\" needs a list \"between\" of two ends");
         for (size_t i = 0; json_array_size(between) == 2 && i < 2; i++)
-            pair->end[i] = read_end(reader, json_array_get(between, i), place, cluster->device_count);
+            pair->end[i] =
+                read_end(reader, json_array_get(between, i), place, cluster->device_count);
         pair->link = read_link(reader, entry, place, "an entry of \"pairs\"");
     }
     cluster->pairs = pairs;
@@ -446,75 +437,73 @@ static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster)
 /* ---- devices ---- */
 
 /* The number of a host, by its name. */
-static int host_number(Reader *reader, const char *name)
-{
+static int host_number(Reader *reader, const char *name) {
     for (int i = 0; i < reader->hosts.count; i++)
-        if (!strcmp(reader->hosts.at[i], name))
-            return i;
+        if (!strcmp(reader->hosts.at[i], name)) return i;
     array_push(reader->arena, &reader->hosts, arena_string(reader->arena, name));
     return reader->hosts.count - 1;
 }
 
-static int64_t read_memory(Reader *reader, const json_t *class, const char *place, const char *name)
-{
+static int64_t read_memory(Reader *reader, const json_t *class, const char *place,
+                           const char *name) {
     const double most = 0x1p60;
     const json_t *memory = json_object_get(class, "memory");
     double bytes = json_number_value(memory); // 80e9 is a real number to JSON
-    if (memory && (!json_is_number(memory) || !(bytes >= 1 && bytes <= most) || bytes != floor(bytes)))
-        FAIL(reader, find_quoted(reader, place, "memory"), "the memory of \"%s\" is no positive number of bytes", name);
+    if (memory &&
+        (!json_is_number(memory) || !(bytes >= 1 && bytes <= most) || bytes != floor(bytes)))
+        FAIL(reader, find_quoted(reader, place, "memory"),
+             "the memory of \"%s\" is no positive number of bytes", name);
     return json_is_integer(memory) ? json_integer_value(memory) : (int64_t)bytes;
 }
 
 /* The element type of a name in an object of a class; CLUSTER_DTYPES after an error. */
-static int read_dtype(Reader *reader, const char *name, const char *at, const char *owner)
-{
+static int read_dtype(Reader *reader, const char *name, const char *at, const char *owner) {
     int dtype = 0;
-    while (dtype < CLUSTER_DTYPES && strcmp(dtype_words[dtype], name))
-        dtype++;
+    while (dtype < CLUSTER_DTYPES && strcmp(dtype_words[dtype], name)) dtype++;
     if (dtype == CLUSTER_DTYPES)
-        FAIL(reader, at, "\"%s\" is no element type of %s: f32, bf16, f64, i32 or i64", name, owner);
+        FAIL(reader, at, "\"%s\" is no element type of %s: f32, bf16, f64, i32 or i64", name,
+             owner);
     return dtype;
 }
 
-static void read_products(Reader *reader, const json_t *products, const char *place, DeviceClass *class)
-{
+static void read_products(Reader *reader, const json_t *products, const char *place,
+                          DeviceClass *class) {
     const json_t *curve;
     const char *name;
     if (products && !json_is_object(products))
         FAIL(reader, place, "the \"products\" of \"%s\" are no object", class->name);
-    json_object_foreach((json_t *)products, name, curve)
-    {
+    json_object_foreach((json_t *)products, name, curve) {
         const char *at = find_quoted(reader, place, name);
         int dtype = read_dtype(reader, name, at, "products");
         if (dtype < CLUSTER_DTYPES)
-            class->products[dtype] = read_curve(reader, curve, at, arena_format(reader->arena, "the products of \"%s\"", class->name));
+            class->products[dtype] =
+                read_curve(reader, curve, at,
+                           arena_format(reader->arena, "the products of \"%s\"", class->name));
     }
 }
 
 /* Elements a second by element type. */
-static void read_combined(Reader *reader, const json_t *class, const char *place, const char *key, double *rates)
-{
+static void read_combined(Reader *reader, const json_t *class, const char *place, const char *key,
+                          double *rates) {
     const json_t *object = json_object_get(class, key), *rate;
     const char *name, *begin = object ? find_quoted(reader, place, key) : NULL;
-    if (object && !json_is_object(object))
-        FAIL(reader, begin, "\"%s\" is no object", key);
-    json_object_foreach((json_t *)object, name, rate)
-    {
+    if (object && !json_is_object(object)) FAIL(reader, begin, "\"%s\" is no object", key);
+    json_object_foreach((json_t *)object, name, rate) {
         int dtype = read_dtype(reader, name, find_quoted(reader, begin, name), key);
         if (dtype < CLUSTER_DTYPES)
-            rates[dtype] = read_number(reader, object, begin, name, arena_format(reader->arena, "\"%s\"", key));
+            rates[dtype] = read_number(reader, object, begin, name,
+                                       arena_format(reader->arena, "\"%s\"", key));
     }
 }
 
-static const DeviceClass *read_class(Reader *reader, const json_t *object, const char *name)
-{
+static const DeviceClass *read_class(Reader *reader, const json_t *object, const char *name) {
     DeviceClass *class = arena_new(reader->arena, DeviceClass);
     const char *place = find_quoted(reader, find_quoted(reader, reader->text, "classes"), name);
     const char *owner = arena_format(reader->arena, "the class \"%s\"", name);
     const json_t *products = json_object_get(object, "products");
     check_keys(reader, object, place,
-               KEYS("memory", "memory_bandwidth", "row_bandwidth", "page_bandwidth", "copy", "sums", "maxima", "start", "overlap",
-                    "arithmetic", "products"));
+               KEYS("memory", "memory_bandwidth", "row_bandwidth", "page_bandwidth", "copy", "sums",
+                    "maxima", "start", "overlap", "arithmetic", "products"));
     class->name = arena_string(reader->arena, name);
     class->memory = read_memory(reader, object, place, name);
     class->memory_bandwidth = read_rate(reader, object, place, "memory_bandwidth", owner);
@@ -525,15 +514,17 @@ static const DeviceClass *read_class(Reader *reader, const json_t *object, const
     read_combined(reader, object, place, "maxima", class->combined[1]);
     class->start = read_optional(reader, object, place, "start", owner);
     class->arithmetic = read_optional(reader, object, place, "arithmetic", owner);
-    class->overlap = json_object_get(object, "overlap") ? read_number(reader, object, place, "overlap", owner) : 1;
+    class->overlap = json_object_get(object, "overlap")
+                         ? read_number(reader, object, place, "overlap", owner)
+                         : 1;
     if (!reader->failed && class->overlap < 1)
         FAIL(reader, find_quoted(reader, place, "overlap"), "the overlap of %s is below 1", owner);
-    read_products(reader, products, products ? find_quoted(reader, place, "products") : place, class);
+    read_products(reader, products, products ? find_quoted(reader, place, "products") : place,
+                  class);
     return class;
 }
 
-static void read_classes(Reader *reader, const json_t *classes)
-{
+static void read_classes(Reader *reader, const json_t *classes) {
     const json_t *class;
     const char *name;
     json_object_foreach((json_t *)classes, name, class) if (json_is_object(class))
@@ -541,40 +532,40 @@ static void read_classes(Reader *reader, const json_t *classes)
 }
 
 /* The class that an entry of the list of devices names; NULL after an error. */
-static const DeviceClass *find_class(Reader *reader, const char *place, const char *name)
-{
+static const DeviceClass *find_class(Reader *reader, const char *place, const char *name) {
     for (int i = 0; i < reader->classes.count; i++)
-        if (!strcmp(reader->classes.at[i]->name, name))
-            return reader->classes.at[i];
+        if (!strcmp(reader->classes.at[i]->name, name)) return reader->classes.at[i];
     FAIL(reader, find_quoted(reader, place, name), "\"classes\" has no object \"%s\"", name);
     return NULL;
 }
 
 /* How many devices an entry stands for; 0 after an error was reported. */
-static json_int_t entry_count(Reader *reader, const json_t *entry, const char *place)
-{
+static json_int_t entry_count(Reader *reader, const json_t *entry, const char *place) {
     enum { MOST = 1 << 20 };
     const json_t *count = json_object_get(entry, "count");
-    if (!json_string_value(json_object_get(entry, "class")) || !json_string_value(json_object_get(entry, "host"))) {
+    if (!json_string_value(json_object_get(entry, "class")) ||
+        !json_string_value(json_object_get(entry, "host"))) {
         FAIL(reader, place, "an entry of \"devices\" needs strings \"class\" and \"host\"");
         return 0;
     }
-    if (count && (!json_is_integer(count) || json_integer_value(count) < 1 || json_integer_value(count) > MOST)) {
-        FAIL(reader, find_quoted(reader, place, "count"), "\"count\" is no number from 1 to %d", MOST);
+    if (count && (!json_is_integer(count) || json_integer_value(count) < 1 ||
+                  json_integer_value(count) > MOST)) {
+        FAIL(reader, find_quoted(reader, place, "count"), "\"count\" is no number from 1 to %d",
+             MOST);
         return 0;
     }
     return count ? json_integer_value(count) : 1;
 }
 
 /* The processor that all devices of an entry share; -1: each has its own. */
-static int read_processor(Reader *reader, const json_t *entry, const char *place, int host, int next)
-{
+static int read_processor(Reader *reader, const json_t *entry, const char *place, int host,
+                          int next) {
     const json_t *value = json_object_get(entry, "processor");
     Processor read = {host, json_integer_value(value), next};
-    if (!value)
-        return -1;
+    if (!value) return -1;
     if (!json_is_integer(value) || read.number < 0)
-        FAIL(reader, find_quoted(reader, place, "processor"), "\"processor\" is no number from 0 on");
+        FAIL(reader, find_quoted(reader, place, "processor"),
+             "\"processor\" is no number from 0 on");
     for (int i = 0; i < reader->processors.count; i++)
         if (reader->processors.at[i].host == host && reader->processors.at[i].number == read.number)
             return reader->processors.at[i].in_cluster;
@@ -582,24 +573,23 @@ static int read_processor(Reader *reader, const json_t *entry, const char *place
     return next;
 }
 
-static void read_devices(Reader *reader, const json_t *list, Cluster *cluster)
-{
+static void read_devices(Reader *reader, const json_t *list, Cluster *cluster) {
     const char *begin = find_quoted(reader, reader->text, "devices");
     Array(ClusterDevice) devices = {0};
     const json_t *entry;
     size_t index;
     if (!json_is_array(list) || !json_array_size(list))
         FAIL(reader, begin, "the cluster needs a list \"devices\" of one entry at least");
-    json_array_foreach(list, index, entry)
-    {
+    json_array_foreach(list, index, entry) {
         const char *place = find_entry(begin, index);
         json_int_t count = entry_count(reader, entry, place);
         check_keys(reader, entry, place, KEYS("class", "host", "count", "processor"));
-        if (!count)
-            continue;
+        if (!count) continue;
         int host = host_number(reader, json_string_value(json_object_get(entry, "host")));
         int shared = read_processor(reader, entry, place, host, cluster->processor_count);
-        ClusterDevice device = {find_class(reader, place, json_string_value(json_object_get(entry, "class"))), host, shared};
+        ClusterDevice device = {
+            find_class(reader, place, json_string_value(json_object_get(entry, "class"))), host,
+            shared};
         for (json_int_t i = 0; i < count; i++) {
             device.processor = shared < 0 ? cluster->processor_count : shared;
             cluster->processor_count += device.processor == cluster->processor_count;
@@ -610,12 +600,12 @@ static void read_devices(Reader *reader, const json_t *list, Cluster *cluster)
     cluster->device_count = devices.count;
 }
 
-static const Cluster *read_cluster(Reader *reader, const json_t *top)
-{
+static const Cluster *read_cluster(Reader *reader, const json_t *top) {
     Cluster *cluster = arena_new(reader->arena, Cluster);
     const json_t *links = json_object_get(top, "links");
     check_keys(reader, top, reader->text, KEYS("classes", "devices", "links"));
-    check_keys(reader, links, find_quoted(reader, reader->text, "links"), KEYS("local", "remote", "pairs"));
+    check_keys(reader, links, find_quoted(reader, reader->text, "links"),
+               KEYS("local", "remote", "pairs"));
     read_classes(reader, json_object_get(top, "classes"));
     cluster->local = read_link_class(reader, links, "local");
     cluster->remote = read_link_class(reader, links, "remote");
@@ -627,26 +617,30 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top)
 }
 
 /* The text of a file; NULL after an error was reported. */
-static const char *read_text(Arena *arena, Diag *diag, const char *path)
-{
+static const char *read_text(Arena *arena, Diag *diag, const char *path) {
     enum { MOST_BYTES = 1 << 26 };
     struct stat about;
     const char *why, *text = reading_text(arena, READ_PIPES, path, MOST_BYTES, NULL, &why);
     if (!text)
-        diag_error(diag, (Position){0}, stat(path, &about) ? "cannot open %s: %s" : "cannot read %s: %s", path, why);
+        diag_error(diag, (Position){0},
+                   stat(path, &about) ? "cannot open %s: %s" : "cannot read %s: %s", path, why);
     return text;
 }
 
-static const Cluster *read_file(Arena *arena, Diag *diag, const char *path, bool strict)
-{
-    Reader reader = {
-        .arena = arena, .diag = diag, .file = arena_string(arena, path), .text = read_text(arena, diag, path), .strict = strict};
+static const Cluster *read_file(Arena *arena, Diag *diag, const char *path, bool strict) {
+    Reader reader = {.arena = arena,
+                     .diag = diag,
+                     .file = arena_string(arena, path),
+                     .text = read_text(arena, diag, path),
+                     .strict = strict};
     json_error_t error;
-    if (!reader.text)
-        return NULL;
+    if (!reader.text) return NULL;
     json_t *top = json_loads(reader.text, JSON_REJECT_DUPLICATES, &error);
     if (!top) {
-        diag_error(diag, (Position){reader.file, error.line > 0 ? error.line : 1, error.column > 0 ? error.column : 1}, "%s", error.text);
+        diag_error(diag,
+                   (Position){reader.file, error.line > 0 ? error.line : 1,
+                              error.column > 0 ? error.column : 1},
+                   "%s", error.text);
         return NULL;
     }
     const Cluster *cluster = read_cluster(&reader, top);
@@ -654,6 +648,10 @@ static const Cluster *read_file(Arena *arena, Diag *diag, const char *path, bool
     return cluster;
 }
 
-const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path) { return read_file(arena, diag, path, false); }
+const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path) {
+    return read_file(arena, diag, path, false);
+}
 
-const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path) { return read_file(arena, diag, path, true); }
+const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path) {
+    return read_file(arena, diag, path, true);
+}

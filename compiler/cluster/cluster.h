@@ -1,45 +1,64 @@
-/* The cluster: which devices there are, on which hosts, how fast they compute, and what links between them cost.
+/* The cluster: which devices there are, on which hosts, how fast they compute, and what links
+ * between them cost.
  *
- * A JSON file describes it. Units are bytes, operations, seconds, and these a second; what is not there is not known:
+ * A JSON file describes it. Units are bytes, operations, seconds, and these a second; what is not
+ * there is not known:
  *
  *     {
  *       "classes": {
  *         "h800": {
  *           "memory": 85899345920,
- *           "memory_bandwidth": 3.35e12,                              or [bytes that are touched, bytes a second], interpolated
- *           "row_bandwidth": 1e12,                                    the same of rows of 256 bytes that do not lie one after another
- *           "page_bandwidth": 8e11,                                   the same of rows of 1,024 bytes, each on another page of 4 KiB
- *           "copy": 1e-7,                                             a copy's start, of a box of a tensor
- *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},           elements that conversions combine, a second
+ *           "memory_bandwidth": 3.35e12,                              or [bytes that are touched,
+ *                                                                     bytes a second], interpolated
+ *           "row_bandwidth": 1e12,                                    the same of rows of 256 bytes
+ *                                                                     that do not lie one after
+ *                                                                     another
+ *           "page_bandwidth": 8e11,                                   the same of rows of 1,024
+ *                                                                     bytes, each on another page
+ *                                                                     of 4 KiB
+ *           "copy": 1e-7,                                             a copy's start, of a box of a
+ *                                                                     tensor
+ *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},           elements that conversions
+ *                                                                     combine, a second
  *           "start": 4e-6,                                            a kernel's start
- *           "overlap": 1.13,                                          by how much computing, and communicating beside it, take longer; 1
+ *           "overlap": 1.13,                                          by how much computing, and
+ *                                                                     communicating beside it, take
+ *                                                                     longer; 1
  *           "arithmetic": 6e13,                                       what is no product, a second
- *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}         [operations of a product, operations a second], interpolated
+ *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}         [operations of a product,
+ *                                                                     operations a second],
+ *                                                                     interpolated
  *         }
  *       },
- *       "devices": [{"class": "h800", "host": "a", "count": 8}, {"class": "h800", "host": "b", "count": 8}],   or with "processor": 0
+ *       "devices": [{"class": "h800", "host": "a", "count": 8}, {"class": "h800", "host": "b",
+ *           "count": 8}],   or with "processor": 0
  *       "links": {
  *         "local": {"latency": 3e-6, "bandwidth": 2e11},
  *         "remote": {"latency": 1e-5, "bandwidth": 2.5e10},
- *         "pairs": [{"between": ["a", "b"], "latency": 2e-5, "bandwidth": 1e10}, {"between": [[0, 1], [2, 3]], ...}]
+ *         "pairs": [{"between": ["a", "b"], "latency": 2e-5, "bandwidth": 1e10}, {"between": [[0,
+ *             1], [2, 3]], ...}]
  *       }
  *     }
  *
- * Devices are numbered in the order of the list. Those of one host that name the same processor, by a number, share it: what they do, they
- * do in turn; the rates of their class are those while all of them are as busy. The first of the `pairs` that joins two devices is their
- * link: each of its ends is a host or a list of devices. Other devices of one host are joined by `local` links, those of different hosts by
- * `remote` ones. A link may have
+ * Devices are numbered in the order of the list. Those of one host that name the same processor, by
+ * a number, share it: what they do, they do in turn; the rates of their class are those while all
+ * of them are as busy. The first of the `pairs` that joins two devices is their link: each of its
+ * ends is a host or a list of devices. Other devices of one host are joined by `local` links, those
+ * of different hosts by `remote` ones. A link may have
  *
- *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1.1e-3]]}]
+ *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576,
+ *         1.1e-3]]}]
  *
- * what a step took on so many devices by the bytes that it moved, which corrects the time that latency and bandwidth give: of
- * collectives the bytes of the tensor; of all-to-all, send-receive (each device sends to one and receives from one) and send (half of the
- * devices send to the other half) the bytes that a device sends times the devices. With "groups": 2, two groups of so many devices did it
- * at once, with the bytes of one of them; with "processors": 2, all of these devices had two processors to share; with "alone": true, of
- * broadcasts and reductions, the root had one for itself and the others shared theirs. `hetu-reshard --measure` writes such a file.
+ * what a step took on so many devices by the bytes that it moved, which corrects the time that
+ * latency and bandwidth give: of collectives the bytes of the tensor; of all-to-all, send-receive
+ * (each device sends to one and receives from one) and send (half of the devices send to the other
+ * half) the bytes that a device sends times the devices. With "groups": 2, two groups of so many
+ * devices did it at once, with the bytes of one of them; with "processors": 2, all of these devices
+ * had two processors to share; with "alone": true, of broadcasts and reductions, the root had one
+ * for itself and the others shared theirs. `hetu-reshard --measure` writes such a file.
  *
- * This floor stands below the planner of conversions, which weighs links; what a plan, an operator and a program cost on a cluster is in
- * cost/cost.h, above the IR.
+ * This floor stands below the planner of conversions, which weighs links; what a plan, an operator
+ * and a program cost on a cluster is in cost/cost.h, above the IR.
  */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
@@ -56,14 +75,17 @@ typedef struct Curve {
     const Point *at;
 } Curve;
 
-/* Between two points, as a power of the size; outside, the first or the last point's. 0 without points. */
+/* Between two points, as a power of the size; outside, the first or the last point's. 0 without
+ * points. */
 double curve_at(const Curve *curve, double size);
 
-/* The seconds of steps of a verb on `groups` groups of `ranks` devices at once, by the bytes of one. */
+/* The seconds of steps of a verb on `groups` groups of `ranks` devices at once, by the bytes of
+ * one. */
 typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
-    bool alone;   // HT_BROADCAST, HT_REDUCE: the root has a processor for itself, and the others share theirs
+    bool alone;   // HT_BROADCAST, HT_REDUCE: the root has a processor for itself, and the others
+                  // share theirs
     int ranks, groups;
     int64_t processors; // that the devices of all groups share
     Curve seconds;
@@ -82,11 +104,12 @@ typedef struct DeviceClass {
     const char *name;
     int64_t memory; // bytes; here and below 0: not known
     double start, copy, arithmetic;
-    double overlap;                     // by how much computing, and communicating beside it, take longer: 1 at least
-    Curve memory_bandwidth;             // by the bytes that are touched
-    Curve row_bandwidth;                // the same of rows of ROW_BYTES that do not lie one after another
-    Curve page_bandwidth;               // the same of rows of PAGE_ROW_BYTES, each on another page
-    double combined[2][CLUSTER_DTYPES]; // elements a second: sums, and maxima, by ht_dtype; 0: not known
+    double overlap; // by how much computing, and communicating beside it, take longer: 1 at least
+    Curve memory_bandwidth; // by the bytes that are touched
+    Curve row_bandwidth;    // the same of rows of ROW_BYTES that do not lie one after another
+    Curve page_bandwidth;   // the same of rows of PAGE_ROW_BYTES, each on another page
+    double combined[2][CLUSTER_DTYPES]; // elements a second: sums, and maxima, by ht_dtype; 0: not
+                                        // known
     Curve products[CLUSTER_DTYPES];     // by ht_dtype
 } DeviceClass;
 
@@ -131,10 +154,12 @@ const DeviceClass *cluster_class(const Cluster *cluster, int device);
 /* How many devices share the processor of a device. */
 int cluster_sharing(const Cluster *cluster, int device);
 
-/* The host of a device; devices that the cluster does not list, and all of no cluster, are on host 0. */
+/* The host of a device; devices that the cluster does not list, and all of no cluster, are on host
+ * 0. */
 int cluster_host(const Cluster *cluster, int device);
 
-/* The lowest device of a layout that the cluster does not list; -1 when it lists all, or when there is none. */
+/* The lowest device of a layout that the cluster does not list; -1 when it lists all, or when there
+ * is none. */
 int cluster_missing(const Cluster *cluster, const Layout *layout);
 
 /* The link between two devices. */
@@ -154,14 +179,17 @@ int cluster_host_number(const Cluster *cluster, const char *name);
 /* The class of a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
-/* What was measured of a verb on a link, on one group of the largest number of devices that is not above `ranks`, or on the smallest that
- * is not below; where there is none on that side, the nearest on the other. Of as many devices on most processors. NULL: nothing. */
+/* What was measured of a verb on a link, on one group of the largest number of devices that is not
+ * above `ranks`, or on the smallest that is not below; where there is none on that side, the
+ * nearest on the other. Of as many devices on most processors. NULL: nothing. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
-/* What was measured of a verb on a link in several groups at once, of the number of devices next to `ranks`; NULL: nothing. */
+/* What was measured of a verb on a link in several groups at once, of the number of devices next to
+ * `ranks`; NULL: nothing. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
 
-/* What was measured of a broadcast or a reduction of which the root has a processor for itself, and the others share theirs; NULL: nothing.
+/* What was measured of a broadcast or a reduction of which the root has a processor for itself, and
+ * the others share theirs; NULL: nothing.
  */
 const Measured *link_alone(const Link *link, ht_verb verb);
 

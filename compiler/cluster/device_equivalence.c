@@ -8,32 +8,33 @@
 typedef struct Likeness {
     Arena *arena;
     const Cluster *cluster;
-    int *host;  // by number in the cluster: its number among those of the set, from 1 on; 0: it is none of them
+    int *host;  // by number in the cluster: its number among those of the set, from 1 on; 0: it is
+                // none of them
     int *place; // by device: the same
     Array(int64_t) words;
 } Likeness;
 
-static void add_word(Likeness *likeness, int64_t word) { array_push(likeness->arena, &likeness->words, word); }
+static void add_word(Likeness *likeness, int64_t word) {
+    array_push(likeness->arena, &likeness->words, word);
+}
 
-static void add_number(Likeness *likeness, double number)
-{
+static void add_number(Likeness *likeness, double number) {
     int64_t word;
     memcpy(&word, &number, sizeof word);
     add_word(likeness, word);
 }
 
 /* Numbers what is met first. */
-static int numbered(int *numbers, int own, int *count)
-{
+static int numbered(int *numbers, int own, int *count) {
     numbers[own] = numbers[own] ? numbers[own] : ++*count;
     return numbers[own];
 }
 
 /* Classes, hosts and processors, with how many devices of the cluster these have. */
-static void add_devices(Likeness *likeness, const int *devices, int count)
-{
+static void add_devices(Likeness *likeness, const int *devices, int count) {
     const Cluster *cluster = likeness->cluster;
-    int hosts = 0, processors = 0, *processor = arena_array(likeness->arena, int, cluster->processor_count);
+    int hosts = 0, processors = 0,
+        *processor = arena_array(likeness->arena, int, cluster->processor_count);
     int *on_host = arena_array(likeness->arena, int, cluster->host_count),
         *sharing = arena_array(likeness->arena, int, cluster->processor_count);
     for (int d = 0; d < cluster->device_count; d++) {
@@ -47,39 +48,34 @@ static void add_devices(Likeness *likeness, const int *devices, int count)
         add_word(likeness, (intptr_t)cluster_class(cluster, devices[i]));
         add_word(likeness, numbered(likeness->host, host, &hosts));
         add_word(likeness, on_host[host]);
-        add_word(likeness, listed ? numbered(processor, cluster->devices[devices[i]].processor, &processors) : 0);
+        add_word(likeness,
+                 listed ? numbered(processor, cluster->devices[devices[i]].processor, &processors)
+                        : 0);
         add_word(likeness, listed ? sharing[cluster->devices[devices[i]].processor] : 0);
-        if (listed)
-            likeness->place[devices[i]] = i + 1;
+        if (listed) likeness->place[devices[i]] = i + 1;
     }
 }
 
 /* ---- links of pairs ---- */
 
-static bool has_end(const Likeness *likeness, const LinkEnd *end)
-{
+static bool has_end(const Likeness *likeness, const LinkEnd *end) {
     bool found = end->host >= 0 && likeness->host[end->host];
-    for (int i = 0; i < end->device_count && !found; i++)
-        found = likeness->place[end->devices[i]];
+    for (int i = 0; i < end->device_count && !found; i++) found = likeness->place[end->devices[i]];
     return found;
 }
 
-static void add_end(Likeness *likeness, const LinkEnd *end)
-{
+static void add_end(Likeness *likeness, const LinkEnd *end) {
     add_word(likeness, end->host >= 0 ? likeness->host[end->host] : 0);
     for (int i = 0; i < end->device_count; i++)
-        if (likeness->place[end->devices[i]])
-            add_word(likeness, likeness->place[end->devices[i]]);
+        if (likeness->place[end->devices[i]]) add_word(likeness, likeness->place[end->devices[i]]);
     add_word(likeness, 0);
 }
 
 /* The pairs that may join two of the devices, in their order: the first that does is their link. */
-static void add_pairs(Likeness *likeness)
-{
+static void add_pairs(Likeness *likeness) {
     for (int p = 0; p < likeness->cluster->pair_count; p++) {
         const LinkPair *pair = &likeness->cluster->pairs[p];
-        if (!has_end(likeness, &pair->end[0]) || !has_end(likeness, &pair->end[1]))
-            continue;
+        if (!has_end(likeness, &pair->end[0]) || !has_end(likeness, &pair->end[1])) continue;
         add_number(likeness, pair->link.latency);
         add_number(likeness, pair->link.bandwidth);
         add_word(likeness, (intptr_t)pair->link.measured);
@@ -88,8 +84,8 @@ static void add_pairs(Likeness *likeness)
     }
 }
 
-const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices, int count)
-{
+const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,
+                                      int count) {
     Arena *scratch = arena_create();
     Likeness likeness = {.arena = scratch,
                          .cluster = cluster,
@@ -98,7 +94,8 @@ const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, con
     add_devices(&likeness, devices, count);
     add_pairs(&likeness);
     const int *own = intern(known, devices, sizeof *devices * (size_t)count);
-    const int **first = intern_slot(known, likeness.words.at, sizeof *likeness.words.at * (size_t)likeness.words.count);
+    const int **first = intern_slot(known, likeness.words.at,
+                                    sizeof *likeness.words.at * (size_t)likeness.words.count);
     *first = *first ? *first : own;
     own = *first;
     arena_destroy(scratch);

@@ -6,54 +6,54 @@
 
 enum { CACHE_LINE = 64, MOST_DEVICES = 64 };
 
-/* What moves read and write: bytes, rows of neighbours on one side or the other, and the pages that such rows skip to: one each, or the part
- * of it that lies between them. */
+/* What moves read and write: bytes, rows of neighbours on one side or the other, and the pages that
+ * such rows skip to: one each, or the part of it that lies between them. */
 typedef struct Moved {
     double moves, rows, pages, bytes;
     double combining; // seconds
 } Moved;
 
 /* One side of a move: whole cache lines of each row of neighbours. */
-static Moved moved_side(const ht_move *move, bool from, size_t element)
-{
+static Moved moved_side(const ht_move *move, bool from, size_t element) {
     double rows = 1, bytes = (double)element;
     int inner = move->rank - 1;
-    for (int64_t next = 1; inner >= 0 && (from ? move->dim[inner].from : move->dim[inner].to) == next; inner--) {
+    for (int64_t next = 1;
+         inner >= 0 && (from ? move->dim[inner].from : move->dim[inner].to) == next; inner--) {
         next *= move->dim[inner].extent;
         bytes *= (double)move->dim[inner].extent;
     }
-    double apart = inner < 0 ? 0 : (double)element * (double)(from ? move->dim[inner].from : move->dim[inner].to);
-    for (int d = 0; d <= inner; d++)
-        rows *= (double)move->dim[d].extent;
-    return (Moved){.rows = rows, .pages = rows * fmin(apart / PAGE_BYTES, 1), .bytes = rows * fmax(bytes, CACHE_LINE)};
+    double apart =
+        inner < 0 ? 0
+                  : (double)element * (double)(from ? move->dim[inner].from : move->dim[inner].to);
+    for (int d = 0; d <= inner; d++) rows *= (double)move->dim[d].extent;
+    return (Moved){.rows = rows,
+                   .pages = rows * fmin(apart / PAGE_BYTES, 1),
+                   .bytes = rows * fmax(bytes, CACHE_LINE)};
 }
 
-static const Bucket *tensor_bucket(const Plan *plan, int tensor)
-{
+static const Bucket *tensor_bucket(const Plan *plan, int tensor) {
     for (int s = 0; s < plan->buckets.count; s++)
         for (int t = 0; t < plan->buckets.at[s].tensor_count; t++)
-            if (plan->buckets.at[s].tensors[t] == tensor)
-                return &plan->buckets.at[s];
+            if (plan->buckets.at[s].tensors[t] == tensor) return &plan->buckets.at[s];
     BUG("tensor %d is in no bucket", tensor);
 }
 
-static double move_volume(const ht_move *move)
-{
+static double move_volume(const ht_move *move) {
     double volume = 1;
-    for (int d = 0; d < move->rank; d++)
-        volume *= (double)move->dim[d].extent;
+    for (int d = 0; d < move->rank; d++) volume *= (double)move->dim[d].extent;
     return volume;
 }
 
-/* Adds what a step moves: of copies what is read and what is written, of combinations what is written twice, since it is read before; of
- * fills what is written. */
-static void add_moved(const Plan *plan, const DeviceClass *class, const ht_reshard_step *step, Moved *sum)
-{
+/* Adds what a step moves: of copies what is read and what is written, of combinations what is
+ * written twice, since it is read before; of fills what is written. */
+static void add_moved(const Plan *plan, const DeviceClass *class, const ht_reshard_step *step,
+                      Moved *sum) {
     for (int m = 0; m < step->move_count; m++) {
         const ht_move *move = &step->move[m];
         const Bucket *bucket = tensor_bucket(plan, move->tensor);
         size_t element = (size_t)bucket->element;
-        Moved to = moved_side(move, false, element), from = step->verb == HT_FILL ? (Moved){0} : moved_side(move, true, element);
+        Moved to = moved_side(move, false, element),
+              from = step->verb == HT_FILL ? (Moved){0} : moved_side(move, true, element);
         double rate = class->combined[bucket->reduction == HT_MAX][bucket->dtype];
         sum->moves++;
         sum->rows += fmax(to.rows, from.rows);
@@ -63,9 +63,10 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* What a device moves between two steps of those in which it communicates; `step` goes on to behind the second, or to -1. */
-static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part, int *step)
-{
+/* What a device moves between two steps of those in which it communicates; `step` goes on to behind
+ * the second, or to -1. */
+static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
+                         int *step) {
     Moved sum = {0};
     for (; *step >= 0 && *step < part->step_count; ++*step) {
         if (part->step[*step].verb > HT_FILL) {
@@ -87,10 +88,10 @@ typedef struct TensorMove {
     double seconds;
 } VerbMover;
 
-/* The most bytes that a device moves between two steps of those in which it communicates: whole cache lines, of which it may need little.
+/* The most bytes that a device moves between two steps of those in which it communicates: whole
+ * cache lines, of which it may need little.
  */
-static double most_moved(const Plan *plan, int device)
-{
+static double most_moved(const Plan *plan, int device) {
     static const DeviceClass none;
     double most = 0;
     for (int step = 0; step >= 0;)
@@ -98,58 +99,59 @@ static double most_moved(const Plan *plan, int device)
     return most;
 }
 
-static double touched_bytes(const Plan *plan, int device)
-{
-    return fmax(plan_touched_bytes(plan, device) + (double)plan_scratch_bytes(plan, device), most_moved(plan, device));
+static double touched_bytes(const Plan *plan, int device) {
+    return fmax(plan_touched_bytes(plan, device) + (double)plan_scratch_bytes(plan, device),
+                most_moved(plan, device));
 }
 
 /* Bytes that each device of a host touches on average. */
-static double mean_touched(const Cluster *cluster, const Plan *plan, int host)
-{
+static double mean_touched(const Cluster *cluster, const Plan *plan, int host) {
     double bytes = 0;
     int count = 0;
     for (int i = 0; i < plan->device_count && i < MOST_DEVICES; i++)
-        bytes += cluster_host(cluster, plan->devices[i]) == host ? touched_bytes(plan, plan->devices[i]) : 0;
-    for (int i = 0; i < cluster->device_count; i++)
-        count += cluster->devices[i].host == host;
+        bytes += cluster_host(cluster, plan->devices[i]) == host
+                     ? touched_bytes(plan, plan->devices[i])
+                     : 0;
+    for (int i = 0; i < cluster->device_count; i++) count += cluster->devices[i].host == host;
     return bytes / count;
 }
 
-/* Devices that share processors share caches, too: these hold the more of what one touches the less the others do. */
-static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device)
-{
+/* Devices that share processors share caches, too: these hold the more of what one touches the less
+ * the others do. */
+static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) {
     const ClusterDevice *own = &cluster->devices[device];
-    VerbMover mover = {plan_device(plan, device), own->class, 0, own->processor, cluster_sharing(cluster, device), 0, 0};
-    mover.touched = mover.sharing > 1 ? mean_touched(cluster, plan, own->host) : touched_bytes(plan, device);
+    VerbMover mover = {plan_device(plan, device),        own->class, 0, own->processor,
+                       cluster_sharing(cluster, device), 0,          0};
+    mover.touched =
+        mover.sharing > 1 ? mean_touched(cluster, plan, own->host) : touched_bytes(plan, device);
     return mover;
 }
 
-/* Seconds by which a row of so many bytes takes longer that is not next to the one before, by the curve of such rows; none where that was not
- * measured. */
-static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes, double touched)
-{
+/* Seconds by which a row of so many bytes takes longer that is not next to the one before, by the
+ * curve of such rows; none where that was not measured. */
+static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes,
+                          double touched) {
     double apart = curve_at(rows, touched), together = curve_at(&class->memory_bandwidth, touched);
     return apart > 0 ? fmax(2 * bytes / apart - 2 * bytes / together, 0) : 0;
 }
 
 /* The same of all rows, as far as they lie on pages of their own by what those take longer. */
-static double rows_seconds(const Moved *moved, const DeviceClass *class, double touched)
-{
+static double rows_seconds(const Moved *moved, const DeviceClass *class, double touched) {
     double near = row_seconds(class, &class->row_bandwidth, ROW_BYTES, touched);
     double far = row_seconds(class, &class->page_bandwidth, PAGE_ROW_BYTES, touched);
     return (moved->rows - moved->moves) * near + moved->pages * fmax(far - near, 0);
 }
 
-static double moved_seconds(const Moved *moved, const VerbMover *mover)
-{
+static double moved_seconds(const Moved *moved, const VerbMover *mover) {
     const DeviceClass *class = mover->class;
-    double moving = rows_seconds(moved, class, mover->touched) + moved->bytes / curve_at(&class->memory_bandwidth, mover->touched);
+    double moving = rows_seconds(moved, class, mover->touched) +
+                    moved->bytes / curve_at(&class->memory_bandwidth, mover->touched);
     return moved->moves * class->copy + fmax(moving, moved->combining);
 }
 
-/* Seconds of what the movers do until they next communicate: of the slowest processor, which does in turn what its devices move. */
-static double turn_seconds(const Plan *plan, VerbMover *movers, int count)
-{
+/* Seconds of what the movers do until they next communicate: of the slowest processor, which does
+ * in turn what its devices move. */
+static double turn_seconds(const Plan *plan, VerbMover *movers, int count) {
     double longest = 0;
     for (int i = 0; i < count; i++) {
         Moved moved = moved_until(plan, movers[i].class, movers[i].part, &movers[i].step);
@@ -164,16 +166,13 @@ static double turn_seconds(const Plan *plan, VerbMover *movers, int count)
     return longest;
 }
 
-static bool any_going(const VerbMover *movers, int count)
-{
+static bool any_going(const VerbMover *movers, int count) {
     for (int i = 0; i < count; i++)
-        if (movers[i].step >= 0)
-            return true;
+        if (movers[i].step >= 0) return true;
     return false;
 }
 
-double moving_seconds(const Cluster *cluster, const Plan *plan)
-{
+double moving_seconds(const Cluster *cluster, const Plan *plan) {
     VerbMover movers[MOST_DEVICES];
     double seconds = 0;
     int count = 0;
@@ -182,9 +181,10 @@ double moving_seconds(const Cluster *cluster, const Plan *plan)
         if (class && class->memory_bandwidth.count)
             movers[count++] = mover_of(cluster, plan, plan->devices[i]);
     }
-    while (any_going(movers, count))
-        seconds += turn_seconds(plan, movers, count);
+    while (any_going(movers, count)) seconds += turn_seconds(plan, movers, count);
     return seconds;
 }
 
-double conversion_seconds(const Cluster *cluster, const Plan *plan) { return plan_seconds(plan) + moving_seconds(cluster, plan); }
+double conversion_seconds(const Cluster *cluster, const Plan *plan) {
+    return plan_seconds(plan) + moving_seconds(cluster, plan);
+}

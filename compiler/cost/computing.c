@@ -18,11 +18,10 @@ typedef struct Piece {
     Arena *arena;
 } Piece;
 
-static Piece piece_of(Arena *arena, const Op *op, const double *extent)
-{
-    Piece piece = {op, op->def->rule, extent, arena_array(arena, double, op->def->rule->factor_count + 1), arena};
-    for (int f = 0; f < piece.rule->factor_count; f++)
-        piece.size[f] = 1;
+static Piece piece_of(Arena *arena, const Op *op, const double *extent) {
+    Piece piece = {op, op->def->rule, extent,
+                   arena_array(arena, double, op->def->rule->factor_count + 1), arena};
+    for (int f = 0; f < piece.rule->factor_count; f++) piece.size[f] = 1;
     for (int f = 0; f < op->binding->factor_count; f++)
         if (op->binding->factors[f].factor >= 0)
             piece.size[op->binding->factors[f].factor] *= extent[f];
@@ -32,28 +31,20 @@ static Piece piece_of(Arena *arena, const Op *op, const double *extent)
 /* ---- expressions ---- */
 
 /* The value of a clause over integer arguments and sizes. */
-static double clause_value(const Piece *piece, const Expr *expr)
-{
-    if (expr->kind == EXPR_NUMBER)
-        return expr->number;
-    if (expr->kind == EXPR_ATTR)
-        return (double)piece->op->attrs[expr->index].i;
-    if (expr->kind == EXPR_SIZE)
-        return piece->size[expr->index];
+static double clause_value(const Piece *piece, const Expr *expr) {
+    if (expr->kind == EXPR_NUMBER) return expr->number;
+    if (expr->kind == EXPR_ATTR) return (double)piece->op->attrs[expr->index].i;
+    if (expr->kind == EXPR_SIZE) return piece->size[expr->index];
     double a = clause_value(piece, expr->arg[0]);
-    if (expr->kind == EXPR_SELECT)
-        return clause_value(piece, expr->arg[a != 0 ? 1 : 2]);
-    if (expr->kind == EXPR_NEG)
-        return -a;
-    if (expr->kind == EXPR_CALL)
-        BUG("a clause calls a function");
+    if (expr->kind == EXPR_SELECT) return clause_value(piece, expr->arg[a != 0 ? 1 : 2]);
+    if (expr->kind == EXPR_NEG) return -a;
+    if (expr->kind == EXPR_CALL) BUG("a clause calls a function");
     return expr_apply(expr->kind, a, clause_value(piece, expr->arg[1]));
 }
 
-/* Operations that give a value: of each term over its factors and the value's, with an addition where it is summed, and one for each
- * further term. */
-static double value_operations(const Piece *piece, const Access *value, const Expr *expr)
-{
+/* Operations that give a value: of each term over its factors and the value's, with an addition
+ * where it is summed, and one for each further term. */
+static double value_operations(const Piece *piece, const Access *value, const Expr *expr) {
     ExprTerm terms[MOST_TERMS];
     int count = expr_terms(expr, terms, MOST_TERMS);
     double elements = 1, total = 0;
@@ -74,8 +65,7 @@ static double value_operations(const Piece *piece, const Access *value, const Ex
 }
 
 /* By operand of the rule: whether the call has it. */
-static const bool *presence(const Piece *piece)
-{
+static const bool *presence(const Piece *piece) {
     bool *present = arena_array(piece->arena, bool, piece->rule->operand_count + 1);
     for (int k = 0; k < piece->op->operand_count; k++)
         present[piece->op->binding->operands[k].access] |= piece->op->operands[k] != NULL;
@@ -84,8 +74,7 @@ static const bool *presence(const Piece *piece)
 
 /* ---- bytes ---- */
 
-static double access_elements(const Piece *piece, const BoundAccess *access)
-{
+static double access_elements(const Piece *piece, const BoundAccess *access) {
     double elements = 1;
     for (int d = 0; d < access->rank; d++)
         for (int i = 0; i < access->dims[d].count; i++)
@@ -93,23 +82,21 @@ static double access_elements(const Piece *piece, const BoundAccess *access)
     return elements;
 }
 
-static bool is_repeated(const Op *op, int k)
-{
+static bool is_repeated(const Op *op, int k) {
     for (int earlier = 0; earlier < k; earlier++)
-        if (op->operands[earlier] == op->operands[k])
-            return true;
+        if (op->operands[earlier] == op->operands[k]) return true;
     return false;
 }
 
 /* Elements that are read and written; their bytes go to *bytes. */
-static double touched_elements(const Piece *piece, double *bytes)
-{
+static double touched_elements(const Piece *piece, double *bytes) {
     const Op *op = piece->op;
     double total = 0;
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && !is_repeated(op, k)) {
             const Expr *reads = piece->rule->operands[op->binding->operands[k].access].reads;
-            double own = access_elements(piece, &op->binding->operands[k]), read = reads ? clause_value(piece, reads) : own;
+            double own = access_elements(piece, &op->binding->operands[k]),
+                   read = reads ? clause_value(piece, reads) : own;
             own = read < own ? read : own;
             total += own;
             *bytes += own * dtype_size(op->operands[k]->type.dtype);
@@ -124,34 +111,33 @@ static double touched_elements(const Piece *piece, double *bytes)
 
 /* ---- work ---- */
 
-static double rule_operations(const Piece *piece, double elements)
-{
+static double rule_operations(const Piece *piece, double elements) {
     const Rule *rule = piece->rule;
     double total = 0;
-    if (rule->operations)
-        return clause_value(piece, rule->operations);
+    if (rule->operations) return clause_value(piece, rule->operations);
     if (rule->kind == RULE_BODY)
-        return value_operations(piece, &rule->results[0], equations_present(piece->arena, rule, rule->body, presence(piece)));
+        return value_operations(piece, &rule->results[0],
+                                equations_present(piece->arena, rule, rule->body, presence(piece)));
     for (int e = 0; e < rule->equation_count; e++)
-        total += value_operations(piece, equations_value(rule, rule->equations[e].value),
-                                  equations_present(piece->arena, rule, rule->equations[e].expr, presence(piece)));
+        total += value_operations(
+            piece, equations_value(rule, rule->equations[e].value),
+            equations_present(piece->arena, rule, rule->equations[e].expr, presence(piece)));
     return rule->equation_count ? total : elements;
 }
 
-static ht_dtype working_dtype(const Op *op)
-{
+static ht_dtype working_dtype(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && dtype_is_float(op->operands[k]->type.dtype))
             return dtype_runtime(op->operands[k]->type.dtype);
     return dtype_runtime(op->results[0]->type.dtype);
 }
 
-Work op_work(const Op *op, const double *extent)
-{
+Work op_work(const Op *op, const double *extent) {
     const Rule *rule = op->def->rule;
-    Work work = {.product = rule->form == RULE_PRODUCT || (rule->kind == RULE_EQUATIONS && rule->epilogue), .dtype = working_dtype(op)};
-    if (rule->kind == RULE_VIEW || op_moves_nothing(op))
-        return work;
+    Work work = {.product =
+                     rule->form == RULE_PRODUCT || (rule->kind == RULE_EQUATIONS && rule->epilogue),
+                 .dtype = working_dtype(op)};
+    if (rule->kind == RULE_VIEW || op_moves_nothing(op)) return work;
     Arena *scratch = arena_create();
     Piece piece = piece_of(scratch, op, extent);
     double elements = touched_elements(&piece, &work.bytes);
@@ -160,18 +146,15 @@ Work op_work(const Op *op, const double *extent)
     return work;
 }
 
-static void note_extents(Module *module, const Op *op, const Value *value, const BoundAccess *access, int device, double *extent)
-{
+static void note_extents(Module *module, const Op *op, const Value *value,
+                         const BoundAccess *access, int device, double *extent) {
     int64_t local[IR_MAX_RANK];
-    if (!value || !value->layout || !op_local(module, op, value, device, local))
-        return;
+    if (!value || !value->layout || !op_local(module, op, value, device, local)) return;
     for (int d = 0; d < access->rank; d++)
-        if (access->dims[d].count == 1)
-            extent[access->dims[d].factors[0]] = (double)local[d];
+        if (access->dims[d].count == 1) extent[access->dims[d].factors[0]] = (double)local[d];
 }
 
-void op_local_extents(Module *module, const Op *op, int device, double *extent)
-{
+void op_local_extents(Module *module, const Op *op, int device, double *extent) {
     for (int f = 0; f < op->binding->factor_count; f++)
         extent[f] = (double)op->binding->factors[f].extent;
     for (int k = 0; k < op->operand_count; k++)
@@ -182,22 +165,19 @@ void op_local_extents(Module *module, const Op *op, int device, double *extent)
 
 /* ---- seconds ---- */
 
-static double products_rate(const DeviceClass *class, const Work *work)
-{
+static double products_rate(const DeviceClass *class, const Work *work) {
     const Curve *own = &class->products[work->dtype];
     return curve_at(own->count ? own : &class->products[HT_F32], work->operations);
 }
 
-double work_seconds(const DeviceClass *class, const Work *work)
-{
-    if (!class)
-        return NAN;
+double work_seconds(const DeviceClass *class, const Work *work) {
+    if (!class) return NAN;
     double rate = work->product ? products_rate(class, work) : class->arithmetic;
-    if (work->product ? rate == 0 : rate == 0 && !class->memory_bandwidth.count)
-        return NAN;
-    if (work->bytes == 0)
-        return 0;
+    if (work->product ? rate == 0 : rate == 0 && !class->memory_bandwidth.count) return NAN;
+    if (work->bytes == 0) return 0;
     double computing = rate > 0 ? work->operations / rate : 0;
-    double moving = class->memory_bandwidth.count ? work->bytes / curve_at(&class->memory_bandwidth, work->bytes) : 0;
+    double moving = class->memory_bandwidth.count
+                        ? work->bytes / curve_at(&class->memory_bandwidth, work->bytes)
+                        : 0;
     return class->start + fmax(computing, moving);
 }

@@ -1,27 +1,33 @@
 /* Cost: what a program does and keeps on each device, and how long that takes on a cluster.
  *
- *     Work work = op_work(op, extent);                       operations and bytes of a call on a piece
+ *     Work work = op_work(op, extent);                       operations and bytes of a call on a
+ *                                                            piece
  *     double seconds = work_seconds(class, &work);           on a class of devices
  *     double seconds = conversion_seconds(cluster, plan);    of a conversion of layouts
  *     RoleMemory memory = role_memory(module, role, slots);  bytes by kind when most are in use
- *     CostReport report = cost_report(arena, module);        all of it, by role, operator and conversion: hetucc --emit=cost
+ *     CostReport report = cost_report(arena, module);        all of it, by role, operator and
+ *                                                            conversion: hetucc --emit=cost
  *
- * Layout propagation, the report, planners and the simulator read the same functions. Without a cluster file there are operations and bytes, but no
- * seconds: nothing is made up about machines that nobody has described.
+ * Layout propagation, the report, planners and the simulator read the same functions. Without a
+ * cluster file there are operations and bytes, but no seconds: nothing is made up about machines
+ * that nobody has described.
  *
- * Operations are those of the rule as it is written, each +, -, *, /, comparison and function of math.h being one, and each addition to a
- * sum one: 2 m n k of a product. The rule of a kernel says them in its clause `operations`. Bytes are those of every operand, read once,
- * and of every result, written once.
+ * Operations are those of the rule as it is written, each +, -, *, /, comparison and function of
+ * math.h being one, and each addition to a sum one: 2 m n k of a product. The rule of a kernel says
+ * them in its clause `operations`. Bytes are those of every operand, read once, and of every
+ * result, written once.
  *
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
  *
- * with the class's rate of products of that type and size, or its `arithmetic` for what is no product. What the class does not say is left
- * out of the maximum; NAN where it says neither, and for products where it has no rate of them, since that is what most depends on.
+ * with the class's rate of products of that type and size, or its `arithmetic` for what is no
+ * product. What the class does not say is left out of the maximum; NAN where it says neither, and
+ * for products where it has no rate of them, since that is what most depends on.
  *
- *     seconds of a conversion = steps (reshard/cost/price.c, reshard/cost/resources.c) + local moves / memory bandwidth
+ *     seconds of a conversion = steps (reshard/cost/price.c, reshard/cost/resources.c) + local
+ *         moves / memory bandwidth
  *
- * The floor stands on the IR, since it reads rules' bindings, roles and plans; clusters themselves are below the planner
- * (cluster/cluster.h), which weighs links.
+ * The floor stands on the IR, since it reads rules' bindings, roles and plans; clusters themselves
+ * are below the planner (cluster/cluster.h), which weighs links.
  */
 #ifndef COST_COST_H
 #define COST_COST_H
@@ -42,7 +48,8 @@ typedef struct Work {
 /* The work of a call on a piece, whose extents are given by bound factor. Views do nothing. */
 Work op_work(const Op *op, const double *extent);
 
-/* The piece of a device: extents by bound factor, of one micro-batch; `extent` has room for binding->factor_count. */
+/* The piece of a device: extents by bound factor, of one micro-batch; `extent` has room for
+ * binding->factor_count. */
 void op_local_extents(Module *module, const Op *op, int device, double *extent);
 
 /* NAN where the class does not say how fast it is, or is NULL. */
@@ -50,8 +57,9 @@ double work_seconds(const DeviceClass *class, const Work *work);
 
 /* ---- communication ---- */
 
-/* Seconds in which the devices of a plan read and write their own memory beside communication, between the steps in which they communicate:
- * copies, packing, additions. Whole cache lines count; of many devices, the first ones stand for all. */
+/* Seconds in which the devices of a plan read and write their own memory beside communication,
+ * between the steps in which they communicate: copies, packing, additions. Whole cache lines count;
+ * of many devices, the first ones stand for all. */
 double moving_seconds(const Cluster *cluster, const Plan *plan);
 
 /* Seconds of a conversion, until its last device is done. */
@@ -73,7 +81,8 @@ typedef enum MemoryKind {
 
 const char *memory_kind_name(MemoryKind kind);
 
-/* What a device of a role keeps while most of its arena is in use. Parameters, states and inputs stay. */
+/* What a device of a role keeps while most of its arena is in use. Parameters, states and inputs
+ * stay. */
 typedef struct RoleMemory {
     int64_t bytes[MEMORY_KINDS];
     const Value *largest[MEMORY_KINDS]; // NULL: there is none
@@ -100,12 +109,14 @@ typedef struct KeptValue {
 typedef Array(KeptValue) KeptValues;
 
 /* The same, with all values that it counts; but for gaps, their bytes are those of the kinds. */
-RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots, KeptValues *values);
+RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
+                              KeptValues *values);
 
 /* The parameter that a value is, or has the elements of; NULL: none. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
-/* By value id: the parameter of which a value is the gradient on its way to the update; NULL: of none. */
+/* By value id: the parameter of which a value is the gradient on its way to the update; NULL: of
+ * none. */
 const Parameter *const *gradients_of(Arena *arena, const Module *module);
 
 /* Where a value is made in the source, and what it is called there. */
@@ -115,11 +126,13 @@ const char *value_called(const Value *value);
 /* Bytes of a role's arena that are in use, by operator. Requires pass memory. */
 int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
 
-/* How many programs of a unit are under a strategy (NULL: one device): a session may have all of them. */
+/* How many programs of a unit are under a strategy (NULL: one device): a session may have all of
+ * them. */
 int session_programs(const Unit *unit, const Strategy *strategy);
 
-/* By device of the unit: the bytes that it keeps when one session has all these programs. Each keeps its peak for as long as it is there,
- * but parameters that lie alike are one (runtime/session/core/params.h). Requires pass memory. */
+/* By device of the unit: the bytes that it keeps when one session has all these programs. Each
+ * keeps its peak for as long as it is there, but parameters that lie alike are one
+ * (runtime/session/core/params.h). Requires pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
 /* Reports as errors the roles whose peak is more than the memory of one of their devices. */

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-const char *memory_kind_name(MemoryKind kind)
-{
-    static const char *const names[MEMORY_KINDS] = {"parameters",  "states",      "inputs",  "gradients",
-                                                    "activations", "temporaries", "scratch", "gaps"};
+const char *memory_kind_name(MemoryKind kind) {
+    static const char *const names[MEMORY_KINDS] = {"parameters", "states",      "inputs",
+                                                    "gradients",  "activations", "temporaries",
+                                                    "scratch",    "gaps"};
     return names[kind];
 }
 
@@ -19,8 +19,7 @@ typedef struct Count {
     KeptValues *values; // NULL: nobody asks for them
 } Count;
 
-static void add_value(Count *count, MemoryKind kind, const Value *value, int64_t bytes)
-{
+static void add_value(Count *count, MemoryKind kind, const Value *value, int64_t bytes) {
     RoleMemory *memory = &count->memory;
     if (count->values && bytes)
         array_push(count->arena, count->values, (KeptValue){value, kind, bytes});
@@ -31,52 +30,52 @@ static void add_value(Count *count, MemoryKind kind, const Value *value, int64_t
     }
 }
 
-static void add_given(Count *count, Module *module, int device)
-{
+static void add_given(Count *count, Module *module, int device) {
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];
         add_value(count, parameter->state ? MEMORY_STATES : MEMORY_PARAMETERS, parameter->value,
                   value_local_bytes(module, parameter->value, device));
         for (int s = 0; s < parameter->state_count; s++)
-            add_value(count, MEMORY_STATES, parameter->states[s], value_local_bytes(module, parameter->states[s], device));
+            add_value(count, MEMORY_STATES, parameter->states[s],
+                      value_local_bytes(module, parameter->states[s], device));
     }
     for (int i = 0; i < module->inputs.count; i++)
-        add_value(count, MEMORY_INPUTS, module->inputs.at[i], value_local_bytes(module, module->inputs.at[i], device));
+        add_value(count, MEMORY_INPUTS, module->inputs.at[i],
+                  value_local_bytes(module, module->inputs.at[i], device));
 }
 
 /* ---- the arena ---- */
 
-/* Whether an operator gives its operands in another layout, type, shape or place, or adds them up over micro-batches. */
-static bool keeps_values(const Module *module, const Op *op)
-{
+/* Whether an operator gives its operands in another layout, type, shape or place, or adds them up
+ * over micro-batches. */
+static bool keeps_values(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
-    return op->def == module->builtin.reshard || op->def == module->builtin.accumulate || op->def == module->builtin.local_part ||
-           op->def == module->builtin.stage_union || rule->kind == RULE_VIEW || rule_is_copy(rule);
+    return op->def == module->builtin.reshard || op->def == module->builtin.accumulate ||
+           op->def == module->builtin.local_part || op->def == module->builtin.stage_union ||
+           rule->kind == RULE_VIEW || rule_is_copy(rule);
 }
 
-const Parameter *parameter_of(const Module *module, const Value *value)
-{
+const Parameter *parameter_of(const Module *module, const Value *value) {
     while (value->kind == VALUE_RESULT && keeps_values(module, value->def))
         value = value->def->operands[0];
     return value->kind == VALUE_PARAM ? module->params.at[value->index] : NULL;
 }
 
-/* Says of what an operator gives on what its operand is the gradient of, and the other way round. */
-static void pass_gradient(const Parameter **of, const Value *from, const Value *to)
-{
-    if (!of[to->id])
-        of[to->id] = of[from->id];
+/* Says of what an operator gives on what its operand is the gradient of, and the other way
+ * round. */
+static void pass_gradient(const Parameter **of, const Value *from, const Value *to) {
+    if (!of[to->id]) of[to->id] = of[from->id];
 }
 
-const Parameter *const *gradients_of(Arena *arena, const Module *module)
-{
+const Parameter *const *gradients_of(Arena *arena, const Module *module) {
     const Parameter **of = arena_array(arena, const Parameter *, module->context.next_id);
     for (int i = 0; i < module->params.count; i++)
         if (module->params.at[i]->gradient)
             of[module->params.at[i]->gradient->id] = module->params.at[i];
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->optimizer.op && op->section == SECTION_UPDATE && !of[op->operands[1]->id])
+        if (op->def == module->optimizer.op && op->section == SECTION_UPDATE &&
+            !of[op->operands[1]->id])
             of[op->operands[1]->id] = parameter_of(module, op->operands[0]);
         for (int k = 0; k < op->operand_count && keeps_values(module, op); k++)
             if (op->operands[k]->kind == VALUE_RESULT)
@@ -99,55 +98,53 @@ typedef struct Room {
 } Room;
 
 /* Whether a value has a place of its own there. */
-static bool in_room(const Room *room, const Value *value)
-{
-    return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept && value->def->def != room->module->builtin.stage_union;
+static bool in_room(const Room *room, const Value *value) {
+    return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept &&
+           value->def->def != room->module->builtin.stage_union;
 }
 
 /* A conversion's scratch space in a room; that of messages is in the slot all the time. */
-static int64_t room_scratch(const Room *room, const Op *op)
-{
-    return op->convert.plan && op_crosses_stages(room->module, op) == room->kept ? role_scratch_bytes(room->module, room->role, op) : 0;
+static int64_t room_scratch(const Room *room, const Op *op) {
+    return op->convert.plan && op_crosses_stages(room->module, op) == room->kept
+               ? role_scratch_bytes(room->module, room->role, op)
+               : 0;
 }
 
 /* Adds bytes that are in use from operator `begin` to operator `end`. */
-static void add_live(int64_t *live, int begin, int end, int64_t bytes)
-{
+static void add_live(int64_t *live, int begin, int end, int64_t bytes) {
     live[begin] += bytes;
     live[end + 1] -= bytes;
 }
 
 /* Bytes of the room that are in use, by operator; `live` has two entries more. */
-static void find_live(const Room *room, int64_t *live)
-{
+static void find_live(const Room *room, int64_t *live) {
     const Module *module = room->module;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         int64_t scratch = room_scratch(room, op);
         for (int r = 0; r < op->result_count; r++)
             if (in_room(room, op->results[r]))
-                add_live(live, first_use_of(room->module, room->role, op->results[r], room->last), room->last[op->results[r]->id],
+                add_live(live, first_use_of(room->module, room->role, op->results[r], room->last),
+                         room->last[op->results[r]->id],
                          role_bytes(room->module, room->role, op->results[r]));
         if (scratch)
-            add_live(live, room->kept ? 0 : first_use(room->module, room->role, op), room->kept ? module->ops.count : i, scratch);
+            add_live(live, room->kept ? 0 : first_use(room->module, room->role, op),
+                     room->kept ? module->ops.count : i, scratch);
     }
-    for (int i = 1; i < module->ops.count; i++)
-        live[i] += live[i - 1];
+    for (int i = 1; i < module->ops.count; i++) live[i] += live[i - 1];
 }
 
-/* The operator while which most of the room is in use; -1 where there is none. `live` is scratch of an entry an operator and two more. */
-static int fullest(const Room *room, int64_t *live)
-{
+/* The operator while which most of the room is in use; -1 where there is none. `live` is scratch of
+ * an entry an operator and two more. */
+static int fullest(const Room *room, int64_t *live) {
     int most = -1;
     find_live(room, live);
     for (int i = 0; i < room->module->ops.count; i++)
-        if (live[i] > (most < 0 ? 0 : live[most]))
-            most = i;
+        if (live[i] > (most < 0 ? 0 : live[most])) most = i;
     return most;
 }
 
-int64_t *role_arena_use(Arena *arena, Module *module, const Role *role)
-{
+int64_t *role_arena_use(Arena *arena, Module *module, const Role *role) {
     Arena *scratch = arena_create();
     int64_t *live = arena_array(arena, int64_t, module->ops.count + 2);
     find_live(&(Room){module, role, last_uses(scratch, module), false, role->arena_bytes, 1}, live);
@@ -155,16 +152,13 @@ int64_t *role_arena_use(Arena *arena, Module *module, const Role *role)
     return live;
 }
 
-static MemoryKind kind_of(const Op *op, const Value *value, const Parameter *const *gradient)
-{
-    if (gradient[value->id])
-        return MEMORY_GRADIENTS;
+static MemoryKind kind_of(const Op *op, const Value *value, const Parameter *const *gradient) {
+    if (gradient[value->id]) return MEMORY_GRADIENTS;
     return op->section == SECTION_FORWARD ? MEMORY_ACTIVATIONS : MEMORY_TEMPORARIES;
 }
 
 /* Adds what is in the room during an operator, as often as there is one. */
-static void add_room(Count *count, const Room *room, int at, const Parameter *const *gradient)
-{
+static void add_room(Count *count, const Room *room, int at, const Parameter *const *gradient) {
     const Module *module = room->module;
     int64_t used = 0;
     for (int i = 0; i < module->ops.count; i++) {
@@ -172,12 +166,13 @@ static void add_room(Count *count, const Room *room, int at, const Parameter *co
         int64_t scratch = room_scratch(room, op);
         if (scratch && !room->kept && (at > i || at < first_use(room->module, room->role, op)))
             scratch = 0;
-        if (scratch)
-            add_value(count, MEMORY_SCRATCH, op->results[0], scratch * room->count);
+        if (scratch) add_value(count, MEMORY_SCRATCH, op->results[0], scratch * room->count);
         used += scratch;
         for (int r = 0; r < op->result_count; r++) {
             const Value *value = op->results[r];
-            if (!in_room(room, value) || first_use_of(room->module, room->role, value, room->last) > at || room->last[value->id] < at)
+            if (!in_room(room, value) ||
+                first_use_of(room->module, room->role, value, room->last) > at ||
+                room->last[value->id] < at)
                 continue;
             int64_t bytes = role_bytes(room->module, room->role, value);
             add_value(count, kind_of(op, value, gradient), value, bytes * room->count);
@@ -187,16 +182,19 @@ static void add_room(Count *count, const Room *room, int at, const Parameter *co
     count->memory.bytes[MEMORY_GAPS] += (room->bytes - used) * room->count;
 }
 
-/* Bytes of the arena that operators of the forward section, of one micro-batch, make and those of the backward section read. */
-static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role)
-{
+/* Bytes of the arena that operators of the forward section, of one micro-batch, make and those of
+ * the backward section read. */
+static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
     bool *counted = arena_array(scratch, bool, module->context.next_id);
     int64_t bytes = 0;
     for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; module->ops.at[i]->section == SECTION_BACKWARD && k < module->ops.at[i]->operand_count; k++) {
-            const Value *value = module->ops.at[i]->operands[k], *owner = value ? value_storage(value) : NULL;
-            if (!owner || !owner->def || owner->def->section != SECTION_FORWARD || owner->def->loop != module->ops.at[i]->loop ||
-                counted[owner->id])
+        for (int k = 0;
+             module->ops.at[i]->section == SECTION_BACKWARD && k < module->ops.at[i]->operand_count;
+             k++) {
+            const Value *value = module->ops.at[i]->operands[k],
+                        *owner = value ? value_storage(value) : NULL;
+            if (!owner || !owner->def || owner->def->section != SECTION_FORWARD ||
+                owner->def->loop != module->ops.at[i]->loop || counted[owner->id])
                 continue;
             counted[owner->id] = true;
             bytes += value_local_bytes(module, owner, role->devices[0]);
@@ -205,12 +203,16 @@ static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role)
 }
 
 /* The room as a device has it: it ends where the next one may begin. */
-static int64_t whole_lines(int64_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
+static int64_t whole_lines(int64_t bytes) {
+    return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+}
 
-RoleMemory role_memory(Module *module, const Role *role, int slots) { return role_memory_values(NULL, module, role, slots, NULL); }
+RoleMemory role_memory(Module *module, const Role *role, int slots) {
+    return role_memory_values(NULL, module, role, slots, NULL);
+}
 
-RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots, KeptValues *values)
-{
+RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
+                              KeptValues *values) {
     Arena *scratch = arena_create();
     Count count = {{.at = NULL, .slots = slots}, arena, values};
     RoleMemory *memory = &count.memory;
@@ -220,28 +222,25 @@ RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, in
                           {module, role, last, true, whole_lines(role->slot_bytes), slots}};
     add_given(&count, module, role->devices[0]);
     for (int k = 0; k < 2; k++) {
-        int at = rooms[k].count ? fullest(&rooms[k], arena_array(scratch, int64_t, module->ops.count + 2)) : -1;
-        if (at >= 0)
-            add_room(&count, &rooms[k], at, gradient);
-        if (at >= 0 && !rooms[k].kept)
-            memory->at = module->ops.at[at];
+        int at = rooms[k].count
+                     ? fullest(&rooms[k], arena_array(scratch, int64_t, module->ops.count + 2))
+                     : -1;
+        if (at >= 0) add_room(&count, &rooms[k], at, gradient);
+        if (at >= 0 && !rooms[k].kept) memory->at = module->ops.at[at];
     }
-    for (int kind = 0; kind < MEMORY_KINDS; kind++)
-        memory->peak += memory->bytes[kind];
+    for (int kind = 0; kind < MEMORY_KINDS; kind++) memory->peak += memory->bytes[kind];
     memory->kept = kept_bytes(scratch, module, role);
     arena_destroy(scratch);
     return count.memory;
 }
 
-void devices_memory_each(Module *module, MemoryTaker *take, void *context)
-{
+void devices_memory_each(Module *module, MemoryTaker *take, void *context) {
     for (int r = 0; r < module->devices.roles->role_count; r++) {
         const Role *role = &module->devices.roles->at[r];
         RoleMemory memory = {.slots = -1};
         for (int i = 0; i < role->device_count; i++) {
             int slots = device_slots(module, role, role->devices[i]);
-            if (slots != memory.slots)
-                memory = role_memory(module, role, slots);
+            if (slots != memory.slots) memory = role_memory(module, role, slots);
             take(context, role->devices[i], &memory);
         }
     }
@@ -251,101 +250,108 @@ void devices_memory_each(Module *module, MemoryTaker *take, void *context)
 
 Position value_place(const Value *value) { return value->def ? value->def->at : value->at; }
 
-const char *value_called(const Value *value) { return value->name ? value->name : value->def ? value->def->def->name : "a value"; }
+const char *value_called(const Value *value) {
+    return value->name ? value->name : value->def ? value->def->def->name : "a value";
+}
 
 /* What makes a kind smaller on a stage: what the strategy does not do yet. */
-static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage, MemoryKind kind)
-{
-    static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS, MEMORY_PARAMETERS}; // by zero 1, 2 and 3
+static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
+                          MemoryKind kind) {
+    static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS,
+                                     MEMORY_PARAMETERS}; // by zero 1, 2 and 3
     const Strategy *strategy = module->strategy;
     bool trains = module->kind == MODULE_TRAIN, recomputes = stage && stage->recompute;
     for (int zero = 1; zero <= 3; zero++)
         if (cut[zero - 1] == kind && trains && (!strategy || strategy->zero < zero))
-            return arena_format(module->arena, "`zero %d` shares them out over the devices that hold copies of parameters", zero);
+            return arena_format(
+                module->arena,
+                "`zero %d` shares them out over the devices that hold copies of parameters", zero);
     if (kind == MEMORY_PARAMETERS || kind == MEMORY_STATES || kind == MEMORY_GRADIENTS)
         return "a split of the dimensions of parameters over more devices makes them smaller";
-    if (kind == MEMORY_INPUTS)
-        return "a split of the batch over more devices makes them smaller";
-    return arena_format(
-        module->arena, "%s%smore micro-batches (`pipeline microbatches(N)`), or a split over more devices, make them smaller",
-        trains && !recomputes ? "`recompute(full)` of the stage, " : "",
-        memory->slots > 1 && trains
-            ? strategy_schedule(strategy) == SCHEDULE_1F1B ? "fewer layers in the stage, " : "`schedule 1f1b`, fewer layers in the stage, "
-            : "");
+    if (kind == MEMORY_INPUTS) return "a split of the batch over more devices makes them smaller";
+    return arena_format(module->arena,
+                        "%s%smore micro-batches (`pipeline microbatches(N)`), or a split over more "
+                        "devices, make them smaller",
+                        trains && !recomputes ? "`recompute(full)` of the stage, " : "",
+                        memory->slots > 1 && trains
+                            ? strategy_schedule(strategy) == SCHEDULE_1F1B
+                                  ? "fewer layers in the stage, "
+                                  : "`schedule 1f1b`, fewer layers in the stage, "
+                            : "");
 }
 
-static MemoryKind largest_kind(const RoleMemory *memory, const bool *told)
-{
+static MemoryKind largest_kind(const RoleMemory *memory, const bool *told) {
     MemoryKind best = MEMORY_KINDS;
     for (int kind = 0; kind < MEMORY_GAPS; kind++)
-        if (!told[kind] && memory->bytes[kind] && (best == MEMORY_KINDS || memory->bytes[kind] > memory->bytes[best]))
+        if (!told[kind] && memory->bytes[kind] &&
+            (best == MEMORY_KINDS || memory->bytes[kind] > memory->bytes[best]))
             best = (MemoryKind)kind;
     return best;
 }
 
 /* The stage of the strategy that a device is in; NULL: none. */
-static const Stage *stage_of(Module *module, int device)
-{
+static const Stage *stage_of(Module *module, int device) {
     int number = 0;
     const PipelineRun *run = device_run(module, device, &number);
-    if (!module->strategy)
-        return NULL;
+    if (!module->strategy) return NULL;
     return &module->strategy->pipelines.at[run ? run->pipeline : 0].stages.at[number];
 }
 
-static void report_excess(Module *module, const RoleMemory *memory, int device, const DeviceClass *class)
-{
+static void report_excess(Module *module, const RoleMemory *memory, int device,
+                          const DeviceClass *class) {
     enum { CAUSES = 3 };
     bool told[MEMORY_KINDS] = {false};
     const Stage *stage = stage_of(module, device);
-    Position at = stage && stage->at.file ? stage->at : module->strategy && module->strategy->at.file ? module->strategy->at : module->source.at;
-    diag_error(module->diag, at, "%s needs %lld bytes on device %d, which has %lld (class \"%s\")", module->name, (long long)memory->peak,
-               device, (long long)class->memory, class->name);
+    Position at = stage && stage->at.file                         ? stage->at
+                  : module->strategy && module->strategy->at.file ? module->strategy->at
+                                                                  : module->source.at;
+    diag_error(module->diag, at, "%s needs %lld bytes on device %d, which has %lld (class \"%s\")",
+               module->name, (long long)memory->peak, device, (long long)class->memory,
+               class->name);
     if (memory->slots > 1)
         diag_note(module->diag, at, "this stage keeps %d micro-batches at a time", memory->slots);
     for (int i = 0; i < CAUSES; i++) {
         MemoryKind kind = largest_kind(memory, told);
-        if (kind == MEMORY_KINDS)
-            return;
+        if (kind == MEMORY_KINDS) return;
         const Value *largest = memory->largest[kind];
         told[kind] = true;
-        diag_note(module->diag, value_place(largest), "%lld bytes are %s, the largest %s with %lld; %s", (long long)memory->bytes[kind],
-                  memory_kind_name(kind), value_called(largest), (long long)memory->largest_bytes[kind],
-                  advice(module, memory, stage, kind));
+        diag_note(module->diag, value_place(largest),
+                  "%lld bytes are %s, the largest %s with %lld; %s", (long long)memory->bytes[kind],
+                  memory_kind_name(kind), value_called(largest),
+                  (long long)memory->largest_bytes[kind], advice(module, memory, stage, kind));
     }
 }
 
-/* The first device of a role that keeps so many slots and has less memory than this; -1 when all have it, or nothing is known. */
-static int short_device(Module *module, const Role *role, const RoleMemory *memory)
-{
+/* The first device of a role that keeps so many slots and has less memory than this; -1 when all
+ * have it, or nothing is known. */
+static int short_device(Module *module, const Role *role, const RoleMemory *memory) {
     for (int i = 0; i < role->device_count; i++) {
         const DeviceClass *class = cluster_class(module->context.options.cluster, role->devices[i]);
-        if (class && class->memory && class->memory < memory->peak && device_slots(module, role, role->devices[i]) == memory->slots)
+        if (class && class->memory && class->memory < memory->peak &&
+            device_slots(module, role, role->devices[i]) == memory->slots)
             return role->devices[i];
     }
     return -1;
 }
 
 /* Devices of a role may keep more slots or fewer. */
-static bool check_role(Module *module, const Role *role)
-{
+static bool check_role(Module *module, const Role *role) {
     for (int i = 0, last = -1; i < role->device_count; i++) {
         int slots = device_slots(module, role, role->devices[i]);
-        if (slots == last)
-            continue;
+        if (slots == last) continue;
         last = slots;
         RoleMemory memory = role_memory(module, role, slots);
         int device = short_device(module, role, &memory);
         if (device >= 0) {
-            report_excess(module, &memory, device, cluster_class(module->context.options.cluster, device));
+            report_excess(module, &memory, device,
+                          cluster_class(module->context.options.cluster, device));
             return false;
         }
     }
     return true;
 }
 
-void memory_check(Module *module)
-{
+void memory_check(Module *module) {
     for (int r = 0; module->context.options.cluster && r < module->devices.roles->role_count; r++)
         check_role(module, &module->devices.roles->at[r]);
 }

@@ -11,19 +11,19 @@
 /* ---- rows ---- */
 
 /* The most that a device of the role receives. */
-static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan, const ReplicaGroups *replica_groups)
-{
+static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan,
+                            const ReplicaGroups *replica_groups) {
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {
-        int device = replica_groups_name(replica_groups, op_representative_device(module, op, role->devices[i]));
+        int device = replica_groups_name(replica_groups,
+                                         op_representative_device(module, op, role->devices[i]));
         int64_t own = device < 0 ? 0 : plan_bytes_received(plan, device);
         most = own > most ? own : most;
     }
     return (double)most;
 }
 
-static CostRow conversion_row(Module *module, const Role *role, const Op *op)
-{
+static CostRow conversion_row(Module *module, const Role *role, const Op *op) {
     const Cluster *cluster = module->context.options.cluster;
     ReplicaGroups replica_groups;
     const Plan *plan = op_plan_alone(module->arena, module, op, &replica_groups);
@@ -36,14 +36,12 @@ static CostRow conversion_row(Module *module, const Role *role, const Op *op)
 }
 
 /* Seconds on the slowest device of a role; NAN where those of one are not known. */
-static double role_seconds(const Cluster *cluster, const Role *role, const Work *work)
-{
+static double role_seconds(const Cluster *cluster, const Role *role, const Work *work) {
     double slowest = 0;
     const DeviceClass *last = NULL;
     for (int i = 0; i < role->device_count; i++) {
         const DeviceClass *class = cluster_class(cluster, role->devices[i]);
-        if (i && class == last)
-            continue;
+        if (i && class == last) continue;
         double own = work_seconds(class, work);
         slowest = isnan(own) || own > slowest ? own : slowest;
         last = class;
@@ -51,8 +49,7 @@ static double role_seconds(const Cluster *cluster, const Role *role, const Work 
     return slowest;
 }
 
-static CostRow operator_row(Module *module, const Role *role, const Op *op)
-{
+static CostRow operator_row(Module *module, const Role *role, const Op *op) {
     double extent[IR_MAX_FACTORS], runs = (double)op_runs(module, op);
     op_local_extents(module, op, role->devices[0], extent);
     Work work = op_work(op, extent);
@@ -65,8 +62,7 @@ static CostRow operator_row(Module *module, const Role *role, const Op *op)
 }
 
 /* The most slots that a device of the role keeps. */
-static int role_slots(Module *module, const Role *role)
-{
+static int role_slots(Module *module, const Role *role) {
     int most = 0;
     for (int i = 0; i < role->device_count; i++) {
         int own = device_slots(module, role, role->devices[i]);
@@ -75,17 +71,18 @@ static int role_slots(Module *module, const Role *role)
     return most;
 }
 
-static RoleCost role_cost(Arena *arena, Module *module, const Role *role)
-{
+static RoleCost role_cost(Arena *arena, Module *module, const Role *role) {
     RoleCost cost = {.role = role,
                      .class = cluster_class(module->context.options.cluster, role->devices[0]),
                      .memory = role_memory(module, role, role_slots(module, role))};
     cost.rows = arena_array(arena, CostRow, module->ops.count);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def->rule->kind == RULE_VIEW || op_moves_nothing(op) || op_side_reduction(module, op) || !role_runs(module, role, op))
+        if (op->def->rule->kind == RULE_VIEW || op_moves_nothing(op) ||
+            op_side_reduction(module, op) || !role_runs(module, role, op))
             continue;
-        CostRow row = op->convert.plan ? conversion_row(module, role, op) : operator_row(module, role, op);
+        CostRow row =
+            op->convert.plan ? conversion_row(module, role, op) : operator_row(module, role, op);
         cost.rows[cost.row_count++] = row;
         cost.operations += row.operations;
         *(row.plan ? &cost.received : &cost.bytes) += row.bytes;
@@ -94,9 +91,9 @@ static RoleCost role_cost(Arena *arena, Module *module, const Role *role)
     return cost;
 }
 
-CostReport cost_report(Arena *arena, Module *module)
-{
-    CostReport report = {module, module->devices.roles->role_count, arena_array(arena, RoleCost, module->devices.roles->role_count)};
+CostReport cost_report(Arena *arena, Module *module) {
+    CostReport report = {module, module->devices.roles->role_count,
+                         arena_array(arena, RoleCost, module->devices.roles->role_count)};
     for (int r = 0; r < report.role_count; r++)
         report.roles[r] = role_cost(arena, module, &module->devices.roles->at[r]);
     return report;
@@ -104,107 +101,119 @@ CostReport cost_report(Arena *arena, Module *module)
 
 /* ---- words ---- */
 
-static const char *section_name(const Op *op)
-{
-    static const char *const names[] = {[SECTION_FORWARD] = "forward", [SECTION_BACKWARD] = "backward", [SECTION_UPDATE] = "update"};
+static const char *section_name(const Op *op) {
+    static const char *const names[] = {[SECTION_FORWARD] = "forward",
+                                        [SECTION_BACKWARD] = "backward",
+                                        [SECTION_UPDATE] = "update"};
     return names[op->section];
 }
 
-static const char *row_word(const CostRow *row) { return row->plan ? plan_name(row->plan) : row->op->def->name; }
-
-/* The variable, or what a conversion is for. */
-static const char *row_value(const CostRow *row)
-{
-    const Value *value = row->op->results[0];
-    return value->name ? value->name : row->plan && row->op->convert.reason ? row->op->convert.reason : "";
+static const char *row_word(const CostRow *row) {
+    return row->plan ? plan_name(row->plan) : row->op->def->name;
 }
 
-static const char *kind_name(const Module *module) { return module->kind == MODULE_TRAIN ? "train" : "infer"; }
+/* The variable, or what a conversion is for. */
+static const char *row_value(const CostRow *row) {
+    const Value *value = row->op->results[0];
+    return value->name                            ? value->name
+           : row->plan && row->op->convert.reason ? row->op->convert.reason
+                                                  : "";
+}
+
+static const char *kind_name(const Module *module) {
+    return module->kind == MODULE_TRAIN ? "train" : "infer";
+}
 
 /* ---- table ---- */
 
 /* "[0-3,6]" */
-static void print_devices(Text *out, const Role *role)
-{
+static void print_devices(Text *out, const Role *role) {
     text_string(out, "[");
     for (int i = 0, end; i < role->device_count; i = end) {
-        for (end = i + 1; end < role->device_count && role->devices[end] == role->devices[end - 1] + 1;)
+        for (end = i + 1;
+             end < role->device_count && role->devices[end] == role->devices[end - 1] + 1;)
             end++;
-        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? "," : "", role->devices[i], role->devices[end - 1]);
+        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? "," : "", role->devices[i],
+                   role->devices[end - 1]);
     }
     text_string(out, "]");
 }
 
-static void print_seconds(Text *out, double seconds)
-{
+static void print_seconds(Text *out, double seconds) {
     if (isnan(seconds))
         text_print(out, " %10s", "-");
     else
         text_print(out, " %10.3g", seconds);
 }
 
-static void print_row(Text *out, const CostRow *row)
-{
-    const char *place = row->op->at.file ? arena_format(out->arena, "%s:%d", row->op->at.file, row->op->at.line) : "-";
-    text_print(out, "  %-24s %-9s %-28s %-20s %5lld %14.0f %14.0f", place, section_name(row->op), row_word(row), row_value(row),
-               (long long)row->runs, row->operations, row->bytes);
+static void print_row(Text *out, const CostRow *row) {
+    const char *place = row->op->at.file
+                            ? arena_format(out->arena, "%s:%d", row->op->at.file, row->op->at.line)
+                            : "-";
+    text_print(out, "  %-24s %-9s %-28s %-20s %5lld %14.0f %14.0f", place, section_name(row->op),
+               row_word(row), row_value(row), (long long)row->runs, row->operations, row->bytes);
     print_seconds(out, row->seconds);
     text_string(out, "\n");
 }
 
-static void print_memory(Text *out, const RoleCost *cost)
-{
+static void print_memory(Text *out, const RoleCost *cost) {
     text_print(out, "  memory %lld bytes", (long long)cost->memory.peak);
     if (cost->class && cost->class->memory)
         text_print(out, " of %lld", (long long)cost->class->memory);
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
-        text_print(out, "%s %s %lld", kind ? "," : ":", memory_kind_name((MemoryKind)kind), (long long)cost->memory.bytes[kind]);
+        text_print(out, "%s %s %lld", kind ? "," : ":", memory_kind_name((MemoryKind)kind),
+                   (long long)cost->memory.bytes[kind]);
     text_print(out, "; kept for backward %lld\n", (long long)cost->memory.kept);
 }
 
-static void print_role(Text *out, const RoleCost *cost, int number)
-{
+static void print_role(Text *out, const RoleCost *cost, int number) {
     text_print(out, "role %d: devices ", number);
     print_devices(out, cost->role);
     text_print(out, "%s%s\n", cost->class ? ", class " : "", cost->class ? cost->class->name : "");
     print_memory(out, cost);
-    text_print(out, "  %-24s %-9s %-28s %-20s %5s %14s %14s %10s\n", "line", "section", "operator or conversion", "value", "runs",
-               "operations", "bytes", "seconds");
-    for (int i = 0; i < cost->row_count; i++)
-        print_row(out, &cost->rows[i]);
-    text_print(out, "  in all, a step: %.0f operations, %.0f bytes of operators, %.0f bytes received, seconds", cost->operations,
-               cost->bytes, cost->received);
+    text_print(out, "  %-24s %-9s %-28s %-20s %5s %14s %14s %10s\n", "line", "section",
+               "operator or conversion", "value", "runs", "operations", "bytes", "seconds");
+    for (int i = 0; i < cost->row_count; i++) print_row(out, &cost->rows[i]);
+    text_print(
+        out,
+        "  in all, a step: %.0f operations, %.0f bytes of operators, %.0f bytes received, seconds",
+        cost->operations, cost->bytes, cost->received);
     print_seconds(out, cost->seconds);
     text_string(out, "\n");
 }
 
-void cost_table(Text *out, const CostReport *reports, int count)
-{
+void cost_table(Text *out, const CostReport *reports, int count) {
     for (int i = 0; i < count; i++) {
         const Module *module = reports[i].module;
-        text_print(out, "%s %s: %s, strategy %s, devices %d, micro-batches %lld\n", module->source.file, module->name, kind_name(module),
-                   module->strategy ? module->strategy->name : "none", module->devices.roles->device_count, (long long)module_microbatches(module));
-        for (int r = 0; r < reports[i].role_count; r++)
-            print_role(out, &reports[i].roles[r], r);
+        text_print(out, "%s %s: %s, strategy %s, devices %d, micro-batches %lld\n",
+                   module->source.file, module->name, kind_name(module),
+                   module->strategy ? module->strategy->name : "none",
+                   module->devices.roles->device_count, (long long)module_microbatches(module));
+        for (int r = 0; r < reports[i].role_count; r++) print_role(out, &reports[i].roles[r], r);
     }
 }
 
 /* ---- JSON ---- */
 
 /* null where it is not known, or is more than JSON's numbers can say. */
-static json_t *json_seconds(double seconds) { return isfinite(seconds) ? json_real(seconds) : json_null(); }
+static json_t *json_seconds(double seconds) {
+    return isfinite(seconds) ? json_real(seconds) : json_null();
+}
 
 /* Counts that doubles hold as integers. */
 static json_t *json_count(double count) { return json_integer((json_int_t)llround(count)); }
 
-static json_t *json_row(const CostRow *row)
-{
+static json_t *json_row(const CostRow *row) {
     const Op *op = row->op;
-    json_t *object = json_pack("{s:s*,s:i,s:i,s:s,s:s*,s:s,s:s,s:I}", "file", op->at.file, "line", op->at.line, "column", op->at.column,
-                               "section", section_name(op), "scope", op->source.scope, row->plan ? "conversion" : "operator", row_word(row),
-                               "value", row_value(row), "runs", (json_int_t)row->runs);
+    json_t *object =
+        json_pack("{s:s*,s:i,s:i,s:s,s:s*,s:s,s:s,s:I}", "file", op->at.file, "line", op->at.line,
+                  "column", op->at.column, "section", section_name(op), "scope", op->source.scope,
+                  row->plan ? "conversion" : "operator", row_word(row), "value", row_value(row),
+                  "runs", (json_int_t)row->runs);
     if (row->plan) {
-        json_object_set_new(object, "reason", json_string(op->convert.reason ? op->convert.reason : "reshard in the source"));
+        json_object_set_new(
+            object, "reason",
+            json_string(op->convert.reason ? op->convert.reason : "reshard in the source"));
         json_object_set_new(object, "received", json_count(row->bytes));
     } else {
         json_object_set_new(object, "product", json_boolean(row->product));
@@ -215,46 +224,49 @@ static json_t *json_row(const CostRow *row)
     return object;
 }
 
-static json_t *json_memory(const RoleCost *cost)
-{
+static json_t *json_memory(const RoleCost *cost) {
     json_t *object = json_object();
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
-        json_object_set_new(object, memory_kind_name((MemoryKind)kind), json_integer((json_int_t)cost->memory.bytes[kind]));
+        json_object_set_new(object, memory_kind_name((MemoryKind)kind),
+                            json_integer((json_int_t)cost->memory.bytes[kind]));
     json_object_set_new(object, "peak", json_integer((json_int_t)cost->memory.peak));
     json_object_set_new(object, "kept", json_integer((json_int_t)cost->memory.kept));
-    json_object_set_new(object, "limit", cost->class && cost->class->memory ? json_integer((json_int_t)cost->class->memory) : json_null());
+    json_object_set_new(object, "limit",
+                        cost->class && cost->class->memory
+                            ? json_integer((json_int_t)cost->class->memory)
+                            : json_null());
     return object;
 }
 
-static json_t *json_role(const RoleCost *cost)
-{
+static json_t *json_role(const RoleCost *cost) {
     json_t *devices = json_array(), *operators = json_array(), *conversions = json_array();
     for (int i = 0; i < cost->role->device_count; i++)
         json_array_append_new(devices, json_integer(cost->role->devices[i]));
     for (int i = 0; i < cost->row_count; i++)
-        json_array_append_new(cost->rows[i].plan ? conversions : operators, json_row(&cost->rows[i]));
-    return json_pack("{s:o,s:s?,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "devices", devices, "class", cost->class ? cost->class->name : NULL,
-                     "memory", json_memory(cost), "operations", json_count(cost->operations), "bytes", json_count(cost->bytes), "received",
-                     json_count(cost->received), "seconds", json_seconds(cost->seconds), "operators", operators, "conversions",
-                     conversions);
+        json_array_append_new(cost->rows[i].plan ? conversions : operators,
+                              json_row(&cost->rows[i]));
+    return json_pack("{s:o,s:s?,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "devices", devices, "class",
+                     cost->class ? cost->class->name : NULL, "memory", json_memory(cost),
+                     "operations", json_count(cost->operations), "bytes", json_count(cost->bytes),
+                     "received", json_count(cost->received), "seconds", json_seconds(cost->seconds),
+                     "operators", operators, "conversions", conversions);
 }
 
-static json_t *json_model(const CostReport *report)
-{
+static json_t *json_model(const CostReport *report) {
     const Module *module = report->module;
     json_t *roles = json_array();
     for (int r = 0; r < report->role_count; r++)
         json_array_append_new(roles, json_role(&report->roles[r]));
-    return json_pack("{s:s,s:s,s:s,s:s?,s:i,s:I,s:o}", "model", module->name, "kind", kind_name(module), "source", module->source.file,
-                     "strategy", module->strategy ? module->strategy->name : NULL, "devices", module->devices.roles->device_count, "microbatches",
+    return json_pack("{s:s,s:s,s:s,s:s?,s:i,s:I,s:o}", "model", module->name, "kind",
+                     kind_name(module), "source", module->source.file, "strategy",
+                     module->strategy ? module->strategy->name : NULL, "devices",
+                     module->devices.roles->device_count, "microbatches",
                      (json_int_t)module_microbatches(module), "roles", roles);
 }
 
-void cost_json(Text *out, const CostReport *reports, int count)
-{
+void cost_json(Text *out, const CostReport *reports, int count) {
     json_t *models = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(models, json_model(&reports[i]));
+    for (int i = 0; i < count; i++) json_array_append_new(models, json_model(&reports[i]));
     json_t *top = json_pack("{s:i,s:o}", "format", 1, "models", models);
     char *text = json_dumps(top, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     text_string(out, text);

@@ -13,16 +13,20 @@ typedef struct Driver {
     Diag *diag;
     const Options *options;
     Toolchain tools;
-    Array(Module *) modules;                   // of the units that were read
-    bool prepares;                             // some of them calls ht_prepare
-    const struct PortionList *parts, *objects; // of the program (driver/object_sections.h); NULL: not asked for yet
-    const struct Portion *part;                // of an object, which is being made; NULL: a source of the command line is
+    Array(Module *) modules; // of the units that were read
+    bool prepares;           // some of them calls ht_prepare
+    const struct PortionList *parts,
+        *objects; // of the program (driver/object_sections.h); NULL: not asked for yet
+    const struct Portion
+        *part; // of an object, which is being made; NULL: a source of the command line is
 } Driver;
 
-/* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours: then the frontend reads it. */
+/* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours:
+ * then the frontend reads it. */
 bool source_is_ours(Driver *driver, const char *source);
 
-/* What the frontend needs to read a source under the options; `cluster` is what the cluster file describes. */
+/* What the frontend needs to read a source under the options; `cluster` is what the cluster file
+ * describes. */
 FrontendOptions frontend_options(Driver *driver, const char *source, const struct Cluster *cluster);
 
 /* What the options ask of the passes. */
@@ -34,27 +38,30 @@ Unit *unit_read(Driver *driver, const char *source);
 /* The C files of a unit; `include` is how they name its source. */
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include);
 
-/* Makes `object` from a unit that has models. The exit status: 0; 1 after errors, or when the C compiler refused the user's source; 2 when
- * it refused what hetucc wrote. */
+/* Makes `object` from a unit that has models. The exit status: 0; 1 after errors, or when the C
+ * compiler refused the user's source; 2 when it refused what hetucc wrote. */
 int unit_compile(Driver *driver, const Unit *unit, const char *object);
 
-/* Makes `object` from a source whose models wait, or that has none: what the C compiler makes of it, and what evaluation will need. The
- * exit status. */
+/* Makes `object` from a source whose models wait, or that has none: what the C compiler makes of
+ * it, and what evaluation will need. The exit status. */
 int part_compile(Driver *driver, const Unit *unit, const char *object);
 
 /* Makes `object` from a source without models, as the C compiler does. */
 int plain_compile(Driver *driver, const char *source, const char *object);
 
-/* Writes the dependency file that -MD or -MMD asks for, with `object` as its target. The exit status. */
+/* Writes the dependency file that -MD or -MMD asks for, with `object` as its target. The exit
+ * status. */
 int write_dependencies(Driver *driver, const char *source, const char *object);
 
-/* The C compiler's command with those of the user's options that compiling (not linking) needs, and what finds hetu.h. */
+/* The C compiler's command with those of the user's options that compiling (not linking) needs, and
+ * what finds hetu.h. */
 Command compile_command(Driver *driver);
 
 /* What finds hetu.h and says that hetucc compiles; behind the user's options. */
 void add_headers(Driver *driver, Command *command);
 
-/* Whether what will be written may be: false, after a message, where it is a file that is read, under this name or another. */
+/* Whether what will be written may be: false, after a message, where it is a file that is read,
+ * under this name or another. */
 bool check_output(const Options *options, const char *path);
 
 /* Adds the options that make of a unit what it is, its strategies aside, as words. */
@@ -69,7 +76,8 @@ const char *file_text(Arena *arena, const char *path);
 /* A source's name without folders and suffix, with `suffix` behind. */
 const char *name_with(Arena *arena, const char *source, const char *suffix);
 
-/* A name as one that make and a shell take for a word: what they would take for something else becomes `_`. */
+/* A name as one that make and a shell take for a word: what they would take for something else
+ * becomes `_`. */
 const char *name_plain(Arena *arena, const char *name);
 
 #endif

@@ -12,23 +12,22 @@
 
 /* ---- what is in it ---- */
 
-static void add_text(Folder *folder, const char *name, const char *text)
-{
+static void add_text(Folder *folder, const char *name, const char *text) {
     array_push(folder->driver->arena, &folder->files, (FolderFile){.name = name, .text = text});
 }
 
-static void add_copy(Folder *folder, const char *name, const char *from)
-{
+static void add_copy(Folder *folder, const char *name, const char *from) {
     array_push(folder->driver->arena, &folder->files, (FolderFile){.name = name, .from = from});
 }
 
 static int is_shown(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
-static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
 
 /* Adds copies of the sources at a path, a file's or those in a folder; false after a message. */
-static bool add_installed(Folder *folder, const char *path, const char *name)
-{
+static bool add_installed(Folder *folder, const char *path, const char *name) {
     Arena *arena = folder->driver->arena;
     const char *dot = strrchr(name, '.');
     struct stat found;
@@ -41,25 +40,28 @@ static bool add_installed(Folder *folder, const char *path, const char *name)
     int count = scandir(path, &entries, is_shown, by_name);
     bool good = count > 0;
     if (!good)
-        complain("cannot find the sources of the runtime in %s%s%s", path, count < 0 ? ": " : "", count < 0 ? strerror(errno) : "");
+        complain("cannot find the sources of the runtime in %s%s%s", path, count < 0 ? ": " : "",
+                 count < 0 ? strerror(errno) : "");
     for (int i = 0; i < count; i++) {
         const char *entry = entries[i]->d_name;
-        good = good && add_installed(folder, arena_format(arena, "%s/%s", path, entry), arena_format(arena, "%s/%s", name, entry));
+        good = good && add_installed(folder, arena_format(arena, "%s/%s", path, entry),
+                                     arena_format(arena, "%s/%s", name, entry));
         free(entries[i]);
     }
-    if (count >= 0)
-        free(entries);
+    if (count >= 0) free(entries);
     return good;
 }
 
-/* Adds the headers, and what the back end says of the runtime: its makefile, and folders, "base transport". */
-static bool add_runtime(Folder *folder)
-{
+/* Adds the headers, and what the back end says of the runtime: its makefile, and folders, "base
+ * transport". */
+static bool add_runtime(Folder *folder) {
     Arena *arena = folder->driver->arena;
     const BackendFolder *backend = folder->driver->options->backend->folder;
     const char *prefix = folder->driver->tools.prefix;
-    bool good = add_installed(folder, arena_format(arena, "%s/include/hetu", prefix), "include/hetu") &&
-                add_installed(folder, arena_format(arena, "%s/share/hetu/%s", prefix, backend->makefile), backend->makefile);
+    bool good =
+        add_installed(folder, arena_format(arena, "%s/include/hetu", prefix), "include/hetu") &&
+        add_installed(folder, arena_format(arena, "%s/share/hetu/%s", prefix, backend->makefile),
+                      backend->makefile);
     for (const char *at = backend->runtime; good && *(at += strspn(at, " "));) {
         const char *name = arena_format(arena, "runtime/%.*s", (int)strcspn(at, " "), at);
         good = add_installed(folder, arena_format(arena, "%s/share/hetu/%s", prefix, name), name);
@@ -70,42 +72,40 @@ static bool add_runtime(Folder *folder)
 
 /* ---- the Makefile ---- */
 
-static bool needs_quotes(const char *word)
-{
+static bool needs_quotes(const char *word) {
     for (; *word; word++)
-        if ((unsigned char)*word < 0x80 && !isalnum((unsigned char)*word) && !strchr("_@%+=:,./-", *word))
+        if ((unsigned char)*word < 0x80 && !isalnum((unsigned char)*word) &&
+            !strchr("_@%+=:,./-", *word))
             return true;
     return false;
 }
 
-/* Appends a word to a variable's value as make and then the shell read it. Backslashes before a # are doubled for make. */
-static void add_word(Text *value, const char *word)
-{
+/* Appends a word to a variable's value as make and then the shell read it. Backslashes before a #
+ * are doubled for make. */
+static void add_word(Text *value, const char *word) {
     bool quoted = !*word || needs_quotes(word);
     text_string(value, quoted ? " '" : " ");
     for (; *word; word++) {
-        static const char *const special[][2] = {{"$", "$$"}, {"#", "\\#"}, {"'", "'\\''"}, {"\\", "\\\\"}};
+        static const char *const special[][2] = {
+            {"$", "$$"}, {"#", "\\#"}, {"'", "'\\''"}, {"\\", "\\\\"}};
         const char *written = NULL;
         for (size_t i = 0; i < sizeof special / sizeof *special; i++)
             written = *word == special[i][0][0] ? special[i][1] : written;
-        if (*word == '\\' && word[strspn(word, "\\")] != '#')
-            written = NULL;
+        if (*word == '\\' && word[strspn(word, "\\")] != '#') written = NULL;
         text_append(value, written ? written : word, written ? strlen(written) : 1);
     }
     text_string(value, quoted ? "'" : "");
 }
 
-static void add_option(Text *value, const char *option, const char *argument)
-{
+static void add_option(Text *value, const char *option, const char *argument) {
     add_word(value, option);
-    if (argument)
-        add_word(value, argument);
+    if (argument) add_word(value, argument);
 }
 
-/* Adds an option that names a folder of headers: the copy of the folder; nothing where no file of it was needed. What the system's headers
- * are looked for in stays. */
-static void add_include_folder(Text *value, const UserFiles *user, const char *option, const char *path)
-{
+/* Adds an option that names a folder of headers: the copy of the folder; nothing where no file of
+ * it was needed. What the system's headers are looked for in stays. */
+static void add_include_folder(Text *value, const UserFiles *user, const char *option,
+                               const char *path) {
     const char *name = user_folder_name(user, path);
     if (name && !strcmp(option, "-I"))
         add_word(value, arena_format(value->arena, "-I%s", name));
@@ -115,18 +115,22 @@ static void add_include_folder(Text *value, const UserFiles *user, const char *o
         add_option(value, option, path);
 }
 
-/* Adds what the preprocessor needs of an option to `preprocessor`, and anything else to `compiler`. */
-static void add_flag(const Folder *folder, const Item *item, Text *preprocessor, Text *compiler)
-{
+/* Adds what the preprocessor needs of an option to `preprocessor`, and anything else to
+ * `compiler`. */
+static void add_flag(const Folder *folder, const Item *item, Text *preprocessor, Text *compiler) {
     const char *text = item->text;
     if (begins(text, "-D") || begins(text, "-U"))
         add_word(preprocessor, text);
     else if (begins(text, "-I"))
         add_include_folder(preprocessor, folder->user, "-I", text + 2);
-    else if (item->value && (!strcmp(text, "-isystem") || !strcmp(text, "-iquote") || !strcmp(text, "-idirafter")))
+    else if (item->value &&
+             (!strcmp(text, "-isystem") || !strcmp(text, "-iquote") || !strcmp(text, "-idirafter")))
         add_include_folder(preprocessor, folder->user, text, item->value);
     else if (item->value && (!strcmp(text, "-include") || !strcmp(text, "-imacros")))
-        add_option(preprocessor, text, user_file_name(folder->user, item->value) ? user_file_name(folder->user, item->value) : item->value);
+        add_option(preprocessor, text,
+                   user_file_name(folder->user, item->value)
+                       ? user_file_name(folder->user, item->value)
+                       : item->value);
     else
         add_option(compiler, text, item->value);
 }
@@ -136,30 +140,26 @@ typedef struct Lists {
     Text preprocessor, compiler, sources, inputs;
 } Lists;
 
-/* The file that make compiles for a source: itself, or one that includes it where its name is none for make. */
-static const char *built_name(Folder *folder, const char *name)
-{
+/* The file that make compiles for a source: itself, or one that includes it where its name is none
+ * for make. */
+static const char *built_name(Folder *folder, const char *name) {
     Arena *arena = folder->driver->arena;
     const char *plain = name_plain(arena, name), *include = c_include(arena, name);
-    if (!strcmp(plain, name) || !include)
-        return name;
+    if (!strcmp(plain, name) || !include) return name;
     char *flat = arena_format(arena, "source/%s", plain + strlen("source/"));
-    for (char *slash = strchr(flat, '/'); (slash = strchr(slash + 1, '/'));)
-        *slash = '_';
+    for (char *slash = strchr(flat, '/'); (slash = strchr(slash + 1, '/'));) *slash = '_';
     add_text(folder, flat, arena_format(arena, "#include %s\n", include));
     return flat;
 }
 
-static void add_item(Folder *folder, const Item *item, const char *const *emitted, Lists *lists)
-{
+static void add_item(Folder *folder, const Item *item, const char *const *emitted, Lists *lists) {
     const char *name = item->text[0] == '-' ? NULL : user_file_name(folder->user, item->text);
     switch (item->kind) {
     case ITEM_FLAG: add_flag(folder, item, &lists->preprocessor, &lists->compiler); break;
     case ITEM_SOURCE:
     case ITEM_DEVICE:
         for (; *emitted; emitted++)
-            if (!strcmp(*emitted, item->text))
-                return;
+            if (!strcmp(*emitted, item->text)) return;
         add_word(&lists->sources, name ? built_name(folder, name) : item->text);
         break;
     case ITEM_INPUT: add_option(&lists->inputs, name ? name : item->text, item->value); break;
@@ -167,53 +167,51 @@ static void add_item(Folder *folder, const Item *item, const char *const *emitte
     }
 }
 
-/* Whether a file is included by a name that the C compiler does not look for beside the file that includes it. */
-static bool needs_search(const UserFiles *user)
-{
+/* Whether a file is included by a name that the C compiler does not look for beside the file that
+ * includes it. */
+static bool needs_search(const UserFiles *user) {
     for (int i = 0; i < user->paths.count; i++)
-        if (strchr(user_file_name(user, user->paths.at[i]), '"'))
-            return true;
+        if (strchr(user_file_name(user, user->paths.at[i]), '"')) return true;
     return false;
 }
 
-static const char *makefile(Folder *folder, const EmittedFiles *files, const char *const *emitted, int ranks)
-{
+static const char *makefile(Folder *folder, const EmittedFiles *files, const char *const *emitted,
+                            int ranks) {
     Arena *arena = folder->driver->arena;
     const Options *options = folder->driver->options;
     Lists lists = {{.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}};
     Text written = {.arena = arena}, out = {.arena = arena}, program = {.arena = arena};
-    for (int i = 0; i < files->count; i++)
-        add_word(&written, files->at[i].name);
+    for (int i = 0; i < files->count; i++) add_word(&written, files->at[i].name);
     add_word(&lists.preprocessor, HSPMD_DEFINE);
     for (int i = 0; i < options->items.count; i++)
         add_item(folder, &options->items.at[i], emitted, &lists);
-    if (!options->optimised)
-        add_word(&lists.compiler, "-O2");
-    if (needs_search(folder->user))
-        add_option(&lists.preprocessor, "-idirafter", ".");
+    if (!options->optimised) add_word(&lists.compiler, "-O2");
+    if (needs_search(folder->user)) add_option(&lists.preprocessor, "-idirafter", ".");
     add_word(&program, name_plain(arena, folder->program));
-    text_fill(&out,
-              "# Written by hetucc. `make` builds the program; $makefile says what can be set.\n"
-              "PROGRAM ?=$program\n"
-              "RANKS =$ranks\n"
-              "\n"
-              "# What hetucc emitted, and the user's other sources, their options, and what is linked.\n"
-              "EMITTED =$emitted\n"
-              "USER =$sources\n"
-              "USER_CPPFLAGS =$preprocessor\n"
-              "USER_CFLAGS =$compiler\n"
-              "USER_LDLIBS =$inputs\n"
-              "\n"
-              "include $makefile\n",
-              "makefile", folder->driver->options->backend->folder->makefile, "program", text_bytes(&program), "ranks",
-              arena_format(arena, " %d", ranks), "emitted", text_bytes(&written), "sources", text_bytes(&lists.sources), "preprocessor",
-              text_bytes(&lists.preprocessor), "compiler", text_bytes(&lists.compiler), "inputs", text_bytes(&lists.inputs), NULL);
+    text_fill(
+        &out,
+        "# Written by hetucc. `make` builds the program; $makefile says what can be set.\n"
+        "PROGRAM ?=$program\n"
+        "RANKS =$ranks\n"
+        "\n"
+        "# What hetucc emitted, and the user's other sources, their options, and what is linked.\n"
+        "EMITTED =$emitted\n"
+        "USER =$sources\n"
+        "USER_CPPFLAGS =$preprocessor\n"
+        "USER_CFLAGS =$compiler\n"
+        "USER_LDLIBS =$inputs\n"
+        "\n"
+        "include $makefile\n",
+        "makefile", folder->driver->options->backend->folder->makefile, "program",
+        text_bytes(&program), "ranks", arena_format(arena, " %d", ranks), "emitted",
+        text_bytes(&written), "sources", text_bytes(&lists.sources), "preprocessor",
+        text_bytes(&lists.preprocessor), "compiler", text_bytes(&lists.compiler), "inputs",
+        text_bytes(&lists.inputs), NULL);
     return text_bytes(&out);
 }
 
 /* Names must be such that C can include them, and each that of one file; true when all is well. */
-static bool check_names(const Folder *folder)
-{
+static bool check_names(const Folder *folder) {
     for (int i = 0; i < folder->files.count; i++)
         if (!c_include(folder->driver->arena, folder->files.at[i].name)) {
             complain("C cannot include a file of this name: %s", folder->files.at[i].from);
@@ -228,8 +226,7 @@ static bool check_names(const Folder *folder)
     return true;
 }
 
-Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted)
-{
+Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted) {
     Folder *folder = arena_new(driver->arena, Folder);
     *folder = (Folder){.driver = driver};
     for (int i = 0; i < emitted->count; i++)
@@ -237,16 +234,15 @@ Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted)
     return folder;
 }
 
-Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted, const char *program, int ranks)
-{
+Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted,
+                      const char *program, int ranks) {
     Arena *arena = driver->arena;
     Folder *folder = folder_of_emitted(driver, emitted);
     folder->user = user;
     folder->program = program;
     const char **models = arena_array(arena, const char *, emitted->count + 1);
     for (int i = 0, count = 0; i < emitted->count; i++)
-        if (emitted->at[i].source)
-            models[count++] = emitted->at[i].source;
+        if (emitted->at[i].source) models[count++] = emitted->at[i].source;
     add_text(folder, "Makefile", makefile(folder, emitted, models, ranks));
     for (int i = 0; i < user->paths.count; i++)
         add_copy(folder, user_file_name(user, user->paths.at[i]), user->paths.at[i]);
@@ -258,39 +254,34 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
 typedef Array(const char *) Names;
 
 /* The folders that hold the files, the outer ones first, each once: "runtime", "runtime/base". */
-static Names inner_folders(const Folder *folder)
-{
+static Names inner_folders(const Folder *folder) {
     Arena *arena = folder->driver->arena;
     Names names = {0};
     for (int i = 0; i < folder->files.count; i++)
-        for (const char *name = folder->files.at[i].name, *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        for (const char *name = folder->files.at[i].name, *slash = strchr(name, '/'); slash;
+             slash = strchr(slash + 1, '/')) {
             const char *inner = arena_substring(arena, name, (size_t)(slash - name));
             bool known = false;
-            for (int k = 0; k < names.count; k++)
-                known = known || !strcmp(names.at[k], inner);
-            if (!known)
-                array_push(arena, &names, inner);
+            for (int k = 0; k < names.count; k++) known = known || !strcmp(names.at[k], inner);
+            if (!known) array_push(arena, &names, inner);
         }
     return names;
 }
 
 /* Makes a folder unless it is there; those that were made are added to `made`. */
-static bool make_folder(Arena *arena, const char *path, Names *made)
-{
+static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
     if (!mkdir(path, 0777)) {
         array_push(arena, made, path);
         return true;
     }
-    if (errno == EEXIST && !stat(path, &found) && S_ISDIR(found.st_mode))
-        return true;
+    if (errno == EEXIST && !stat(path, &found) && S_ISDIR(found.st_mode)) return true;
     complain("cannot make the folder %s: %s", path, strerror(errno));
     return false;
 }
 
 /* The bytes of a file of the folder; false after a message. */
-static bool content(const Folder *folder, const FolderFile *file, Text *bytes)
-{
+static bool content(const Folder *folder, const FolderFile *file, Text *bytes) {
     *bytes = (Text){.arena = folder->driver->arena};
     if (file->text)
         text_string(bytes, file->text);
@@ -301,29 +292,29 @@ static bool content(const Folder *folder, const FolderFile *file, Text *bytes)
     return true;
 }
 
-/* Writes a file where output_finish will find it; *written is NULL when the file is as it should be. */
-static bool prepare(const Folder *folder, const FolderFile *file, const char *path, const char **written)
-{
+/* Writes a file where output_finish will find it; *written is NULL when the file is as it should
+ * be. */
+static bool prepare(const Folder *folder, const FolderFile *file, const char *path,
+                    const char **written) {
     Text bytes, old = {.arena = folder->driver->arena};
     *written = NULL;
-    if (!content(folder, file, &bytes))
-        return false;
-    if (file_read(path, &old) && old.length == bytes.length && !memcmp(text_bytes(&old), text_bytes(&bytes), bytes.length))
+    if (!content(folder, file, &bytes)) return false;
+    if (file_read(path, &old) && old.length == bytes.length &&
+        !memcmp(text_bytes(&old), text_bytes(&bytes), bytes.length))
         return true;
     return check_output(folder->driver->options, path) &&
-           (*written = output_bytes(&folder->driver->tools, path, text_bytes(&bytes), bytes.length));
+           (*written =
+                output_bytes(&folder->driver->tools, path, text_bytes(&bytes), bytes.length));
 }
 
 /* Gives a copy the time of what it is copied from. */
-static void keep_time(const FolderFile *file, const char *path)
-{
+static void keep_time(const FolderFile *file, const char *path) {
     struct stat found;
     if (file->from && !stat(file->from, &found))
         utimensat(AT_FDCWD, path, (struct timespec[]){found.st_atim, found.st_mtim}, 0);
 }
 
-static bool write_files(const Folder *folder, const char *path, Names *made)
-{
+static bool write_files(const Folder *folder, const char *path, Names *made) {
     Arena *arena = folder->driver->arena;
     Names inner = inner_folders(folder);
     const char **written = arena_array(arena, const char *, folder->files.count);
@@ -331,32 +322,28 @@ static bool write_files(const Folder *folder, const char *path, Names *made)
     for (int i = 0; good && i < inner.count; i++)
         good = make_folder(arena, arena_format(arena, "%s/%s", path, inner.at[i]), made);
     for (int i = 0; good && i < folder->files.count; i++)
-        good = prepare(folder, &folder->files.at[i], arena_format(arena, "%s/%s", path, folder->files.at[i].name), &written[i]);
+        good = prepare(folder, &folder->files.at[i],
+                       arena_format(arena, "%s/%s", path, folder->files.at[i].name), &written[i]);
     for (int i = 0; good && i < folder->files.count; i++) {
         const char *name = arena_format(arena, "%s/%s", path, folder->files.at[i].name);
-        if (written[i])
-            keep_time(&folder->files.at[i], written[i]);
+        if (written[i]) keep_time(&folder->files.at[i], written[i]);
         good = !written[i] || output_finish(&folder->driver->tools, written[i], name, 0666);
     }
     return good;
 }
 
-bool folder_write(const Folder *folder, const char *path)
-{
+bool folder_write(const Folder *folder, const char *path) {
     Names made = {0};
-    if (folder->driver->tools.dry_run || write_files(folder, path, &made))
-        return true;
+    if (folder->driver->tools.dry_run || write_files(folder, path, &made)) return true;
     outputs_close();
-    while (made.count)
-        rmdir(made.at[--made.count]);
+    while (made.count) rmdir(made.at[--made.count]);
     return false;
 }
 
 /* ---- building ---- */
 
 /* Has all that the folder and make's work leave removed at the end. */
-static void remove_later(const Folder *folder, const char *name)
-{
+static void remove_later(const Folder *folder, const char *name) {
     Toolchain *tools = &folder->driver->tools;
     Arena *arena = folder->driver->arena;
     Names inner = inner_folders(folder);
@@ -374,37 +361,38 @@ static void remove_later(const Folder *folder, const char *name)
 }
 
 /* Whether a command is there: a path, or a name on the path. */
-static bool is_command(Arena *arena, const char *name)
-{
+static bool is_command(Arena *arena, const char *name) {
     const char *path = getenv("PATH");
-    if (strchr(name, '/'))
-        return !access(name, X_OK);
+    if (strchr(name, '/')) return !access(name, X_OK);
     for (path = path ? path : ""; *path; path += strcspn(path, ":"), path += *path == ':')
         if (!access(arena_format(arena, "%.*s/%s", (int)strcspn(path, ":"), path, name), X_OK))
             return true;
     return false;
 }
 
-/* Whether the back end's compiler is there, as its makefile looks for it; says so when there is none. */
-static bool check_compiler(Arena *arena, const BackendFolder *backend)
-{
-    const char *advice =
-        arena_format(arena, "with --emit=c -o FOLDER hetucc writes sources that make builds where %s is", backend->compiler);
+/* Whether the back end's compiler is there, as its makefile looks for it; says so when there is
+ * none. */
+static bool check_compiler(Arena *arena, const BackendFolder *backend) {
+    const char *advice = arena_format(
+        arena, "with --emit=c -o FOLDER hetucc writes sources that make builds where %s is",
+        backend->compiler);
     const char *named = getenv(backend->compiler_variable);
-    const char *command = named ? arena_substring(arena, named, strcspn(named, " ")) : backend->compiler;
-    if (is_command(arena, command) || (!named && !access(arena_format(arena, "%s/%s", backend->compiler_home, command), X_OK)))
+    const char *command =
+        named ? arena_substring(arena, named, strcspn(named, " ")) : backend->compiler;
+    if (is_command(arena, command) ||
+        (!named && !access(arena_format(arena, "%s/%s", backend->compiler_home, command), X_OK)))
         return true;
     if (named)
-        complain("cannot run %s, which the environment variable %s names; %s", command, backend->compiler_variable, advice);
-    else
-        complain("there is no %s on the path nor in %s, and no environment variable %s; %s", command, backend->compiler_home,
+        complain("cannot run %s, which the environment variable %s names; %s", command,
                  backend->compiler_variable, advice);
+    else
+        complain("there is no %s on the path nor in %s, and no environment variable %s; %s",
+                 command, backend->compiler_home, backend->compiler_variable, advice);
     return false;
 }
 
 /* The C compiler as one word for make: never hetucc itself. */
-static const char *compiler_words(const Toolchain *tools)
-{
+static const char *compiler_words(const Toolchain *tools) {
     Command compiler = command_cc(tools);
     Text words = {.arena = tools->arena};
     for (int i = 0; i < compiler.words.count; i++)
@@ -413,22 +401,20 @@ static const char *compiler_words(const Toolchain *tools)
 }
 
 /* Copies a file's bytes to one that is there. */
-static bool copy_bytes(Arena *arena, const char *from, const char *to)
-{
+static bool copy_bytes(Arena *arena, const char *from, const char *to) {
     Text bytes = {.arena = arena};
     FILE *stream = file_read(from, &bytes) ? output_open(to) : NULL;
     bool good = stream && fwrite(text_bytes(&bytes), 1, bytes.length, stream) == bytes.length;
     good = stream && !fclose(stream) && good;
-    if (!good)
-        complain("cannot write %s: %s", to, strerror(errno));
+    if (!good) complain("cannot write %s: %s", to, strerror(errno));
     return good;
 }
 
 /* ---- the runtime's objects ---- */
 
-/* Makes a folder and those that it lies in; false when it is not there then, or cannot be written to. */
-static bool make_path(Arena *arena, const char *path)
-{
+/* Makes a folder and those that it lies in; false when it is not there then, or cannot be written
+ * to. */
+static bool make_path(Arena *arena, const char *path) {
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
         mkdir(arena_substring(arena, path, (size_t)(slash - path)), 0777);
     mkdir(path, 0700);
@@ -436,25 +422,23 @@ static bool make_path(Arena *arena, const char *path)
 }
 
 /* Why objects of a folder may be another user's, and are not linked; NULL: they are this one's. */
-static const char *cache_wrong(const char *path)
-{
+static const char *cache_wrong(const char *path) {
     struct stat about;
-    if (stat(path, &about))
-        return strerror(errno);
-    if (about.st_uid != geteuid())
-        return "it is another user's";
-    return about.st_mode & S_IWOTH || (about.st_mode & S_IWGRP && about.st_gid != getegid()) ? "other users may write to it (chmod go-w)"
-                                                                                             : NULL;
+    if (stat(path, &about)) return strerror(errno);
+    if (about.st_uid != geteuid()) return "it is another user's";
+    return about.st_mode & S_IWOTH || (about.st_mode & S_IWGRP && about.st_gid != getegid())
+               ? "other users may write to it (chmod go-w)"
+               : NULL;
 }
 
-/* The folder that keeps the runtime's objects for further programs: what HETU_RUNTIME_CACHE names, else one in the user's cache; NULL:
- * none, as HETU_RUNTIME_CACHE=0 says, or since it cannot be written to. *good becomes false after a message. */
-static const char *runtime_cache(Arena *arena, bool *good)
-{
-    const char *named = getenv("HETU_RUNTIME_CACHE"), *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *path = NULL;
+/* The folder that keeps the runtime's objects for further programs: what HETU_RUNTIME_CACHE names,
+ * else one in the user's cache; NULL: none, as HETU_RUNTIME_CACHE=0 says, or since it cannot be
+ * written to. *good becomes false after a message. */
+static const char *runtime_cache(Arena *arena, bool *good) {
+    const char *named = getenv("HETU_RUNTIME_CACHE"), *base = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME"), *path = NULL;
     char *here = NULL;
-    if (named && (!*named || !strcmp(named, "0")))
-        return NULL;
+    if (named && (!*named || !strcmp(named, "0"))) return NULL;
     if (named && *named != '/' && (here = getcwd(NULL, 0)))
         path = arena_format(arena, "%s/%s", here, named);
     else if (named)
@@ -465,60 +449,53 @@ static const char *runtime_cache(Arena *arena, bool *good)
         path = arena_format(arena, "%s/.cache/hetu", home);
     free(here);
     const char *wrong = path && make_path(arena, path) ? cache_wrong(path) : strerror(errno);
-    if (path && !wrong)
-        return path;
+    if (path && !wrong) return path;
     if (named) {
-        complain("cannot keep the runtime's objects in %s, which HETU_RUNTIME_CACHE names: %s", named, wrong);
+        complain("cannot keep the runtime's objects in %s, which HETU_RUNTIME_CACHE names: %s",
+                 named, wrong);
         *good = false;
     }
     return NULL;
 }
 
-/* Has make build what it lacks of the runtime in the cache, one program at a time. The exit status of make. */
-static int build_runtime(Toolchain *tools, const Command *make, const char *cache)
-{
+/* Has make build what it lacks of the runtime in the cache, one program at a time. The exit status
+ * of make. */
+static int build_runtime(Toolchain *tools, const Command *make, const char *cache) {
     Command command = {.arena = tools->arena};
-    int lock = tools->dry_run ? -1 : open(arena_format(tools->arena, "%s/lock", cache), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    for (int i = 0; i < make->words.count; i++)
-        command_add(&command, make->words.at[i], NULL);
+    int lock = tools->dry_run ? -1
+                              : open(arena_format(tools->arena, "%s/lock", cache),
+                                     O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    for (int i = 0; i < make->words.count; i++) command_add(&command, make->words.at[i], NULL);
     command_add(&command, "runtime", NULL);
-    if (lock >= 0)
-        flock(lock, LOCK_EX);
+    if (lock >= 0) flock(lock, LOCK_EX);
     int status = command_run(tools, &command);
-    if (lock >= 0)
-        close(lock);
+    if (lock >= 0) close(lock);
     return status;
 }
 
 /* ---- the program ---- */
 
-int folder_build(const Folder *folder, const char *program)
-{
+int folder_build(const Folder *folder, const char *program) {
     Driver *driver = folder->driver;
     Arena *arena = driver->arena;
     Toolchain *tools = &driver->tools;
-    const char *name = arena_format(arena, "%s.%s", name_with(arena, folder->program, ""), driver->options->backend->name);
+    const char *name = arena_format(arena, "%s.%s", name_with(arena, folder->program, ""),
+                                    driver->options->backend->name);
     const char *path = driver->options->save_temps ? name : temporary(tools, name);
-    if (!tools->dry_run && !check_compiler(arena, driver->options->backend->folder))
-        return 1;
-    if (!driver->options->save_temps)
-        remove_later(folder, name);
-    if (!folder_write(folder, path))
-        return 1;
+    if (!tools->dry_run && !check_compiler(arena, driver->options->backend->folder)) return 1;
+    if (!driver->options->save_temps) remove_later(folder, name);
+    if (!folder_write(folder, path)) return 1;
     const char *built = temporary(tools, arena_format(arena, "%s/program", name));
-    if (driver->options->save_temps)
-        built = arena_format(arena, "%s/program", path);
+    if (driver->options->save_temps) built = arena_format(arena, "%s/program", path);
     bool good = true;
     const char *cache = runtime_cache(arena, &good);
-    if (!good)
-        return 1;
+    if (!good) return 1;
     Command command = {.arena = arena};
-    command_add(&command, "make", "--no-print-directory", "--silent", arena_format(arena, "-j%ld", sysconf(_SC_NPROCESSORS_ONLN)), "-C",
-                path, "PROGRAM=program", arena_format(arena, "CC=%s", compiler_words(tools)), NULL);
-    if (cache)
-        command_add(&command, arena_format(arena, "RUNTIME_CACHE=%s", cache), NULL);
+    command_add(&command, "make", "--no-print-directory", "--silent",
+                arena_format(arena, "-j%ld", sysconf(_SC_NPROCESSORS_ONLN)), "-C", path,
+                "PROGRAM=program", arena_format(arena, "CC=%s", compiler_words(tools)), NULL);
+    if (cache) command_add(&command, arena_format(arena, "RUNTIME_CACHE=%s", cache), NULL);
     unsetenv("MAKEFLAGS");
-    if ((cache && build_runtime(tools, &command, cache)) || command_run(tools, &command))
-        return 1;
+    if ((cache && build_runtime(tools, &command, cache)) || command_run(tools, &command)) return 1;
     return tools->dry_run || copy_bytes(arena, built, program) ? 0 : 1;
 }

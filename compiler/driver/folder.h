@@ -1,7 +1,8 @@
-/* Folders that hetucc writes: of emitted files, and a program as a folder of its own, for back ends whose runtime goes with the program as
- * source. `make` builds it where hetucc is not installed.
+/* Folders that hetucc writes: of emitted files, and a program as a folder of its own, for back ends
+ * whose runtime goes with the program as source. `make` builds it where hetucc is not installed.
  *
- *     Makefile, gpt.*.c, gpt.*.cu   written by hetucc; the Makefile lists what to build and includes runtime/program.mk, which says how
+ *     Makefile, gpt.*.c, gpt.*.cu   written by hetucc; the Makefile lists what to build and
+ *                                   includes runtime/program.mk, which says how
  *     include, runtime              copies of what hetucc is installed with
  *     source                        copies of the user's files (driver/sources.h)
  */
@@ -24,16 +25,18 @@ typedef struct Folder {
 } Folder;
 
 /* The folder for emitted files that make a program for `ranks` ranks. NULL after a message. */
-Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted, const char *program, int ranks);
+Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted,
+                      const char *program, int ranks);
 
 /* One with emitted files alone. */
 Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted);
 
-/* Writes all files, or none after a message. Those that are as they were keep their time, and copies have that of what they are copied
- * from, so that make builds what has changed. */
+/* Writes all files, or none after a message. Those that are as they were keep their time, and
+ * copies have that of what they are copied from, so that make builds what has changed. */
 bool folder_write(const Folder *folder, const char *path);
 
-/* Writes the folder, builds `program` there, and removes the folder at the end unless it shall be kept (--save-temps). The exit status. */
+/* Writes the folder, builds `program` there, and removes the folder at the end unless it shall be
+ * kept (--save-temps). The exit status. */
 int folder_build(const Folder *folder, const char *program);
 
 #endif

@@ -98,21 +98,19 @@ static const Rule rules[] = {
     {"-mms-bitfields", NULL},
 };
 
-static bool fits(const Rule *rule, const char *option)
-{
+static bool fits(const Rule *rule, const char *option) {
     size_t length = strlen(rule->option);
     bool open = rule->option[length - 1] == '*';
     return open ? !strncmp(option, rule->option, length - 1) : !strcmp(option, rule->option);
 }
 
-const char *language_option(Diag *diag, const char *option)
-{
+const char *language_option(Diag *diag, const char *option) {
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (!fits(&rules[i], option))
-            continue;
+        if (!fits(&rules[i], option)) continue;
         if (!rules[i].parser)
             diag_error(diag, (Position){0},
-                       "%s changes what C means, and models cannot be evaluated under it at compile time; leave it out, or compile files "
+                       "%s changes what C means, and models cannot be evaluated under it at "
+                       "compile time; leave it out, or compile files "
                        "without models by the C compiler",
                        option);
         return !rules[i].parser ? NULL : *rules[i].parser ? rules[i].parser : option;

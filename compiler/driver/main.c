@@ -18,94 +18,87 @@
 /* ---- what the C compiler does alone ---- */
 
 /* Adds libhetu, for programs that use it, and where it will be found when they run. */
-static void add_libraries(Driver *driver, Command *command)
-{
-    if (options_have(driver->options, "-r") || options_have(driver->options, "-nostdlib"))
-        return;
+static void add_libraries(Driver *driver, Command *command) {
+    if (options_have(driver->options, "-r") || options_have(driver->options, "-nostdlib")) return;
     const char *folder = arena_format(driver->arena, "%s/lib", driver->tools.prefix);
-    command_add(command, arena_format(driver->arena, "-L%s", folder), "-Xlinker", "-rpath", "-Xlinker", folder,
-                "-Wl,--push-state,--as-needed", "-lhetu", "-fopenmp", "-lm", "-Wl,--pop-state", NULL);
+    command_add(command, arena_format(driver->arena, "-L%s", folder), "-Xlinker", "-rpath",
+                "-Xlinker", folder, "-Wl,--push-state,--as-needed", "-lhetu", "-fopenmp", "-lm",
+                "-Wl,--pop-state", NULL);
 }
 
 /* What stands for an object whose models waited; NULL: itself. */
-static const char *made_of(const Item *item, const PortionList *waiting, const char *const *made)
-{
+static const char *made_of(const Item *item, const PortionList *waiting, const char *const *made) {
     for (int i = 0; i < waiting->count; i++)
-        if (item->kind == ITEM_INPUT && !waiting->at[i]->member && !strcmp(item->text, waiting->at[i]->object))
+        if (item->kind == ITEM_INPUT && !waiting->at[i]->member &&
+            !strcmp(item->text, waiting->at[i]->object))
             return made[i];
     return NULL;
 }
 
 static const PortionList none_waits;
 
-/* The whole command line for the C compiler; `objects` has what stands for each source, NULL entries for the source itself, `made` what
- * stands for each object that waited: a member of an archive stands in front, so that the archive's is not looked for. */
-static Command whole_command(Driver *driver, const char *const *objects, const PortionList *waiting, const char *const *made)
-{
+/* The whole command line for the C compiler; `objects` has what stands for each source, NULL
+ * entries for the source itself, `made` what stands for each object that waited: a member of an
+ * archive stands in front, so that the archive's is not looked for. */
+static Command whole_command(Driver *driver, const char *const *objects, const PortionList *waiting,
+                             const char *const *made) {
     const Options *options = driver->options;
     Command command = command_cc(&driver->tools);
     for (int i = 0; i < waiting->count; i++)
-        if (waiting->at[i]->member)
-            command_add(&command, made[i], NULL);
+        if (waiting->at[i]->member) command_add(&command, made[i], NULL);
     for (int i = 0, source = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
-        const char *object = item->kind == ITEM_SOURCE ? objects[source++] : made_of(item, waiting, made);
+        const char *object =
+            item->kind == ITEM_SOURCE ? objects[source++] : made_of(item, waiting, made);
         if (i == options->from_input && !strcmp(item->text, "-"))
             command_add(&command, "-x", "c", NULL);
         command_add(&command, object ? object : item->text, NULL);
-        if (item->value)
-            command_add(&command, item->value, NULL);
+        if (item->value) command_add(&command, item->value, NULL);
     }
-    if (options->compile_only)
-        command_add(&command, "-c", NULL);
+    if (options->compile_only) command_add(&command, "-c", NULL);
     add_headers(driver, &command);
     return command;
 }
 
 /* Leaves everything to the C compiler. */
-_Noreturn static void hand_over(Driver *driver)
-{
+_Noreturn static void hand_over(Driver *driver) {
     const Options *options = driver->options;
-    Command command = whole_command(driver, arena_array(driver->arena, const char *, options->source_count), &none_waits, NULL);
+    Command command = whole_command(
+        driver, arena_array(driver->arena, const char *, options->source_count), &none_waits, NULL);
     if (options->output) {
         command_add(&command, "-o", options->output, NULL);
     }
     if (!options->hand_over && !options->compile_only && options->input_count)
         add_libraries(driver, &command);
-    if (driver->prepares)
-        command_add(&command, "-rdynamic", NULL);
+    if (driver->prepares) command_add(&command, "-rdynamic", NULL);
     command_become(&driver->tools, &command);
 }
 
 /* ---- what is asked ---- */
 
-static void check_pass_name(Arena *arena, const char *option, const char *name, bool all)
-{
+static void check_pass_name(Arena *arena, const char *option, const char *name, bool all) {
     Array(const char *) names = {0};
     array_push(arena, &names, "frontend");
-    for (const char *const *pass = pass_names(); *pass; pass++)
-        array_push(arena, &names, *pass);
-    if (all)
-        array_push(arena, &names, "all");
+    for (const char *const *pass = pass_names(); *pass; pass++) array_push(arena, &names, *pass);
+    if (all) array_push(arena, &names, "all");
     for (int i = 0; i < names.count; i++)
-        if (!name || !strcmp(name, names.at[i]))
-            return;
+        if (!name || !strcmp(name, names.at[i])) return;
     const char *list = names.at[0], *closest = diag_closest(name, names.at, names.count);
-    for (int i = 1; i < names.count; i++)
-        list = arena_format(arena, "%s, %s", list, names.at[i]);
-    complain("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name, closest ? "; did you mean \"" : "", closest ? closest : "",
-             closest ? "\"?" : "", list);
+    for (int i = 1; i < names.count; i++) list = arena_format(arena, "%s, %s", list, names.at[i]);
+    complain("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name,
+             closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "",
+             list);
     exit(1);
 }
 
 /* Every input file must be there. */
-static bool check_inputs(const Options *options)
-{
+static bool check_inputs(const Options *options) {
     bool good = true;
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
         struct stat found;
-        if (item->kind == ITEM_FLAG || item->kind == ITEM_DEPEND || item->text[0] == '-' || item->text[0] == '@')
+        if (item->kind == ITEM_FLAG || item->kind == ITEM_DEPEND || item->text[0] == '-' ||
+            item->text[0] == '@')
             continue;
         if (stat(item->text, &found)) {
             complain("cannot read %s: %s", item->text, strerror(errno));
@@ -114,24 +107,27 @@ static bool check_inputs(const Options *options)
             complain("cannot read %s: it is a folder", item->text);
             good = false;
         } else if (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode)) {
-            complain("cannot read %s: %s; the C compiler reads it once more (- with -x c is standard input)", item->text,
-                     reading_kind(found.st_mode));
+            complain("cannot read %s: %s; the C compiler reads it once more (- with -x c is "
+                     "standard input)",
+                     item->text, reading_kind(found.st_mode));
             good = false;
         }
     }
     return good;
 }
 
-/* What the back end cannot do: objects where it makes whole folders, sources in another's language. */
-static bool check_backend(const Driver *driver)
-{
+/* What the back end cannot do: objects where it makes whole folders, sources in another's
+ * language. */
+static bool check_backend(const Driver *driver) {
     const Options *options = driver->options;
     if (driver->options->backend->folder && options->compile_only)
-        complain("--backend=%s makes a program of all sources in one go, and no objects: leave out -c, or take --emit=c",
+        complain("--backend=%s makes a program of all sources in one go, and no objects: leave out "
+                 "-c, or take --emit=c",
                  driver->options->backend->name);
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
-        const Backend *needed = item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->options->backend;
+        const Backend *needed =
+            item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->options->backend;
         if (needed != driver->options->backend) {
             complain("%s is %s; it needs --backend=%s", item->text, needed->language, needed->name);
             return false;
@@ -141,8 +137,7 @@ static bool check_backend(const Driver *driver)
 }
 
 /* The same for -MF FILE and -MFFILE. */
-static bool check_dependencies(const Options *options)
-{
+static bool check_dependencies(const Options *options) {
     bool good = true;
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
@@ -153,25 +148,21 @@ static bool check_dependencies(const Options *options)
 }
 
 /* The sources, in the order of the command line. */
-static const char **sources_of(const Driver *driver)
-{
+static const char **sources_of(const Driver *driver) {
     const Options *options = driver->options;
     const char **sources = arena_array(driver->arena, const char *, options->source_count + 1);
     for (int i = 0, count = 0; i < options->items.count; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE)
-            sources[count++] = options->items.at[i].text;
+        if (options->items.at[i].kind == ITEM_SOURCE) sources[count++] = options->items.at[i].text;
     return sources;
 }
 
 /* ---- --emit=ir, --emit=c and --emit=cost, and --stop-after ---- */
 
-static bool write_text(Driver *driver, Text *text)
-{
+static bool write_text(Driver *driver, Text *text) {
     if (driver->options->output && strcmp(driver->options->output, "-"))
         return check_output(driver->options, driver->options->output) &&
                output_text(&driver->tools, driver->options->output, text_bytes(text));
-    if (fputs(text_bytes(text), stdout) >= 0 && !fflush(stdout))
-        return true;
+    if (fputs(text_bytes(text), stdout) >= 0 && !fflush(stdout)) return true;
     complain("cannot write to standard output: %s", strerror(errno));
     return false;
 }
@@ -179,23 +170,21 @@ static bool write_text(Driver *driver, Text *text)
 typedef Array(Unit *) Units;
 
 /* Reads every source that may have models; false after errors. */
-static bool read_units(Driver *driver, Units *units)
-{
+static bool read_units(Driver *driver, Units *units) {
     const char **sources = sources_of(driver);
     bool good = true;
     for (int i = 0; i < driver->options->source_count; i++) {
-        Unit *unit = !driver->options->backend->folder || driver->tools.dry_run || source_is_ours(driver, sources[i])
+        Unit *unit = !driver->options->backend->folder || driver->tools.dry_run ||
+                             source_is_ours(driver, sources[i])
                          ? unit_read(driver, sources[i])
                          : NULL;
         good &= unit || !diag_errors(driver->diag);
-        if (unit && unit->modules.count)
-            array_push(driver->arena, units, unit);
+        if (unit && unit->modules.count) array_push(driver->arena, units, unit);
     }
     return good;
 }
 
-static bool translate_ir(Driver *driver, const Units *units)
-{
+static bool translate_ir(Driver *driver, const Units *units) {
     Text text = {.arena = driver->arena};
     for (int i = 0; i < units->count; i++)
         for (int m = 0; m < units->at[i]->modules.count; m++)
@@ -204,21 +193,20 @@ static bool translate_ir(Driver *driver, const Units *units)
 }
 
 /* JSON where it is asked for, by the option or by the name of the file; else a table. */
-static bool translate_cost(Driver *driver, const Units *units)
-{
+static bool translate_cost(Driver *driver, const Units *units) {
     const char *output = driver->options->output, *dot = output ? strrchr(output, '.') : NULL;
     Text text = {.arena = driver->arena};
     Array(CostReport) reports = {0};
     for (int i = 0; i < units->count; i++)
         for (int m = 0; m < units->at[i]->modules.count; m++)
-            array_push(driver->arena, &reports, cost_report(driver->arena, units->at[i]->modules.at[m]));
+            array_push(driver->arena, &reports,
+                       cost_report(driver->arena, units->at[i]->modules.at[m]));
     bool json = driver->options->emit == EMIT_COST_JSON || (dot && !strcmp(dot, ".json"));
     (json ? cost_json : cost_table)(&text, reports.at, reports.count);
     return write_text(driver, &text);
 }
 
-static bool translate_c(Driver *driver, const Units *units)
-{
+static bool translate_c(Driver *driver, const Units *units) {
     EmittedFiles files = {0};
     for (int i = 0; i < units->count; i++)
         unit_emit(driver, &files, units->at[i], units->at[i]->file);
@@ -227,8 +215,7 @@ static bool translate_c(Driver *driver, const Units *units)
 }
 
 /* The ranks that a program of these units needs. */
-static int ranks_of(const Units *units)
-{
+static int ranks_of(const Units *units) {
     int ranks = 1;
     for (int i = 0; i < units->count; i++) {
         int mine = unit_device_count(units->at[i]);
@@ -238,67 +225,67 @@ static int ranks_of(const Units *units)
 }
 
 /* The folder that builds `program`; NULL after errors. */
-static Folder *folder_of_units(Driver *driver, const Units *units, const char *program)
-{
+static Folder *folder_of_units(Driver *driver, const Units *units, const char *program) {
     EmittedFiles files = {0};
     UserFiles *user = user_files_find(driver);
     for (int i = 0; user && i < units->count; i++)
         unit_emit(driver, &files, units->at[i], user_file_name(user, units->at[i]->file));
-    return user && !diag_errors(driver->diag) ? folder_create(driver, user, &files, program, ranks_of(units)) : NULL;
+    return user && !diag_errors(driver->diag)
+               ? folder_create(driver, user, &files, program, ranks_of(units))
+               : NULL;
 }
 
-static bool translate_folder(Driver *driver, const Units *units)
-{
+static bool translate_folder(Driver *driver, const Units *units) {
     const char *path = driver->options->output;
     if (!path || !units->count) {
-        complain(path ? "none of the sources trains or runs a model" : "--emit=c with --backend=%s makes a folder, which -o must name",
+        complain(path ? "none of the sources trains or runs a model"
+                      : "--emit=c with --backend=%s makes a folder, which -o must name",
                  driver->options->backend->name);
         return false;
     }
-    Folder *folder = folder_of_units(driver, units, name_with(driver->arena, units->at[0]->file, ""));
+    Folder *folder =
+        folder_of_units(driver, units, name_with(driver->arena, units->at[0]->file, ""));
     return folder && folder_write(folder, path);
 }
 
 /* What is written is read of sources: objects have none that could be left out. */
-static bool check_sources(Driver *driver)
-{
+static bool check_sources(Driver *driver) {
     const PortionList *waiting = driver_waiting(driver);
     if (waiting && waiting->count)
-        complain("%s has models, and what --emit and --stop-after write is made of sources: give it %s instead", waiting->at[0]->object,
-                 waiting->at[0]->front.file);
+        complain("%s has models, and what --emit and --stop-after write is made of sources: give "
+                 "it %s instead",
+                 waiting->at[0]->object, waiting->at[0]->front.file);
     else if (waiting && !driver->options->source_count)
         complain("--emit and --stop-after need sources, and there are none");
     return waiting && !waiting->count && driver->options->source_count;
 }
 
 /* Reads every source, and writes what was asked for when all are good. */
-static int translate(Driver *driver)
-{
+static int translate(Driver *driver) {
     Units units = {0};
-    if (!check_sources(driver))
-        return 1;
+    if (!check_sources(driver)) return 1;
     bool good = read_units(driver, &units);
     if (good && driver->options->emit == EMIT_IR)
         good = translate_ir(driver, &units);
     else if (good && driver->options->emit >= EMIT_COST && !driver->options->stop_after)
         good = translate_cost(driver, &units);
     else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
-        good = driver->options->backend->folder ? translate_folder(driver, &units) : translate_c(driver, &units);
+        good = driver->options->backend->folder ? translate_folder(driver, &units)
+                                                : translate_c(driver, &units);
     return good ? 0 : 1;
 }
 
 /* ---- --report ---- */
 
 /* What is left to the C compiler has no report. */
-static bool check_no_report(const Options *options)
-{
+static bool check_no_report(const Options *options) {
     if (options->report)
-        complain("--report=%s has nothing to show: hetucc compiles none of what is given", options->report);
+        complain("--report=%s has nothing to show: hetucc compiles none of what is given",
+                 options->report);
     return !options->report;
 }
 
-static bool check_report(const Options *options)
-{
+static bool check_report(const Options *options) {
     if (options->stop_after)
         complain("--report shows what has come through all passes: leave out --stop-after");
     else if (options->output && !strcmp(options->output, options->report))
@@ -309,66 +296,65 @@ static bool check_report(const Options *options)
 }
 
 /* Writes the report of all that was read to what shall become it. */
-static bool write_report(Driver *driver, const char *written)
-{
+static bool write_report(Driver *driver, const char *written) {
     const char *path = driver->options->report;
     Text text = {.arena = driver->arena};
-    (strcmp(strrchr(path, '.'), ".json") ? report_page : report_json)(&text, driver->modules.at, driver->modules.count);
-    return output_fill(&driver->tools, written, path, text_bytes(&text), text.length) && output_finish(&driver->tools, written, path, 0666);
+    (strcmp(strrchr(path, '.'), ".json") ? report_page : report_json)(&text, driver->modules.at,
+                                                                      driver->modules.count);
+    return output_fill(&driver->tools, written, path, text_bytes(&text), text.length) &&
+           output_finish(&driver->tools, written, path, 0666);
 }
 
 /* ---- programs and objects ---- */
 
-/* Compiles a source to `object`, or says that it can be left to the C compiler by setting *plain. */
-static int compile_source(Driver *driver, const char *source, const char *object, bool *plain)
-{
+/* Compiles a source to `object`, or says that it can be left to the C compiler by setting
+ * *plain. */
+static int compile_source(Driver *driver, const char *source, const char *object, bool *plain) {
     *plain = !source_is_ours(driver, source);
     Unit *unit = *plain ? NULL : unit_read(driver, source);
-    if (!*plain && !unit)
-        return 1;
-    *plain = !unit || (!unit->modules.count && !driver->options->compile_only && !unit->bodiless.count);
+    if (!*plain && !unit) return 1;
+    *plain =
+        !unit || (!unit->modules.count && !driver->options->compile_only && !unit->bodiless.count);
     return *plain ? 0 : (unit->modules.count ? unit_compile : part_compile)(driver, unit, object);
 }
 
 /* hetucc -c: an object for each source. */
-static int compile_each(Driver *driver, const char *const *sources)
-{
+static int compile_each(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     int worst = 0;
     for (int i = 0; i < options->source_count; i++) {
-        const char *object = options->output ? options->output : name_with(driver->arena, sources[i], ".o");
-        const char *written = check_output(options, object) ? output_begin(&driver->tools, object) : NULL;
+        const char *object =
+            options->output ? options->output : name_with(driver->arena, sources[i], ".o");
+        const char *written =
+            check_output(options, object) ? output_begin(&driver->tools, object) : NULL;
         bool plain;
         int status = written ? compile_source(driver, sources[i], written, &plain) : 1;
-        if (!status && plain)
-            status = plain_compile(driver, sources[i], written);
-        if (!status)
-            status = write_dependencies(driver, sources[i], object);
-        if (!status && !output_finish(&driver->tools, written, object, 0666))
-            status = 1;
+        if (!status && plain) status = plain_compile(driver, sources[i], written);
+        if (!status) status = write_dependencies(driver, sources[i], object);
+        if (!status && !output_finish(&driver->tools, written, object, 0666)) status = 1;
         worst = status > worst ? status : worst;
     }
     return worst;
 }
 
 /* Writes the program as a folder, and has make build it. */
-static int make_folder_program(Driver *driver, const char *const *sources)
-{
+static int make_folder_program(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
-    const char *written = check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
+    const char *written =
+        check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
     Units units = {0};
     bool good = read_units(driver, &units) && written;
     for (int i = 0; good && i < options->source_count; i++)
         good = !write_dependencies(driver, sources[i], program);
-    Folder *folder = good ? folder_of_units(driver, &units, name_with(driver->arena, program, "")) : NULL;
+    Folder *folder =
+        good ? folder_of_units(driver, &units, name_with(driver->arena, program, "")) : NULL;
     int status = folder ? folder_build(folder, written) : 1;
     return status ? status : output_finish(&driver->tools, written, program, 0777) ? 0 : 1;
 }
 
 /* Makes the objects whose models waited. The exit status. */
-static int make_waiting(Driver *driver, const PortionList *waiting, const char **made)
-{
+static int make_waiting(Driver *driver, const PortionList *waiting, const char **made) {
     int worst = 0;
     for (int i = 0; i < waiting->count; i++) {
         made[i] = temporary(&driver->tools, arena_format(driver->arena, "waited%d.o", i));
@@ -379,112 +365,107 @@ static int make_waiting(Driver *driver, const PortionList *waiting, const char *
 }
 
 /* Compiles and links in one go. */
-static int make_program(Driver *driver, const char *const *sources, const PortionList *waiting)
-{
+static int make_program(Driver *driver, const char *const *sources, const PortionList *waiting) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
-    const char *written = check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
+    const char *written =
+        check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
     const char **objects = arena_array(driver->arena, const char *, options->source_count);
     int worst = written ? 0 : 1;
     for (int i = 0; i < options->source_count && written; i++) {
         bool plain;
-        const char *object = temporary(&driver->tools, arena_format(driver->arena, "source%d.o", i));
+        const char *object =
+            temporary(&driver->tools, arena_format(driver->arena, "source%d.o", i));
         int status = compile_source(driver, sources[i], object, &plain);
-        if (!status && !plain)
-            status = write_dependencies(driver, sources[i], program);
+        if (!status && !plain) status = write_dependencies(driver, sources[i], program);
         objects[i] = plain ? NULL : object;
         worst = status > worst ? status : worst;
     }
     const char **made = arena_array(driver->arena, const char *, waiting->count + 1);
-    if (!worst)
-        worst = make_waiting(driver, waiting, made);
-    if (worst)
-        return worst;
+    if (!worst) worst = make_waiting(driver, waiting, made);
+    if (worst) return worst;
     Command command = whole_command(driver, objects, waiting, made);
     command_add(&command, "-o", written, NULL);
     add_libraries(driver, &command);
-    if (driver->prepares)
-        command_add(&command, "-rdynamic", NULL);
+    if (driver->prepares) command_add(&command, "-rdynamic", NULL);
     unsigned mode = options_have(options, "-r") ? 0666 : 0777;
-    return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, program, mode) ? 1 : 0;
+    return command_run(&driver->tools, &command) ||
+                   !output_finish(&driver->tools, written, program, mode)
+               ? 1
+               : 0;
 }
 
 /* ---- --known ---- */
 
-static bool check_known(const Options *options)
-{
-    bool good = options->input_count && !options->backend->folder && !options->compile_only && options->emit == EMIT_EXE && options->output;
+static bool check_known(const Options *options) {
+    bool good = options->input_count && !options->backend->folder && !options->compile_only &&
+                options->emit == EMIT_EXE && options->output;
     if (!good)
-        complain("--known makes the object of one source for a program on CPUs: it takes -o, and neither -c nor --emit");
+        complain("--known makes the object of one source for a program on CPUs: it takes -o, and "
+                 "neither -c nor --emit");
     return good;
 }
 
 /* Makes the object of a unit's strategies: of the first source, or of the first object's models. */
-static int make_first(Driver *driver, const char *source, const char *object)
-{
+static int make_first(Driver *driver, const char *source, const char *object) {
     const PortionList *waiting = source ? &none_waits : driver_waiting(driver);
     Unit *unit = source ? unit_read(driver, source) : NULL;
-    if (source || !waiting)
-        return unit ? unit_compile(driver, unit, object) : 1;
-    if (!waiting->count)
-        complain("--known: there is no model whose strategies could be made");
+    if (source || !waiting) return unit ? unit_compile(driver, unit, object) : 1;
+    if (!waiting->count) complain("--known: there is no model whose strategies could be made");
     return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
 /* Makes what a program that runs loads: a shared object with the strategies that it has not. */
-static int make_arriving(Driver *driver, const char *source)
-{
+static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
-    const char *written =
-        check_known(driver->options) && check_output(driver->options, output) ? output_begin(&driver->tools, output) : NULL;
+    const char *written = check_known(driver->options) && check_output(driver->options, output)
+                              ? output_begin(&driver->tools, output)
+                              : NULL;
     int status = written ? make_first(driver, source, object) : 1;
-    if (status)
-        return status;
+    if (status) return status;
     Command command = command_cc(&driver->tools);
-    command_add(&command, "-shared", "-Wl,-Bsymbolic", "-fopenmp", object, "-lm", "-o", written, NULL);
-    return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, output, 0777) ? 1 : 0;
+    command_add(&command, "-shared", "-Wl,-Bsymbolic", "-fopenmp", object, "-lm", "-o", written,
+                NULL);
+    return command_run(&driver->tools, &command) ||
+                   !output_finish(&driver->tools, written, output, 0777)
+               ? 1
+               : 0;
 }
 
 /* Back ends that make folders have them of sources. */
-static bool check_waiting(const Driver *driver, const PortionList *waiting)
-{
+static bool check_waiting(const Driver *driver, const PortionList *waiting) {
     const Backend *backend = driver->options->backend;
     if (backend->folder && waiting->count)
-        complain("%s has models, and --backend=%s makes programs of sources: give it %s instead", waiting->at[0]->object, backend->name,
-                 waiting->at[0]->front.file);
+        complain("%s has models, and --backend=%s makes programs of sources: give it %s instead",
+                 waiting->at[0]->object, backend->name, waiting->at[0]->front.file);
     return !backend->folder || !waiting->count;
 }
 
-static int build(Driver *driver)
-{
+static int build(Driver *driver) {
     const char **sources = sources_of(driver);
     bool ours = false;
-    if (driver->options->known)
-        return make_arriving(driver, sources[0]);
+    if (driver->options->known) return make_arriving(driver, sources[0]);
     for (int i = 0; i < driver->options->source_count; i++)
         ours |= source_is_ours(driver, sources[i]);
-    const PortionList *waiting = driver->options->compile_only ? &none_waits : driver_waiting(driver);
-    if (!waiting || !check_waiting(driver, waiting))
-        return 1;
+    const PortionList *waiting =
+        driver->options->compile_only ? &none_waits : driver_waiting(driver);
+    if (!waiting || !check_waiting(driver, waiting)) return 1;
     ours |= waiting->count > 0;
     driver->prepares = !driver->options->compile_only && sections_prepare(driver);
-    if (!ours && !check_no_report(driver->options))
-        return 1;
-    if (!ours && driver->options->from_input < 0)
-        hand_over(driver);
-    if (driver->options->backend->folder)
-        return make_folder_program(driver, sources);
-    return driver->options->compile_only ? compile_each(driver, sources) : make_program(driver, sources, waiting);
+    if (!ours && !check_no_report(driver->options)) return 1;
+    if (!ours && driver->options->from_input < 0) hand_over(driver);
+    if (driver->options->backend->folder) return make_folder_program(driver, sources);
+    return driver->options->compile_only ? compile_each(driver, sources)
+                                         : make_program(driver, sources, waiting);
 }
 
 /* Makes what the options ask for. */
-static int make(Driver *driver)
-{
-    return driver->options->emit != EMIT_EXE || driver->options->stop_after ? translate(driver) : build(driver);
+static int make(Driver *driver) {
+    return driver->options->emit != EMIT_EXE || driver->options->stop_after ? translate(driver)
+                                                                            : build(driver);
 }
 
-static int make_with_report(Driver *driver)
-{
+static int make_with_report(Driver *driver) {
     const char *path = driver->options->report;
     const char *written = check_report(driver->options) ? output_begin(&driver->tools, path) : NULL;
     int status = written ? make(driver) : 1;
@@ -492,8 +473,7 @@ static int make_with_report(Driver *driver)
 }
 
 /* Keeps standard input, a source, in a file. */
-static bool read_input(Driver *driver, Options *options)
-{
+static bool read_input(Driver *driver, Options *options) {
     Item *item = &options->items.at[options->from_input];
     Text text = {.arena = driver->arena};
     char bytes[4096];
@@ -506,8 +486,7 @@ static bool read_input(Driver *driver, Options *options)
 }
 
 /* Standard input once more, for the C compiler. */
-static bool return_input(const Options *options)
-{
+static bool return_input(const Options *options) {
     Item *item = &options->items.at[options->from_input];
     if (!freopen(item->text, "rb", stdin)) {
         complain("standard input cannot be read again");
@@ -517,27 +496,28 @@ static bool return_input(const Options *options)
     return true;
 }
 
-/* Whether -S or -fsyntax-only leave a source to the C compiler: a model is no program of one file in assembly, and its pragmas are checked,
- * too. */
-static bool checks(const Options *options) { return options_have(options, "-S") || options_have(options, "-fsyntax-only"); }
-
-/* Checks the models of what is left to the C compiler where that would not do; false after errors. */
-static bool check_handed_over(Driver *driver)
-{
-    Units units = {0};
-    bool assembly = options_have(driver->options, "-S");
-    if (!checks(driver->options))
-        return true;
-    if (!read_units(driver, &units))
-        return false;
-    if (assembly && units.count)
-        complain("%s has a model, which becomes programs of several kinds of devices, and no file in assembly: --emit=c writes them",
-                 units.at[0]->file);
-    return (!assembly || !units.count) && (driver->options->from_input < 0 || return_input(driver->options));
+/* Whether -S or -fsyntax-only leave a source to the C compiler: a model is no program of one file
+ * in assembly, and its pragmas are checked, too. */
+static bool checks(const Options *options) {
+    return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }
 
-static int run(Driver *driver)
-{
+/* Checks the models of what is left to the C compiler where that would not do; false after
+ * errors. */
+static bool check_handed_over(Driver *driver) {
+    Units units = {0};
+    bool assembly = options_have(driver->options, "-S");
+    if (!checks(driver->options)) return true;
+    if (!read_units(driver, &units)) return false;
+    if (assembly && units.count)
+        complain("%s has a model, which becomes programs of several kinds of devices, and no file "
+                 "in assembly: --emit=c writes them",
+                 units.at[0]->file);
+    return (!assembly || !units.count) &&
+           (driver->options->from_input < 0 || return_input(driver->options));
+}
+
+static int run(Driver *driver) {
     const Options *options = driver->options;
     check_pass_name(driver->arena, "--print-after", options->print_after, true);
     check_pass_name(driver->arena, "--stop-after", options->stop_after, false);
@@ -545,32 +525,27 @@ static int run(Driver *driver)
         complain("there are no input files");
         return 1;
     }
-    if ((options->hand_over || !options->input_count) && !check_no_report(options))
-        return 1;
-    if (options->hand_over && !check_handed_over(driver))
-        return 1;
-    if (options->hand_over || !options->input_count)
-        hand_over(driver);
-    if (!check_inputs(options) || !check_dependencies(options) || !check_backend(driver))
-        return 1;
+    if ((options->hand_over || !options->input_count) && !check_no_report(options)) return 1;
+    if (options->hand_over && !check_handed_over(driver)) return 1;
+    if (options->hand_over || !options->input_count) hand_over(driver);
+    if (!check_inputs(options) || !check_dependencies(options) || !check_backend(driver)) return 1;
     if (options->compile_only && options->output && options->source_count > 1) {
         complain("-o with -c takes one source, not %d", options->source_count);
         return 1;
     }
-    if (options->plan || options->memory)
-        return plan_make(driver);
+    if (options->plan || options->memory) return plan_make(driver);
     return options->report ? make_with_report(driver) : make(driver);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     Arena *arena = arena_create();
     Options options;
     options_read(arena, &options, argc, argv);
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     diag_log(driver.diag);
     toolchain_open(&driver.tools, arena, options.dry_run);
-    if (options.from_input >= 0 && (!options.hand_over || checks(&options)) && !read_input(&driver, &options))
+    if (options.from_input >= 0 && (!options.hand_over || checks(&options)) &&
+        !read_input(&driver, &options))
         return 1;
     int status = run(&driver);
     diag_finish(driver.diag);

@@ -17,11 +17,9 @@ static const char magic[] = "hetucc part 2, " HETU_VERSION;
 
 static void put(Text *out, const char *text) { text_print(out, "%zu\n%s\n", strlen(text), text); }
 
-static void put_list(Text *out, int count, const char *const *words)
-{
+static void put_list(Text *out, int count, const char *const *words) {
     put(out, arena_format(out->arena, "%d", count));
-    for (int i = 0; i < count; i++)
-        put(out, words[i]);
+    for (int i = 0; i < count; i++) put(out, words[i]);
 }
 
 /* A reader of fields; `good` is false from the first on that is not there. */
@@ -31,28 +29,25 @@ typedef struct Fields {
     bool good;
 } Fields;
 
-static const char *take(Fields *fields)
-{
+static const char *take(Fields *fields) {
     size_t length = 0;
     const char *at = fields->at;
     for (; at < fields->end && *at >= '0' && *at <= '9' && length < (size_t)1 << 32; at++)
         length = 10 * length + (size_t)(*at - '0');
-    fields->good = fields->good && at > fields->at && at < fields->end && *at == '\n' && length + 1 < (size_t)(fields->end - at);
-    if (!fields->good)
-        return "";
+    fields->good = fields->good && at > fields->at && at < fields->end && *at == '\n' &&
+                   length + 1 < (size_t)(fields->end - at);
+    if (!fields->good) return "";
     fields->at = at + 1 + length + 1;
     return arena_substring(fields->arena, at + 1, length);
 }
 
-static int take_count(Fields *fields)
-{
+static int take_count(Fields *fields) {
     int count = atoi(take(fields));
     fields->good = fields->good && count >= 0;
     return fields->good ? count : 0;
 }
 
-static const char *const *take_list(Fields *fields, int *count)
-{
+static const char *const *take_list(Fields *fields, int *count) {
     Array(const char *) words = {0};
     *count = take_count(fields);
     for (int i = 0; i < *count && fields->good; i++)
@@ -63,17 +58,17 @@ static const char *const *take_list(Fields *fields, int *count)
 /* ---- keeping ---- */
 
 /* The source's text behind the preprocessor; NULL after the C compiler's message. */
-static const char *preprocess(Driver *driver, const char *source)
-{
+static const char *preprocess(Driver *driver, const char *source) {
     const char *path = temporary(&driver->tools, "source.i");
     Command command = compile_command(driver);
     command_add(&command, "-w", "-E", source, "-o", path, NULL);
-    return command_run(&driver->tools, &command) ? NULL : driver->tools.dry_run ? "" : file_text(driver->arena, path);
+    return command_run(&driver->tools, &command) ? NULL
+           : driver->tools.dry_run               ? ""
+                                                 : file_text(driver->arena, path);
 }
 
 /* The options as words for hetucc; files by names that mean them from everywhere. */
-static void put_options(Text *out, Driver *driver)
-{
+static void put_options(Text *out, Driver *driver) {
     Arena *arena = driver->arena;
     const Options *options = driver->options;
     Command words = {.arena = arena};
@@ -89,15 +84,14 @@ static void put_options(Text *out, Driver *driver)
     put_list(out, words.words.count, words.words.at);
 }
 
-const char *section_keep(Driver *driver, const Unit *unit, const char *source)
-{
+const char *section_keep(Driver *driver, const Unit *unit, const char *source) {
     Arena *arena = driver->arena;
     Text out = {.arena = arena};
     FrontendOptions options = frontend_options(driver, source, NULL);
     const char *preprocessed = unit->absent.count ? preprocess(driver, source) : "";
-    const char *name = name_with(arena, source, ".hetu"), *path = driver->options->save_temps ? name : temporary(&driver->tools, name);
-    if (!preprocessed)
-        return NULL;
+    const char *name = name_with(arena, source, ".hetu"),
+               *path = driver->options->save_temps ? name : temporary(&driver->tools, name);
+    if (!preprocessed) return NULL;
     put(&out, magic);
     put(&out, absolute_name(arena, ""));
     put(&out, source);
@@ -112,26 +106,24 @@ const char *section_keep(Driver *driver, const Unit *unit, const char *source)
         put(&out, unit->files.at[i].text);
     }
     put(&out, preprocessed);
-    return driver->options->dry_run || output_text(&driver->tools, path, text_bytes(&out)) ? path : NULL;
+    return driver->options->dry_run || output_text(&driver->tools, path, text_bytes(&out)) ? path
+                                                                                           : NULL;
 }
 
 /* ---- reading ---- */
 
 /* What clang is told of a part: its own options, seen from the folder where it was compiled. */
-static void give_arguments(Fields *fields, Portion *part, const char *folder)
-{
+static void give_arguments(Fields *fields, Portion *part, const char *folder) {
     int count;
     const char *const *args = take_list(fields, &count);
     Array(const char *) all = {0};
-    for (int i = 0; i < count; i++)
-        array_push(fields->arena, &all, args[i]);
+    for (int i = 0; i < count; i++) array_push(fields->arena, &all, args[i]);
     array_push(fields->arena, &all, arena_format(fields->arena, "-working-directory=%s", folder));
     part->front.arg_count = all.count;
     part->front.args = all.at;
 }
 
-static Portion *take_part(Fields *fields)
-{
+static Portion *take_part(Fields *fields) {
     Portion *part = arena_new(fields->arena, Portion);
     const char *folder = take(fields);
     part->front.file = take(fields);
@@ -139,8 +131,7 @@ static Portion *take_part(Fields *fields)
     part->prepares = *take(fields);
     int words;
     const char *const *word = take_list(fields, &words);
-    for (int i = 0; i < words; i++)
-        array_push(fields->arena, &part->words, word[i]);
+    for (int i = 0; i < words; i++) array_push(fields->arena, &part->words, word[i]);
     give_arguments(fields, part, folder);
     part->front.defined = take_list(fields, &part->front.defined_count);
     Array(UnitFile) texts = {0};
@@ -155,8 +146,8 @@ static Portion *take_part(Fields *fields)
 }
 
 /* Adds the parts of a section; false after a message. */
-static bool add_section(Arena *arena, const char *path, const ObjectSection *section, Portions *parts)
-{
+static bool add_section(Arena *arena, const char *path, const ObjectSection *section,
+                        Portions *parts) {
     Fields fields = {arena, section->bytes, section->bytes + section->size, true};
     int first = parts->count;
     while (fields.at < fields.end) {
@@ -164,8 +155,10 @@ static bool add_section(Arena *arena, const char *path, const ObjectSection *sec
         bool own = fields.good && !strcmp(made, magic);
         Portion *part = own ? take_part(&fields) : NULL;
         if (!own || !fields.good) {
-            complain("%s%s%s keeps model code of another version of hetucc, or of none: compile it again", path,
-                     section->member ? ", member " : "", section->member ? section->member : "");
+            complain("%s%s%s keeps model code of another version of hetucc, or of none: compile it "
+                     "again",
+                     path, section->member ? ", member " : "",
+                     section->member ? section->member : "");
             return false;
         }
         part->object = path;
@@ -178,56 +171,54 @@ static bool add_section(Arena *arena, const char *path, const ObjectSection *sec
 }
 
 /* The file that -lNAME means among folders of -L, where that is an archive; NULL: none. */
-static const char *find_library(Driver *driver, const char *name)
-{
+static const char *find_library(Driver *driver, const char *name) {
     const Options *options = driver->options;
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
-        const char *folder = begins(item->text, "-L") ? (item->text[2] ? item->text + 2 : item->value) : NULL;
-        if (!folder)
-            continue;
+        const char *folder =
+            begins(item->text, "-L") ? (item->text[2] ? item->text + 2 : item->value) : NULL;
+        if (!folder) continue;
         const char *file = *name == ':' ? arena_format(driver->arena, "%s/%s", folder, name + 1)
                                         : arena_format(driver->arena, "%s/lib%s.so", folder, name);
-        if (*name != ':' && !access(file, R_OK))
-            return NULL;
+        if (*name != ':' && !access(file, R_OK)) return NULL;
         file = *name == ':' ? file : arena_format(driver->arena, "%s/lib%s.a", folder, name);
-        if (!access(file, R_OK))
-            return file;
+        if (!access(file, R_OK)) return file;
     }
     return NULL;
 }
 
-/* Adds the parts of the objects of the command line, then of its archives: a linker takes from these what is still absent. */
-static bool add_objects(Driver *driver, Portions *parts)
-{
+/* Adds the parts of the objects of the command line, then of its archives: a linker takes from
+ * these what is still absent. */
+static bool add_objects(Driver *driver, Portions *parts) {
     const Options *options = driver->options;
     bool good = true;
     Portions archived = {0};
     for (int i = 0; i < options->items.count && good; i++) {
         const Item *item = &options->items.at[i];
         bool library = item->kind == ITEM_INPUT && begins(item->text, "-l");
-        const char *path = library ? find_library(driver, item->text[2] ? item->text + 2 : item->value ? item->value : "") : item->text;
+        const char *path = library ? find_library(driver, item->text[2] ? item->text + 2
+                                                          : item->value ? item->value
+                                                                        : "")
+                                   : item->text;
         ObjectSections sections = {0};
         if (item->kind == ITEM_INPUT && path && *path != '-')
             object_sections(driver->arena, path, &sections);
         for (int s = 0; s < sections.count && good; s++)
-            good = add_section(driver->arena, path, &sections.at[s], sections.at[s].member ? &archived : parts);
+            good = add_section(driver->arena, path, &sections.at[s],
+                               sections.at[s].member ? &archived : parts);
     }
-    for (int i = 0; i < archived.count; i++)
-        array_push(driver->arena, parts, archived.at[i]);
+    for (int i = 0; i < archived.count; i++) array_push(driver->arena, parts, archived.at[i]);
     return good;
 }
 
-static const PortionList *listed(Arena *arena, const Portions *parts)
-{
+static const PortionList *listed(Arena *arena, const Portions *parts) {
     PortionList *list = arena_new(arena, PortionList);
     *list = (PortionList){parts->count, parts->at};
     return list;
 }
 
 /* The parts in objects and archives, found once; NULL after a message. */
-static const PortionList *objects_parts(Driver *driver)
-{
+static const PortionList *objects_parts(Driver *driver) {
     Portions parts = {0};
     if (!driver->objects && add_objects(driver, &parts))
         driver->objects = listed(driver->arena, &parts);
@@ -235,8 +226,7 @@ static const PortionList *objects_parts(Driver *driver)
 }
 
 /* Adds a source of the command line; false after errors. */
-static bool add_source(Driver *driver, const char *source, Portions *parts)
-{
+static bool add_source(Driver *driver, const char *source, Portions *parts) {
     Portion *part = arena_new(driver->arena, Portion);
     FrontendOptions options = frontend_options(driver, source, NULL);
     *part = (Portion){.front = options.part};
@@ -244,15 +234,14 @@ static bool add_source(Driver *driver, const char *source, Portions *parts)
     return frontend_scan(driver->arena, driver->diag, &options, &part->front);
 }
 
-const PortionList *driver_sections(Driver *driver)
-{
+const PortionList *driver_sections(Driver *driver) {
     const Options *options = driver->options;
     Portions parts = {0};
     bool good = true;
-    if (driver->parts)
-        return driver->parts;
+    if (driver->parts) return driver->parts;
     for (int i = 0; i < options->items.count && good; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE && source_is_ours(driver, options->items.at[i].text))
+        if (options->items.at[i].kind == ITEM_SOURCE &&
+            source_is_ours(driver, options->items.at[i].text))
             good = add_source(driver, options->items.at[i].text, &parts);
     const PortionList *objects = good ? objects_parts(driver) : NULL;
     for (int i = 0; objects && i < objects->count; i++)
@@ -260,36 +249,31 @@ const PortionList *driver_sections(Driver *driver)
     return driver->parts = objects ? listed(driver->arena, &parts) : NULL;
 }
 
-const PortionList *driver_waiting(Driver *driver)
-{
+const PortionList *driver_waiting(Driver *driver) {
     Portions waiting = {0};
     const PortionList *objects = objects_parts(driver);
     for (int i = 0; objects && i < objects->count; i++)
-        if (objects->at[i]->waits)
-            array_push(driver->arena, &waiting, objects->at[i]);
+        if (objects->at[i]->waits) array_push(driver->arena, &waiting, objects->at[i]);
     return objects ? listed(driver->arena, &waiting) : NULL;
 }
 
-bool sections_prepare(Driver *driver)
-{
+bool sections_prepare(Driver *driver) {
     const PortionList *objects = objects_parts(driver);
     bool prepares = false;
-    for (int i = 0; objects && i < objects->count; i++)
-        prepares |= objects->at[i]->prepares;
+    for (int i = 0; objects && i < objects->count; i++) prepares |= objects->at[i]->prepares;
     return prepares;
 }
 
 /* ---- what the frontend is given ---- */
 
-bool sections_give(Driver *driver, FrontendOptions *options)
-{
+bool sections_give(Driver *driver, FrontendOptions *options) {
     const PortionList *parts = driver_sections(driver);
     Array(FrontendPart) others = {0};
     for (int i = 0; parts && i < parts->count; i++) {
         const Portion *part = parts->at[i];
-        bool own = driver->part ? part == driver->part : !part->object && !strcmp(part->front.file, options->part.file);
-        if (!own)
-            array_push(driver->arena, &others, part->front);
+        bool own = driver->part ? part == driver->part
+                                : !part->object && !strcmp(part->front.file, options->part.file);
+        if (!own) array_push(driver->arena, &others, part->front);
     }
     options->parts = others.at;
     options->part_count = others.count;
@@ -298,8 +282,7 @@ bool sections_give(Driver *driver, FrontendOptions *options)
 
 /* ---- making what waits ---- */
 
-static const Options *merged_options(Driver *driver, const Portion *part)
-{
+static const Options *merged_options(Driver *driver, const Portion *part) {
     Arena *arena = driver->arena;
     const Options *link = driver->options;
     Options *own = arena_new(arena, Options);
@@ -310,8 +293,7 @@ static const Options *merged_options(Driver *driver, const Portion *part)
     array_push(arena, &words, arena_string(arena, part->front.file));
     array_push(arena, &words, NULL);
     options_read(arena, own, words.count - 1, words.at);
-    if (link->strategies.count)
-        memcpy(&own->strategies, &link->strategies, sizeof own->strategies);
+    if (link->strategies.count) memcpy(&own->strategies, &link->strategies, sizeof own->strategies);
     own->cluster = link->cluster ? link->cluster : own->cluster;
     own->bucket = link->bucket ? link->bucket : own->bucket;
     own->chunk = link->chunk ? link->chunk : own->chunk;
@@ -319,8 +301,7 @@ static const Options *merged_options(Driver *driver, const Portion *part)
     own->no_views |= link->no_views;
     own->no_chunks |= link->no_chunks;
     own->no_overlap |= link->no_overlap;
-    for (int r = 0; r < REMARKS; r++)
-        own->remarks[r] |= link->remarks[r];
+    for (int r = 0; r < REMARKS; r++) own->remarks[r] |= link->remarks[r];
     own->warn_implicit_reshard |= link->warn_implicit_reshard;
     own->print_after = link->print_after;
     own->stop_after = link->stop_after;
@@ -331,8 +312,7 @@ static const Options *merged_options(Driver *driver, const Portion *part)
     return own;
 }
 
-Driver *section_driver(Driver *driver, const Portion *part)
-{
+Driver *section_driver(Driver *driver, const Portion *part) {
     const PortionList *parts = driver_sections(driver);
     Driver *own = arena_copy(driver->arena, driver, sizeof *driver);
     own->options = merged_options(driver, part);
@@ -341,8 +321,7 @@ Driver *section_driver(Driver *driver, const Portion *part)
     return parts ? own : NULL;
 }
 
-bool sections_read(Driver *driver)
-{
+bool sections_read(Driver *driver) {
     const PortionList *waiting = driver_waiting(driver);
     bool good = waiting;
     for (int i = 0; i < driver->options->items.count && good; i++)
@@ -351,16 +330,15 @@ bool sections_read(Driver *driver)
     for (int i = 0; good && i < waiting->count; i++) {
         Driver *own = section_driver(driver, waiting->at[i]);
         good = own && unit_read(own, waiting->at[i]->front.file);
-        if (good)
-            memcpy(&driver->modules, &own->modules, sizeof driver->modules);
+        if (good) memcpy(&driver->modules, &own->modules, sizeof driver->modules);
     }
     return good;
 }
 
-int section_make(Driver *driver, const Portion *part, const char *object)
-{
+int section_make(Driver *driver, const Portion *part, const char *object) {
     if (!part->alone) {
-        complain("the models of %s wait for other files, and %s has been joined of several objects: give hetucc these one by one",
+        complain("the models of %s wait for other files, and %s has been joined of several "
+                 "objects: give hetucc these one by one",
                  part->front.file, part->object);
         return 1;
     }

@@ -1,4 +1,5 @@
-/* What object files and archives keep for hetucc: the bytes of their sections `.hetu` (driver/object_sections.h says what these are). */
+/* What object files and archives keep for hetucc: the bytes of their sections `.hetu`
+ * (driver/object_sections.h says what these are). */
 #ifndef DRIVER_OBJECTS_H
 #define DRIVER_OBJECTS_H
 
@@ -16,8 +17,8 @@ typedef struct ObjectSection {
 } ObjectSection;
 typedef Array(ObjectSection) ObjectSections;
 
-/* Adds the sections of an object or archive, thin ones too; nothing where the file is neither, cannot be read, or is of another kind of
- * machine. The bytes live in the arena. */
+/* Adds the sections of an object or archive, thin ones too; nothing where the file is neither,
+ * cannot be read, or is of another kind of machine. The bytes live in the arena. */
 void object_sections(Arena *arena, const char *path, ObjectSections *sections);
 
 #endif

@@ -43,12 +43,19 @@ enum {
     KEY_VALUE
 };
 
-const char *const remark_words[] = {
-    [REMARK_COMM] = "comm", [REMARK_SWITCH] = "switch", [REMARK_MEMORY] = "memory", [REMARK_SHARDING] = "sharding", [REMARKS] = NULL};
+const char *const remark_words[] = {[REMARK_COMM] = "comm",
+                                    [REMARK_SWITCH] = "switch",
+                                    [REMARK_MEMORY] = "memory",
+                                    [REMARK_SHARDING] = "sharding",
+                                    [REMARKS] = NULL};
 
 /* Words of --emit. */
-static const char *const emit_words[] = {
-    [EMIT_EXE] = "exe", [EMIT_C] = "c", [EMIT_IR] = "ir", [EMIT_COST] = "cost", [EMIT_COST_JSON] = "cost-json", NULL};
+static const char *const emit_words[] = {[EMIT_EXE] = "exe",
+                                         [EMIT_C] = "c",
+                                         [EMIT_IR] = "ir",
+                                         [EMIT_COST] = "cost",
+                                         [EMIT_COST_JSON] = "cost-json",
+                                         NULL};
 
 static const struct argp_option option_table[] = {
     {0, 'o', "FILE", 0, "Write the result to FILE; with --emit=c, a folder", 1},
@@ -58,40 +65,64 @@ static const struct argp_option option_table[] = {
     {0, 'I', "DIR", 0, "Look for headers in DIR", 2},
     {"include", KEY_INCLUDE, "FILE", 0, "Include FILE first (written -include FILE)", 2},
     {"std", KEY_STD, "NAME", 0, "The C standard (written -std=NAME)", 2},
-    {0, 'O', "LEVEL", OPTION_ARG_OPTIONAL, "How much the C compiler optimises the model's source; 2 if not given", 2},
+    {0, 'O', "LEVEL", OPTION_ARG_OPTIONAL,
+     "How much the C compiler optimises the model's source; 2 if not given", 2},
     {0, 'g', "LEVEL", OPTION_ARG_OPTIONAL, "Debug information", 2},
     {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0,
-     "A strategy: one of the source by name, or a file's; the program begins with the first one, and may switch to the others", 3},
+     "A strategy: one of the source by name, or a file's; the program begins with the first one, "
+     "and may switch to the others",
+     3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan and price for the cluster that FILE describes", 3},
-    {"plan", KEY_PLAN, 0, 0, "Find a strategy for the cluster: write it to the file that -o names, and print why this one", 3},
+    {"plan", KEY_PLAN, 0, 0,
+     "Find a strategy for the cluster: write it to the file that -o names, and print why this one",
+     3},
     {"memory", KEY_MEMORY, "BYTES", 0, "With --plan: no device may have more; 20G, 512M, ...", 3},
     {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
     {0, 'R', "comm|switch|memory|sharding", 0,
-     "Report each conversion of a layout: line, reason, collective, bytes, and sums by layer (written -Rcomm); what each switch between "
+     "Report each conversion of a layout: line, reason, collective, bytes, and sums by layer "
+     "(written -Rcomm); what each switch between "
      "two "
-     "strategies moves (-Rswitch); what each device keeps (-Rmemory); the layout of each parameter and named value (-Rsharding)",
+     "strategies moves (-Rswitch); what each device keeps (-Rmemory); the layout of each parameter "
+     "and named value (-Rsharding)",
      4},
-    {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
+    {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0,
+     "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
     {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
     {"diagnostics", KEY_DIAGNOSTICS, "text|sarif|FILE.sarif", 0,
-     "How errors, warnings and remarks are said: as text; as one log of SARIF 2.1.0 on standard error; or as text, with the log in a file",
+     "How errors, warnings and remarks are said: as text; as one log of SARIF 2.1.0 on standard "
+     "error; or as text, with the log in a file",
      4},
     {"emit", KEY_EMIT, "WHAT", 0,
-     "What to make: a program, C files, the intermediate representation, or what each operator and conversion costs, as a table or as JSON",
+     "What to make: a program, C files, the intermediate representation, or what each operator and "
+     "conversion costs, as a table or as JSON",
      5},
-    {"report", KEY_REPORT, "FILE.html|FILE.json", 0, "Also write what each device does when, keeps and receives, as a page or as JSON", 5},
-    {"print-after", KEY_PRINT_AFTER, "PASS|all", 0, "Print the intermediate representation after a pass", 5},
-    {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
-    {"resume", KEY_RESUME, "FILE", 0, "Go on from FILE, intermediate representation that --emit=ir --stop-after=PASS made of these sources",
+    {"report", KEY_REPORT, "FILE.html|FILE.json", 0,
+     "Also write what each device does when, keeps and receives, as a page or as JSON", 5},
+    {"print-after", KEY_PRINT_AFTER, "PASS|all", 0,
+     "Print the intermediate representation after a pass", 5},
+    {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program",
+     5},
+    {"resume", KEY_RESUME, "FILE", 0,
+     "Go on from FILE, intermediate representation that --emit=ir --stop-after=PASS made of these "
+     "sources",
      5},
     {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
-    {"no-views", KEY_NO_VIEWS, 0, 0, "Copy slices, and what is put in a row, also where kernels could take them as they lie", 5},
-    {"no-chunks", KEY_NO_CHUNKS, 0, 0, "Compute all rows of what is large, such as logits, at once", 5},
+    {"no-views", KEY_NO_VIEWS, 0, 0,
+     "Copy slices, and what is put in a row, also where kernels could take them as they lie", 5},
+    {"no-chunks", KEY_NO_CHUNKS, 0, 0, "Compute all rows of what is large, such as logits, at once",
+     5},
     {"no-overlap", KEY_NO_OVERLAP, 0, 0,
-     "On GPUs, sum gradients and gather parameters under zero when they are read: less memory, and slower", 5},
-    {"known", KEY_KNOWN, "N", 0, "Make no program but an object that ht_prepare loads: a program that runs has the first N strategies", 5},
-    {"bucket", KEY_BUCKET, "BYTES", 0, "Exchange sums of gradients together until they have so many bytes; 1: each by itself", 5},
-    {"chunk", KEY_CHUNK, "BYTES", 0, "Compute what is larger, such as logits, by chunks of rows of so many bytes", 5},
+     "On GPUs, sum gradients and gather parameters under zero when they are read: less memory, and "
+     "slower",
+     5},
+    {"known", KEY_KNOWN, "N", 0,
+     "Make no program but an object that ht_prepare loads: a program that runs has the first N "
+     "strategies",
+     5},
+    {"bucket", KEY_BUCKET, "BYTES", 0,
+     "Exchange sums of gradients together until they have so many bytes; 1: each by itself", 5},
+    {"chunk", KEY_CHUNK, "BYTES", 0,
+     "Compute what is larger, such as logits, by chunks of rows of so many bytes", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
     {0, '#', 0, 0, "Print the commands that would run (written -###)", 5},
     {"Xcc", KEY_CC, "WORD", OPTION_HIDDEN, 0, 6},
@@ -131,22 +162,18 @@ static const char *const with_value[] = {"-MF",
 /* Options that leave everything to the C compiler. */
 static const char *const handed_over[] = {"-E", "-S", "-M", "-MM", "-fsyntax-only"};
 
-static bool is_one_of(const char *word, const char *const *words, size_t count)
-{
+static bool is_one_of(const char *word, const char *const *words, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (!strcmp(word, words[i]))
-            return true;
+        if (!strcmp(word, words[i])) return true;
     return false;
 }
 #define IS_ONE_OF(word, words) is_one_of((word), (words), sizeof(words) / sizeof *(words))
 
 bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
 
-bool options_have(const Options *options, const char *word)
-{
+bool options_have(const Options *options, const char *word) {
     for (int i = 0; i < options->items.count; i++)
-        if (!strcmp(options->items.at[i].text, word))
-            return true;
+        if (!strcmp(options->items.at[i].text, word)) return true;
     return false;
 }
 
@@ -160,52 +187,49 @@ typedef struct Line {
     Words words; // for argp
 } Line;
 
-static void put(Line *line, const char *format, const char *word)
-{
+static void put(Line *line, const char *format, const char *word) {
     array_push(line->arena, &line->words, arena_format(line->arena, format, word));
 }
 static void copy(Line *line) { put(line, "%s", *line->next++); }
 
 /* The long option of ours with this name (up to `length` bytes), or NULL. */
-static const struct argp_option *long_option(const char *name, size_t length)
-{
+static const struct argp_option *long_option(const char *name, size_t length) {
     for (const struct argp_option *option = option_table; option->key; option++)
         if (option->name && strlen(option->name) == length && !strncmp(option->name, name, length))
             return option;
     return NULL;
 }
 
-_Noreturn static void mistake(const char *text, const char *word)
-{
+_Noreturn static void mistake(const char *text, const char *word) {
     complain(text, word);
     exit(1);
 }
 
 /* Reports a long option that is nearly one of ours: the C compiler would not say what was meant. */
-static void refuse_misspelled(Arena *arena, const char *word)
-{
-    const char *names[sizeof option_table / sizeof *option_table] = {NULL}, *name = arena_substring(arena, word, strcspn(word, "="));
+static void refuse_misspelled(Arena *arena, const char *word) {
+    const char *names[sizeof option_table / sizeof *option_table] = {NULL},
+                                                   *name = arena_substring(arena, word,
+                                                                           strcspn(word, "="));
     int count = 0;
     for (const struct argp_option *option = option_table; option->key; option++)
-        names[count++] = option->name && !(option->flags & OPTION_HIDDEN) ? arena_format(arena, "--%s", option->name) : NULL;
+        names[count++] = option->name && !(option->flags & OPTION_HIDDEN)
+                             ? arena_format(arena, "--%s", option->name)
+                             : NULL;
     const char *closest = diag_closest(name, names, count);
     if (closest)
         mistake(arena_format(arena, "unknown option %%s; did you mean %s?", closest), name);
 }
 
-static void hand_word(Line *line)
-{
+static void hand_word(Line *line) {
     const char *word = *line->next++;
     put(line, "--Xcc=%s", word);
     if (IS_ONE_OF(word, with_value)) {
-        if (!*line->next)
-            mistake("the option %s needs a value", word);
+        if (!*line->next) mistake("the option %s needs a value", word);
         put(line, "--Xcc-value=%s", *line->next++);
     }
 }
 
-static void read_long(Line *line)
-{
+static void read_long(Line *line) {
     static const char *const of_argp[] = {"--help", "--usage", "--version"};
     const char *word = *line->next;
     size_t length = strcspn(word + 2, "=");
@@ -220,20 +244,19 @@ static void read_long(Line *line)
         return;
     }
     if (option->key == KEY_CC || option->key == KEY_VALUE)
-        mistake("the option %s is hetucc's own; options for the C compiler are written as they are", word);
+        mistake("the option %s is hetucc's own; options for the C compiler are written as they are",
+                word);
     copy(line);
-    if (option->arg && !word[2 + length] && *line->next)
-        copy(line);
+    if (option->arg && !word[2 + length] && *line->next) copy(line);
 }
 
 /* Options of ours that C compilers write with one dash and a word. */
-static bool read_dashed_word(Line *line)
-{
+static bool read_dashed_word(Line *line) {
     const char *word = *line->next;
     if (!strcmp(word, "-###"))
         put(line, "-#", "");
-    else if (begins(word, "-std=") || !strcmp(word, "-Wimplicit-reshard") || !strcmp(word, "-Wno-implicit-reshard") ||
-             !strcmp(word, "-save-temps"))
+    else if (begins(word, "-std=") || !strcmp(word, "-Wimplicit-reshard") ||
+             !strcmp(word, "-Wno-implicit-reshard") || !strcmp(word, "-save-temps"))
         put(line, "-%s", word);
     else if (begins(word, "-R"))
         put(line, "%s", word);
@@ -243,8 +266,7 @@ static bool read_dashed_word(Line *line)
     return true;
 }
 
-static void read_word(Line *line)
-{
+static void read_word(Line *line) {
     const char *word = *line->next;
     if (word[0] != '-' || !word[1]) {
         put(line, word[0] == '-' ? "--Xcc=%s" : "%s", *line->next++);
@@ -253,16 +275,14 @@ static void read_word(Line *line)
     } else if (!strcmp(word, "-include")) {
         put(line, "--include", "");
         line->next++;
-        if (*line->next)
-            copy(line);
+        if (*line->next) copy(line);
     } else if (read_dashed_word(line)) {
         return;
     } else if (!strcmp(word, "-c") || word[1] == 'g' || word[1] == 'O') {
         copy(line);
     } else if (strchr("oDUI", word[1])) {
         copy(line);
-        if (!word[2] && *line->next)
-            copy(line);
+        if (!word[2] && *line->next) copy(line);
     } else {
         hand_word(line);
     }
@@ -276,20 +296,19 @@ typedef struct Reader {
     bool in_c; // behind -x c: what is called .c and standard input are sources, as without it
 } Reader;
 
-static void add(Reader *reader, ItemKind kind, const char *text, const char *value)
-{
-    Item item = {kind, arena_string(reader->arena, text), value ? arena_string(reader->arena, value) : NULL};
+static void add(Reader *reader, ItemKind kind, const char *text, const char *value) {
+    Item item = {kind, arena_string(reader->arena, text),
+                 value ? arena_string(reader->arena, value) : NULL};
     array_push(reader->arena, &reader->options->items, item);
 }
 
-static void add_joined(Reader *reader, const char *option, const char *value)
-{
+static void add_joined(Reader *reader, const char *option, const char *value) {
     add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
 }
 
-/* Standard input, which the C compiler wants to be told the language of. What it includes by quotes stands in the current folder. */
-static void add_input(Reader *reader)
-{
+/* Standard input, which the C compiler wants to be told the language of. What it includes by quotes
+ * stands in the current folder. */
+static void add_input(Reader *reader) {
     Options *options = reader->options;
     options->input_count++;
     options->source_count += reader->in_c;
@@ -298,13 +317,12 @@ static void add_input(Reader *reader)
         mistake("standard input, %s, stands here twice", "-");
     options->from_input = reader->in_c ? options->items.count : options->from_input;
     add(reader, reader->in_c ? ITEM_SOURCE : ITEM_FLAG, "-", NULL);
-    if (reader->in_c)
-        add(reader, ITEM_FLAG, "-iquote", ".");
+    if (reader->in_c) add(reader, ITEM_FLAG, "-iquote", ".");
 }
 
-/* The language of what follows, the value of -x: C is what hetucc reads, all else is the C compiler's. */
-static void set_language(Reader *reader, const char *language)
-{
+/* The language of what follows, the value of -x: C is what hetucc reads, all else is the C
+ * compiler's. */
+static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
     if (reader->in_c || !strcmp(language, "none"))
         reader->options->items.count--;
@@ -312,28 +330,24 @@ static void set_language(Reader *reader, const char *language)
         reader->options->hand_over = true;
 }
 
-static void set_value(Reader *reader, const char *value)
-{
+static void set_value(Reader *reader, const char *value) {
     Item *item = &reader->options->items.at[reader->options->items.count - 1];
     item->value = arena_string(reader->arena, value);
-    if (!strcmp(item->text, "-x"))
-        set_language(reader, value);
+    if (!strcmp(item->text, "-x")) set_language(reader, value);
 }
 
-static void add_cc_word(Reader *reader, const char *word)
-{
+static void add_cc_word(Reader *reader, const char *word) {
     if (!strcmp(word, "-")) {
         add_input(reader);
         return;
     }
-    if (IS_ONE_OF(word, handed_over))
-        reader->options->hand_over = true;
-    bool input = begins(word, "-l") || begins(word, "-Wl,") || begins(word, "-L") || !strcmp(word, "-Xlinker") || !strcmp(word, "-T");
+    if (IS_ONE_OF(word, handed_over)) reader->options->hand_over = true;
+    bool input = begins(word, "-l") || begins(word, "-Wl,") || begins(word, "-L") ||
+                 !strcmp(word, "-Xlinker") || !strcmp(word, "-T");
     add(reader, begins(word, "-M") ? ITEM_DEPEND : input ? ITEM_INPUT : ITEM_FLAG, word, NULL);
 }
 
-static void add_file(Reader *reader, const char *name)
-{
+static void add_file(Reader *reader, const char *name) {
     const Backend *language = backend_of_file(name);
     bool source = language && !language->folder;
     if (reader->in_c && !source) { // it is C in spite of its name
@@ -345,54 +359,48 @@ static void add_file(Reader *reader, const char *name)
     add(reader, source ? ITEM_SOURCE : language ? ITEM_DEVICE : ITEM_INPUT, name, NULL);
 }
 
-/* The index of `word` among `words` (NULL at the end); a mistake that lists them when it is none. */
-static int choose(Arena *arena, const char *option, const char *word, const char *const *words)
-{
+/* The index of `word` among `words` (NULL at the end); a mistake that lists them when it is
+ * none. */
+static int choose(Arena *arena, const char *option, const char *word, const char *const *words) {
     const char *all = words[0];
     int count = 0;
     for (; words[count]; count++)
-        if (!strcmp(word, words[count]))
-            return count;
+        if (!strcmp(word, words[count])) return count;
     for (int i = 1; i < count; i++)
         all = arena_format(arena, "%s%s%s", all, i + 1 < count ? ", " : " or ", words[i]);
     const char *closest = diag_closest(word, words, count);
-    if (closest)
-        all = arena_format(arena, "%s; did you mean %s?", all, closest);
+    if (closest) all = arena_format(arena, "%s; did you mean %s?", all, closest);
     mistake(arena_format(arena, "%s cannot be \"%%s\", only %s", option, all), word);
 }
 
-static void set_output(Reader *reader, const char *file)
-{
-    if (reader->options->output)
-        mistake("-o is given twice, the second time as %s", file);
+static void set_output(Reader *reader, const char *file) {
+    if (reader->options->output) mistake("-o is given twice, the second time as %s", file);
     reader->options->output = arena_string(reader->arena, file);
 }
 
-static void set_report(Reader *reader, const char *file)
-{
+static void set_report(Reader *reader, const char *file) {
     const char *dot = strrchr(file, '.');
     if (!dot || (strcmp(dot, ".json") && strcmp(dot, ".html")))
         mistake("--report names a file that ends in .json or .html, not \"%s\"", file);
     reader->options->report = arena_string(reader->arena, file);
 }
 
-/* Where diagnostics go. It is set in front of all else, so that what is wrong elsewhere on the line goes there, too. */
-static void set_diagnostics(Reader *reader, const char *value)
-{
+/* Where diagnostics go. It is set in front of all else, so that what is wrong elsewhere on the line
+ * goes there, too. */
+static void set_diagnostics(Reader *reader, const char *value) {
     const char *dot = strrchr(value, '.');
     bool file = dot && dot > value && !strcmp(dot, ".sarif");
     if (!file && strcmp(value, "text") && strcmp(value, "sarif"))
-        mistake("--diagnostics is text, sarif or the name of a file that ends in .sarif, not \"%s\"", value);
-    if (sarif_is_open())
-        mistake("--diagnostics is given twice, the second time as %s", value);
+        mistake(
+            "--diagnostics is text, sarif or the name of a file that ends in .sarif, not \"%s\"",
+            value);
+    if (sarif_is_open()) mistake("--diagnostics is given twice, the second time as %s", value);
     reader->options->sarif = file ? arena_string(reader->arena, value) : NULL;
-    if (strcmp(value, "text"))
-        sarif_open("hetucc", HETU_VERSION, reader->options->sarif);
+    if (strcmp(value, "text")) sarif_open("hetucc", HETU_VERSION, reader->options->sarif);
 }
 
 /* Finds --diagnostics on the line as it was typed. */
-static void find_diagnostics(Reader *reader, char **words)
-{
+static void find_diagnostics(Reader *reader, char **words) {
     static const char option[] = "--diagnostics";
     for (; *words; words++)
         if (begins(*words, option) && (*words)[sizeof option - 1] == '=')
@@ -401,34 +409,30 @@ static void find_diagnostics(Reader *reader, char **words)
             set_diagnostics(reader, *++words);
 }
 
-static int read_known(const char *value)
-{
+static int read_known(const char *value) {
     char *end;
     long known = strtol(value, &end, 10);
     if (*end || end == value || known < 1 || known > 1 << 20)
-        mistake("--known takes how many of the strategies are there already, 1 or more, not \"%s\"", value);
+        mistake("--known takes how many of the strategies are there already, 1 or more, not \"%s\"",
+                value);
     return (int)known;
 }
 
-static int64_t read_bytes(const char *refusal, const char *bytes)
-{
+static int64_t read_bytes(const char *refusal, const char *bytes) {
     char *end;
     errno = 0;
     long long number = strtoll(bytes, &end, 10);
-    if (errno || *end || end == bytes || number < 1)
-        mistake(refusal, bytes);
+    if (errno || *end || end == bytes || number < 1) mistake(refusal, bytes);
     return number;
 }
 
 /* "20G", "1.5GiB", "512M", "1000000": bytes. */
-static void set_memory(Reader *reader, const char *text)
-{
+static void set_memory(Reader *reader, const char *text) {
     static const char units[] = "KMGT";
     char *end;
     double number = strtod(text, &end);
     const char *unit = *end ? strchr(units, *end) : NULL;
-    for (const char *u = units; unit && u <= unit; u++)
-        number *= 1024;
+    for (const char *u = units; unit && u <= unit; u++) number *= 1024;
     const char *rest = unit ? end + 1 : end;
     bool spelled = !*rest || (unit && (!strcmp(rest, "B") || !strcmp(rest, "iB")));
     if (end == text || !strchr("0123456789.", *text) || !spelled || !(number >= 1) || number > 1e18)
@@ -436,8 +440,7 @@ static void set_memory(Reader *reader, const char *text)
     reader->options->memory = (int64_t)number;
 }
 
-static error_t read_language_option(Reader *reader, int key, const char *value)
-{
+static error_t read_language_option(Reader *reader, int key, const char *value) {
     Options *options = reader->options;
     switch (key) {
     case 'D': add_joined(reader, "-D", value); break;
@@ -461,8 +464,7 @@ static error_t read_language_option(Reader *reader, int key, const char *value)
     return 0;
 }
 
-static error_t read_option(int key, char *value, struct argp_state *state)
-{
+static error_t read_option(int key, char *value, struct argp_state *state) {
     Reader *reader = state->input;
     Options *options = reader->options;
     switch (key) {
@@ -470,8 +472,13 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case 'c': options->compile_only = true; break;
     case '#': options->dry_run = true; break;
     case 'R': options->remarks[choose(reader->arena, "-R", value, remark_words)] = true; break;
-    case KEY_BACKEND: options->backend = backend_find(backend_names()[choose(reader->arena, "--backend", value, backend_names())]); break;
-    case KEY_STRATEGY: array_push(reader->arena, &options->strategies, arena_string(reader->arena, value)); break;
+    case KEY_BACKEND:
+        options->backend = backend_find(
+            backend_names()[choose(reader->arena, "--backend", value, backend_names())]);
+        break;
+    case KEY_STRATEGY:
+        array_push(reader->arena, &options->strategies, arena_string(reader->arena, value));
+        break;
     case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;
     case KEY_RESUME: options->resume = arena_string(reader->arena, value); break;
     case KEY_REPORT: set_report(reader, value); break;
@@ -481,8 +488,12 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_NO_VIEWS: options->no_views = true; break;
     case KEY_NO_CHUNKS: options->no_chunks = true; break;
     case KEY_NO_OVERLAP: options->no_overlap = true; break;
-    case KEY_BUCKET: options->bucket = read_bytes("--bucket is a number of bytes from 1 on, not \"%s\"", value); break;
-    case KEY_CHUNK: options->chunk = read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value); break;
+    case KEY_BUCKET:
+        options->bucket = read_bytes("--bucket is a number of bytes from 1 on, not \"%s\"", value);
+        break;
+    case KEY_CHUNK:
+        options->chunk = read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value);
+        break;
     case KEY_PLAN: options->plan = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
@@ -497,18 +508,16 @@ static error_t read_option(int key, char *value, struct argp_state *state)
 }
 
 /* "exe|c|ir" */
-static const char *joined(Arena *arena, const char *const *words)
-{
+static const char *joined(Arena *arena, const char *const *words) {
     const char *all = *words;
-    while (*++words)
-        all = arena_format(arena, "%s|%s", all, *words);
+    while (*++words) all = arena_format(arena, "%s|%s", all, *words);
     return all;
 }
 
 /* The table with the words of the options that take one of a few. */
-static const struct argp_option *described_options(Arena *arena)
-{
-    struct argp_option *options = arena_array(arena, struct argp_option, sizeof option_table / sizeof *option_table);
+static const struct argp_option *described_options(Arena *arena) {
+    struct argp_option *options =
+        arena_array(arena, struct argp_option, sizeof option_table / sizeof *option_table);
     memcpy(options, option_table, sizeof option_table);
     for (struct argp_option *option = options; option->key; option++)
         if (option->key == KEY_BACKEND || option->key == KEY_EMIT)
@@ -516,26 +525,26 @@ static const struct argp_option *described_options(Arena *arena)
     return options;
 }
 
-void options_read(Arena *arena, Options *options, int argc, char **argv)
-{
-    const struct argp argp = {
-        described_options(arena),
-        read_option,
-        "FILE...",
-        "Compiles annotated C models (.c) for many devices, and everything else as the C compiler does (environment variable CC, or cc).\v"
-        "Any other option and file goes to the C compiler. A program is started with: mpirun -n DEVICES PROGRAM. "
-        "The exit status is 0, 1 after an error in what was given, 2 after an error of hetucc itself.",
-        NULL,
-        NULL,
-        NULL};
+void options_read(Arena *arena, Options *options, int argc, char **argv) {
+    const struct argp argp = {described_options(arena),
+                              read_option,
+                              "FILE...",
+                              "Compiles annotated C models (.c) for many devices, and everything "
+                              "else as the C compiler does (environment variable CC, or cc).\v"
+                              "Any other option and file goes to the C compiler. A program is "
+                              "started with: mpirun -n DEVICES PROGRAM. "
+                              "The exit status is 0, 1 after an error in what was given, 2 after "
+                              "an error of hetucc itself.",
+                              NULL,
+                              NULL,
+                              NULL};
     char **words = response_expand(arena, argc ? argv + 1 : argv);
     Line line = {.arena = arena, .next = words};
     Reader reader = {.arena = arena, .options = options};
     *options = (Options){.backend = backend_find(backend_names()[0]), .from_input = -1};
     array_push(arena, &line.words, argc ? argv[0] : "hetucc");
     find_diagnostics(&reader, words);
-    while (*line.next)
-        read_word(&line);
+    while (*line.next) read_word(&line);
     array_push(arena, &line.words, NULL);
     argp_err_exit_status = 1;
     argp_parse(&argp, line.words.count - 1, line.words.at, ARGP_IN_ORDER, NULL, &reader);

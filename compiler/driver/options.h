@@ -1,7 +1,8 @@
 /* The command line.
  *
- * hetucc takes the place of the C compiler: it knows the options below, and keeps everything else, in order, for the C compiler. So that
- * argp can read the whole line, options_read first gives each word that is not ours the form --Xcc=WORD.
+ * hetucc takes the place of the C compiler: it knows the options below, and keeps everything else,
+ * in order, for the C compiler. So that argp can read the whole line, options_read first gives each
+ * word that is not ours the form --Xcc=WORD.
  */
 #ifndef DRIVER_OPTIONS_H
 #define DRIVER_OPTIONS_H
@@ -54,7 +55,7 @@ typedef struct Options {
     Emit emit;
     const Backend *backend;
     Array(const char *) strategies; // of --strategy, in order
-    int known;                      // of --known: strategies that a program which runs has; 0: not given
+    int known;         // of --known: strategies that a program which runs has; 0: not given
     const char *sarif; // of --diagnostics: the file of the log; NULL: none is named
     const char *cluster, *resume, *print_after, *stop_after, *report;
     bool remarks[REMARKS], warn_implicit_reshard;
@@ -67,7 +68,8 @@ bool begins(const char *word, const char *with);
 /* Whether a word for the C compiler is given. */
 bool options_have(const Options *options, const char *word);
 
-/* Reads the command line. Ends the process with status 1 after a mistake, with 0 after --help and --version. */
+/* Reads the command line. Ends the process with status 1 after a mistake, with 0 after --help and
+ * --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 #endif

@@ -11,7 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* ---- what must be removed at the end; a signal handler reads this, so entries are only added in front or emptied ---- */
+/* ---- what must be removed at the end; a signal handler reads this, so entries are only added in
+ * front or emptied ---- */
 
 typedef struct Removal Removal;
 struct Removal {
@@ -22,31 +23,24 @@ struct Removal {
 static Removal *volatile removals;
 static const char *volatile temporary_folder;
 
-static void remove_at_end(Arena *arena, const char *path)
-{
+static void remove_at_end(Arena *arena, const char *path) {
     Removal *removal = arena_new(arena, Removal);
     *removal = (Removal){.next = removals, .path = path};
     removals = removal;
 }
 
-static void remove_no_more(const char *path)
-{
+static void remove_no_more(const char *path) {
     for (Removal *removal = removals; removal; removal = removal->next)
-        if (removal->path == path)
-            removal->path = NULL;
+        if (removal->path == path) removal->path = NULL;
 }
 
-void outputs_clean(void)
-{
+void outputs_clean(void) {
     for (Removal *removal = removals; removal; removal = removal->next)
-        if (removal->path && unlink(removal->path))
-            rmdir(removal->path);
-    if (temporary_folder)
-        rmdir(temporary_folder);
+        if (removal->path && unlink(removal->path)) rmdir(removal->path);
+    if (temporary_folder) rmdir(temporary_folder);
 }
 
-void outputs_close(void)
-{
+void outputs_close(void) {
     outputs_clean();
     removals = NULL;
     temporary_folder = NULL;
@@ -55,46 +49,44 @@ void outputs_close(void)
 /* ---- temporary files ---- */
 
 /* A new folder for temporary files. */
-static const char *make_folder(Arena *arena)
-{
+static const char *make_folder(Arena *arena) {
     const char *base = getenv("TMPDIR");
     base = base && *base ? base : "/tmp";
-    char *whole = realpath(base, NULL), *folder = arena_format(arena, "%s/hetucc-XXXXXX", whole ? whole : base);
+    char *whole = realpath(base, NULL),
+         *folder = arena_format(arena, "%s/hetucc-XXXXXX", whole ? whole : base);
     const char *wrong = secure_parent_wrong(base);
     free(whole);
     if (wrong || !mkdtemp(folder)) {
-        complain("cannot make a folder for temporary files (%s): %s; TMPDIR names another place", folder, wrong ? wrong : strerror(errno));
+        complain("cannot make a folder for temporary files (%s): %s; TMPDIR names another place",
+                 folder, wrong ? wrong : strerror(errno));
         exit(1);
     }
     return folder;
 }
 
-const char *temporary(Toolchain *tools, const char *name)
-{
-    if (!tools->folder)
-        tools->folder = tools->dry_run ? "/tmp/hetucc" : make_folder(tools->arena);
-    if (!tools->dry_run)
-        temporary_folder = tools->folder;
+const char *temporary(Toolchain *tools, const char *name) {
+    if (!tools->folder) tools->folder = tools->dry_run ? "/tmp/hetucc" : make_folder(tools->arena);
+    if (!tools->dry_run) temporary_folder = tools->folder;
     const char *path = arena_format(tools->arena, "%s/%s", tools->folder, name);
     remove_at_end(tools->arena, path);
     return path;
 }
 
-bool temporary_full(const Toolchain *tools)
-{
+bool temporary_full(const Toolchain *tools) {
     enum { TIGHT = 16 << 20 }; // bytes: what a C compiler may want for one file
     struct statvfs space;
-    if (!tools->folder || tools->dry_run || statvfs(tools->folder, &space) || (double)space.f_bavail * (double)space.f_frsize >= TIGHT)
+    if (!tools->folder || tools->dry_run || statvfs(tools->folder, &space) ||
+        (double)space.f_bavail * (double)space.f_frsize >= TIGHT)
         return false;
-    complain("the folder for temporary files, %s, has no room left (%lld KiB); TMPDIR names another", tools->folder,
-             (long long)((double)space.f_bavail * (double)space.f_frsize / 1024));
+    complain(
+        "the folder for temporary files, %s, has no room left (%lld KiB); TMPDIR names another",
+        tools->folder, (long long)((double)space.f_bavail * (double)space.f_frsize / 1024));
     return true;
 }
 
 /* ---- outputs ---- */
 
-const char *output_begin(Toolchain *tools, const char *path)
-{
+const char *output_begin(Toolchain *tools, const char *path) {
     struct stat found;
     bool exists = !stat(path, &found);
     const char *wrong = tools->dry_run ? NULL : secure_output_wrong(path);
@@ -121,10 +113,8 @@ const char *output_begin(Toolchain *tools, const char *path)
     return written;
 }
 
-bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode)
-{
-    if (tools->dry_run || written == path)
-        return true;
+bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode) {
+    if (tools->dry_run || written == path) return true;
     mode_t mask = umask(0);
     umask(mask);
     if (chmod(written, (mode_t)mode & ~mask) || rename(written, path)) {
@@ -135,8 +125,7 @@ bool output_finish(Toolchain *tools, const char *written, const char *path, unsi
     return true;
 }
 
-bool file_read(const char *path, Text *bytes)
-{
+bool file_read(const char *path, Text *bytes) {
     enum { MOST = 1 << 28 };
     char piece[8192];
     struct stat status;
@@ -149,41 +138,33 @@ bool file_read(const char *path, Text *bytes)
         large = bytes->length > MOST;
     }
     bool good = stream && !ferror(stream) && !large;
-    if (stream)
-        fclose(stream);
-    if (large)
-        errno = EFBIG;
+    if (stream) fclose(stream);
+    if (large) errno = EFBIG;
     return good;
 }
 
-FILE *output_open(const char *written)
-{
+FILE *output_open(const char *written) {
     struct stat about;
     bool made = !lstat(written, &about) && S_ISREG(about.st_mode) && about.st_nlink == 1;
     return made ? secure_rewrite(written) : fopen(written, "w");
 }
 
-bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes, size_t size)
-{
-    if (tools->dry_run)
-        return true;
+bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
+                 size_t size) {
+    if (tools->dry_run) return true;
     FILE *file = output_open(written);
     bool good = file && fwrite(bytes, 1, size, file) == size;
-    if (file && fclose(file))
-        good = false;
-    if (!good)
-        complain("cannot write %s: %s", path, strerror(errno));
+    if (file && fclose(file)) good = false;
+    if (!good) complain("cannot write %s: %s", path, strerror(errno));
     return good;
 }
 
-const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size)
-{
+const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size) {
     const char *written = output_begin(tools, path);
     return written && output_fill(tools, written, path, bytes, size) ? written : NULL;
 }
 
-bool output_text(Toolchain *tools, const char *path, const char *text)
-{
+bool output_text(Toolchain *tools, const char *path, const char *text) {
     const char *written = output_bytes(tools, path, text, strlen(text));
     return written && output_finish(tools, written, path, 0666);
 }

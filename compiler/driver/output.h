@@ -1,5 +1,5 @@
-/* Files that hetucc writes: temporary ones, and outputs that appear only when they are complete. Temporary files and unfinished outputs are
- * removed when the process ends, by a signal, too. */
+/* Files that hetucc writes: temporary ones, and outputs that appear only when they are complete.
+ * Temporary files and unfinished outputs are removed when the process ends, by a signal, too. */
 #ifndef DRIVER_OUTPUT_H
 #define DRIVER_OUTPUT_H
 
@@ -7,29 +7,35 @@
 
 #include <stdio.h>
 
-/* A path in the folder for temporary files, removed at the end; a folder after what was named later. */
+/* A path in the folder for temporary files, removed at the end; a folder after what was named
+ * later. */
 const char *temporary(Toolchain *tools, const char *name);
 
-/* After something in the folder for temporary files failed: whether that folder is all but full; a message says so. */
+/* After something in the folder for temporary files failed: whether that folder is all but full; a
+ * message says so. */
 bool temporary_full(const Toolchain *tools);
 
-/* Where to write what shall become `path`: a new file beside it, or `path` itself where that is no plain file. NULL after a message when
- * nothing can be written there. */
+/* Where to write what shall become `path`: a new file beside it, or `path` itself where that is no
+ * plain file. NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
 /* Appends what a file holds; false, and errno, when it cannot be read or has more than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
-/* Opens what output_begin gave for writing: its own file at no link, or what is no plain file, a device say. NULL, and errno. */
+/* Opens what output_begin gave for writing: its own file at no link, or what is no plain file, a
+ * device say. NULL, and errno. */
 FILE *output_open(const char *written);
 
 /* Writes bytes to what output_begin gave for a path; false after a message. */
-bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes, size_t size);
+bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
+                 size_t size);
 
-/* Writes bytes where output_begin says; output_finish is left to the caller. NULL after a message. */
+/* Writes bytes where output_begin says; output_finish is left to the caller. NULL after a
+ * message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
-/* The finished file takes its name; `mode` is its permissions before umask. False after a message. */
+/* The finished file takes its name; `mode` is its permissions before umask. False after a
+ * message. */
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode);
 
 /* Writes a whole file through output_bytes and output_finish. False after a message. */

@@ -11,8 +11,7 @@
 
 /* ---- what does not go with it ---- */
 
-static bool check_options(const Options *options)
-{
+static bool check_options(const Options *options) {
     const struct {
         bool given;
         const char *word;
@@ -37,13 +36,13 @@ static bool check_options(const Options *options)
 }
 
 /* Whether the cluster file lists devices. */
-static bool check_cluster(const Driver *driver, const Cluster *cluster)
-{
+static bool check_cluster(const Driver *driver, const Cluster *cluster) {
     if (cluster && !cluster->device_count)
         complain("%s: devices: there are none to plan for", driver->options->cluster);
     for (int d = 0; cluster && d < cluster->device_count; d++)
         if (!cluster->devices[d].class) {
-            complain("%s: devices: device %d has no class, which would say how fast it is", driver->options->cluster, d);
+            complain("%s: devices: device %d has no class, which would say how fast it is",
+                     driver->options->cluster, d);
             return false;
         }
     return cluster && cluster->device_count;
@@ -56,19 +55,16 @@ typedef struct Planned {
     bool failed;
 } Planned;
 
-static bool has_models(Driver *driver, const char *source)
-{
+static bool has_models(Driver *driver, const char *source) {
     FrontendOptions options = frontend_options(driver, source, NULL);
     Frontend *frontend = frontend_open(driver->arena, driver->diag, &options);
     bool models = frontend && frontend_has_models(frontend);
-    if (frontend)
-        frontend_close(frontend);
+    if (frontend) frontend_close(frontend);
     return models;
 }
 
 /* Takes one that has models, which no other has. */
-static void take(Planned *found, Driver *driver, const char *source, const char *called)
-{
+static void take(Planned *found, Driver *driver, const char *source, const char *called) {
     bool models = !found->failed && has_models(driver, source);
     found->failed |= diag_errors(driver->diag) > 0;
     if (models && found->source) {
@@ -80,26 +76,24 @@ static void take(Planned *found, Driver *driver, const char *source, const char 
 }
 
 /* Of objects and archives what keeps a source with models. */
-static void take_objects(Planned *found, Driver *driver)
-{
+static void take_objects(Planned *found, Driver *driver) {
     const PortionList *parts = found->failed ? NULL : driver_sections(driver);
     found->failed |= !parts;
     for (int i = 0; parts && i < parts->count; i++) {
         const Portion *part = parts->at[i];
         Driver *own = part->object ? section_driver(driver, part) : NULL;
-        if (own)
-            take(found, own, part->front.file, part->object);
+        if (own) take(found, own, part->front.file, part->object);
     }
 }
 
 /* The one source or object with models; without one after a message. */
-static Planned find_models(Driver *driver)
-{
+static Planned find_models(Driver *driver) {
     const Options *options = driver->options;
     Planned found = {0};
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
-        if (item->kind == ITEM_SOURCE && (options->source_count == 1 || source_is_ours(driver, item->text)))
+        if (item->kind == ITEM_SOURCE &&
+            (options->source_count == 1 || source_is_ours(driver, item->text)))
             take(&found, driver, item->text, item->text);
     }
     take_objects(&found, driver);
@@ -111,21 +105,17 @@ static Planned find_models(Driver *driver)
 /* ---- writing ---- */
 
 /* What the strategy is called: as its file, as far as that is a name. */
-static const char *strategy_name(Driver *driver, const char *path)
-{
+static const char *strategy_name(Driver *driver, const char *path) {
     char *name = arena_string(driver->arena, name_with(driver->arena, path, ""));
-    for (char *c = name; *c; c++)
-        *c = isalnum((unsigned char)*c) ? *c : '_';
-    return *name && !isdigit((unsigned char)*name) ? name : arena_format(driver->arena, "plan_%s", name);
+    for (char *c = name; *c; c++) *c = isalnum((unsigned char)*c) ? *c : '_';
+    return *name && !isdigit((unsigned char)*name) ? name
+                                                   : arena_format(driver->arena, "plan_%s", name);
 }
 
-static int write_plan(Driver *driver, const char *path, const Text *strategy, const Text *reason)
-{
+static int write_plan(Driver *driver, const char *path, const Text *strategy, const Text *reason) {
     bool standard = !strcmp(path, "-");
-    if (!standard && !output_text(&driver->tools, path, text_bytes(strategy)))
-        return 1;
-    if (standard)
-        diag_text(driver->diag, text_bytes(reason));
+    if (!standard && !output_text(&driver->tools, path, text_bytes(strategy))) return 1;
+    if (standard) diag_text(driver->diag, text_bytes(reason));
     if (fputs(text_bytes(standard ? strategy : reason), stdout) < 0 || fflush(stdout)) {
         complain("cannot write to standard output: %s", strerror(errno));
         return 1;
@@ -134,32 +124,27 @@ static int write_plan(Driver *driver, const char *path, const Text *strategy, co
 }
 
 /* "train.strategy", beside a source of the command line, else in the folder at hand. */
-static const char *plan_path(const Driver *driver, const Planned *planned)
-{
+static const char *plan_path(const Driver *driver, const Planned *planned) {
     const char *slash = strrchr(planned->source, '/');
     const char *source = planned->driver != driver && slash ? slash + 1 : planned->source;
-    return driver->options->output ? driver->options->output : name_with(driver->arena, source, ".strategy");
+    return driver->options->output ? driver->options->output
+                                   : name_with(driver->arena, source, ".strategy");
 }
 
-int plan_make(Driver *driver)
-{
+int plan_make(Driver *driver) {
     const Options *options = driver->options;
-    if (!check_options(options))
-        return 1;
+    if (!check_options(options)) return 1;
     const Cluster *cluster = cluster_read_strict(driver->arena, driver->diag, options->cluster);
     Planned planned = check_cluster(driver, cluster) ? find_models(driver) : (Planned){0};
-    if (!planned.source)
-        return 1;
+    if (!planned.source) return 1;
     const char *path = plan_path(driver, &planned);
-    if (strcmp(path, "-") && !check_output(options, path))
-        return 1;
+    if (strcmp(path, "-") && !check_output(options, path)) return 1;
     FrontendOptions frontend = frontend_options(planned.driver, planned.source, cluster);
-    if (!sections_give(planned.driver, &frontend))
-        return 1;
-    SearchOptions search = {&frontend, compile_options(planned.driver->options, cluster), planned.driver->options->no_fuse, options->memory,
+    if (!sections_give(planned.driver, &frontend)) return 1;
+    SearchOptions search = {&frontend, compile_options(planned.driver->options, cluster),
+                            planned.driver->options->no_fuse, options->memory,
                             strategy_name(driver, path)};
     Text strategy = {.arena = driver->arena}, reason = {.arena = driver->arena};
-    if (!search_plan(driver->arena, driver->diag, &search, &strategy, &reason))
-        return 1;
+    if (!search_plan(driver->arena, driver->diag, &search, &strategy, &reason)) return 1;
     return write_plan(driver, path, &strategy, &reason);
 }

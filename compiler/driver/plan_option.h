@@ -4,8 +4,8 @@
 
 #include "driver/compile.h"
 
-/* Plans the model of the sources for the cluster, writes the strategy to the file that -o names (or one named like the source), and prints
- * why this one. The exit status. */
+/* Plans the model of the sources for the cluster, writes the strategy to the file that -o names (or
+ * one named like the source), and prints why this one. The exit status. */
 int plan_make(Driver *driver);
 
 #endif

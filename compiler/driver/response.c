@@ -13,8 +13,7 @@ enum { MOST_DEPTH = 64 }; // files that name files
 typedef Array(char *) Words;
 
 /* The next word from *at on, which is not in front of white space any more; *at goes behind it. */
-static char *next_word(Arena *arena, const char **at)
-{
+static char *next_word(Arena *arena, const char **at) {
     char *word = arena_alloc(arena, strlen(*at) + 1), *end = word, quote = 0;
     for (; **at && (quote || !strchr(" \t\r\n\v\f", **at)); ++*at) {
         if (**at == '\\' && (*at)[1])
@@ -29,8 +28,7 @@ static char *next_word(Arena *arena, const char **at)
 }
 
 /* Reads a response file; false where there is none, as C compilers have it. */
-static bool read_words(const char *path, Text *text)
-{
+static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
     const char *why, *words = reading_text(text->arena, READ_PIPES, path, MOST, NULL, &why);
     if (!words && !access(path, F_OK)) {
@@ -41,8 +39,7 @@ static bool read_words(const char *path, Text *text)
     return words;
 }
 
-static void expand(Arena *arena, Words *to, char *word, int depth)
-{
+static void expand(Arena *arena, Words *to, char *word, int depth) {
     Text text = {.arena = arena};
     if (*word != '@' || !read_words(word + 1, &text)) {
         array_push(arena, to, word);
@@ -56,11 +53,9 @@ static void expand(Arena *arena, Words *to, char *word, int depth)
         expand(arena, to, next_word(arena, &at), depth + 1);
 }
 
-char **response_expand(Arena *arena, char **words)
-{
+char **response_expand(Arena *arena, char **words) {
     Words all = {0};
-    for (; *words; words++)
-        expand(arena, &all, *words, 0);
+    for (; *words; words++) expand(arena, &all, *words, 0);
     array_push(arena, &all, NULL);
     return all.at;
 }

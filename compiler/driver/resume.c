@@ -8,16 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool same_string(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+static bool same_string(const char *a, const char *b) {
+    return a == b || (a && b && !strcmp(a, b));
+}
 
-static bool same_value(const Value *a, const Value *b)
-{
+static bool same_value(const Value *a, const Value *b) {
     return same_string(a->name, b->name) && type_elements(a->type) == type_elements(b->type);
 }
 
 /* Whether two strategies say the same; NULL where a program is for one device. */
-static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b)
-{
+static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
     Text texts[2] = {{.arena = arena}, {.arena = arena}};
     if (a && b) {
         strategy_print(&texts[0], a, "");
@@ -26,14 +26,15 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b)
     return a == b || (a && b && !strcmp(text_bytes(&texts[0]), text_bytes(&texts[1])));
 }
 
-/* What a module that was read has otherwise than the source's; NULL when it is the same model under the same strategy. */
-static const char *find_difference(Arena *arena, const Module *own, const Module *read)
-{
-    if (own->kind != read->kind || own->optimizer.state_count != read->optimizer.state_count || own->optimizer.clip != read->optimizer.clip || own->precision != read->precision)
+/* What a module that was read has otherwise than the source's; NULL when it is the same model under
+ * the same strategy. */
+static const char *find_difference(Arena *arena, const Module *own, const Module *read) {
+    if (own->kind != read->kind || own->optimizer.state_count != read->optimizer.state_count ||
+        own->optimizer.clip != read->optimizer.clip || own->precision != read->precision)
         return "ht_train or ht_infer";
-    if (!same_strategy(arena, own->strategy, read->strategy))
-        return "strategy";
-    bool params = own->params.count == read->params.count, inputs = own->inputs.count == read->inputs.count;
+    if (!same_strategy(arena, own->strategy, read->strategy)) return "strategy";
+    bool params = own->params.count == read->params.count,
+         inputs = own->inputs.count == read->inputs.count;
     for (int i = 0; params && i < own->params.count; i++)
         params = same_value(own->params.at[i]->value, read->params.at[i]->value);
     for (int i = 0; inputs && i < own->inputs.count; i++)
@@ -42,47 +43,48 @@ static const char *find_difference(Arena *arena, const Module *own, const Module
 }
 
 /* Whether the file is one of the sources on the command line. */
-static bool is_source(const Options *options, const char *file)
-{
+static bool is_source(const Options *options, const char *file) {
     for (int i = 0; i < options->items.count; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE && same_string(options->items.at[i].text, file))
+        if (options->items.at[i].kind == ITEM_SOURCE &&
+            same_string(options->items.at[i].text, file))
             return true;
     return false;
 }
 
-/* The module of the unit that a module takes the place of: the same model, under the same strategy if there is one; NULL. */
-static Module **find_own(Arena *arena, Unit *unit, const Module *read)
-{
+/* The module of the unit that a module takes the place of: the same model, under the same strategy
+ * if there is one; NULL. */
+static Module **find_own(Arena *arena, Unit *unit, const Module *read) {
     Module **own = NULL;
     for (int i = 0; i < unit->modules.count; i++) {
         Module **module = &unit->modules.at[i];
         bool alike = !strcmp((*module)->name, read->name);
-        if (alike && (!own || (*module)->kind == read->kind) && (!own || same_strategy(arena, (*module)->strategy, read->strategy)))
+        if (alike && (!own || (*module)->kind == read->kind) &&
+            (!own || same_strategy(arena, (*module)->strategy, read->strategy)))
             own = module;
     }
     return own;
 }
 
-static void resume_module(Driver *driver, Unit *unit, const ReadModule *read)
-{
+static void resume_module(Driver *driver, Unit *unit, const ReadModule *read) {
     Module *module = read->module, **own = find_own(driver->arena, unit, module);
     const char *difference = own ? find_difference(driver->arena, *own, module) : NULL;
     if (!own)
         diag_error(driver->diag, read->at, "%s has no model \"%s\"", unit->file, module->name);
     else if (difference)
-        diag_error(driver->diag, read->at, "the model \"%s\" of %s has another %s than this module", module->name, unit->file, difference);
+        diag_error(driver->diag, read->at, "the model \"%s\" of %s has another %s than this module",
+                   module->name, unit->file, difference);
     else if (passes_check(module, read->at)) {
         module->context.options = (*own)->context.options;
         module->source.captured_globals = (*own)->source.captured_globals;
         module->optimizer.groups.at = (*own)->optimizer.groups.at;
-        module->optimizer.groups.count = module->optimizer.groups.capacity = (*own)->optimizer.groups.count;
+        module->optimizer.groups.count = module->optimizer.groups.capacity =
+            (*own)->optimizer.groups.count;
         module->optimizer.averaged = (*own)->optimizer.averaged;
         *own = module;
     }
 }
 
-bool unit_resume(Driver *driver, Unit *unit)
-{
+bool unit_resume(Driver *driver, Unit *unit) {
     const char *file = driver->options->resume;
     ReadModules modules = {0};
     const char *why, *text = reading_text(driver->arena, READ_PIPES, file, 1 << 28, NULL, &why);
@@ -90,15 +92,15 @@ bool unit_resume(Driver *driver, Unit *unit)
         diag_error(driver->diag, (Position){0}, "cannot read %s: %s", file, why);
         return false;
     }
-    if (!ir_parse(driver->arena, driver->diag, file, text, &modules))
-        return false;
+    if (!ir_parse(driver->arena, driver->diag, file, text, &modules)) return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];
         if (same_string(read->module->source.file, unit->file))
             resume_module(driver, unit, read);
         else if (!is_source(driver->options, read->module->source.file))
-            diag_error(driver->diag, read->at, "%s, which this module is of, is not among the sources",
-                       read->module->source.file ? read->module->source.file : "a file without name");
+            diag_error(
+                driver->diag, read->at, "%s, which this module is of, is not among the sources",
+                read->module->source.file ? read->module->source.file : "a file without name");
     }
     return !diag_errors(driver->diag);
 }

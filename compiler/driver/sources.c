@@ -7,31 +7,31 @@
 
 /* ---- paths ---- */
 
-static const char *copied(Arena *arena, char *path)
-{
+static const char *copied(Arena *arena, char *path) {
     const char *copy = path ? arena_string(arena, path) : NULL;
     free(path);
     return copy;
 }
 
-/* The absolute path of a file, whose folder's links are followed: `..` behind it means what it means to the C compiler. NULL where there is
- * no such folder. */
-static const char *absolute_path(Arena *arena, const char *path)
-{
+/* The absolute path of a file, whose folder's links are followed: `..` behind it means what it
+ * means to the C compiler. NULL where there is no such folder. */
+static const char *absolute_path(Arena *arena, const char *path) {
     const char *slash = strrchr(path, '/');
-    const char *folder = copied(arena, realpath(slash ? arena_substring(arena, path, (size_t)(slash + 1 - path)) : ".", NULL));
-    return folder ? arena_format(arena, "%s/%s", strcmp(folder, "/") ? folder : "", slash ? slash + 1 : path) : NULL;
+    const char *folder = copied(
+        arena,
+        realpath(slash ? arena_substring(arena, path, (size_t)(slash + 1 - path)) : ".", NULL));
+    return folder ? arena_format(arena, "%s/%s", strcmp(folder, "/") ? folder : "",
+                                 slash ? slash + 1 : path)
+                  : NULL;
 }
 
 /* The part of an absolute path behind a folder; NULL when it is elsewhere. */
-static const char *behind(const char *folder, const char *path)
-{
+static const char *behind(const char *folder, const char *path) {
     size_t length = strcmp(folder, "/") ? strlen(folder) : 0;
     return !strncmp(path, folder, length) && path[length] == '/' ? path + length + 1 : NULL;
 }
 
-static const char *folder_of(Arena *arena, const char *path)
-{
+static const char *folder_of(Arena *arena, const char *path) {
     size_t length = (size_t)(strrchr(path, '/') - path);
     return arena_substring(arena, path, length ? length : 1);
 }
@@ -39,49 +39,40 @@ static const char *folder_of(Arena *arena, const char *path)
 /* ---- collecting ---- */
 
 /* Adds a file; what is no file, as a header that the C compiler does not find, is left out. */
-static void add_file(UserFiles *files, const char *path)
-{
+static void add_file(UserFiles *files, const char *path) {
     struct stat found;
     const char *name = absolute_path(files->arena, path);
-    if (!name || stat(name, &found) || !S_ISREG(found.st_mode))
-        return;
+    if (!name || stat(name, &found) || !S_ISREG(found.st_mode)) return;
     for (int i = 0; i < files->paths.count; i++)
-        if (!strcmp(files->paths.at[i], name))
-            return;
+        if (!strcmp(files->paths.at[i], name)) return;
     array_push(files->arena, &files->paths, name);
 }
 
-/* How many bytes at `at` stand for one of a name in a rule: blanks and # have a backslash in front, and those before it are doubled,
- * dollars are doubled. The byte is the last of them; 0 where no name goes on. */
-static size_t name_byte(const char *at)
-{
+/* How many bytes at `at` stand for one of a name in a rule: blanks and # have a backslash in front,
+ * and those before it are doubled, dollars are doubled. The byte is the last of them; 0 where no
+ * name goes on. */
+static size_t name_byte(const char *at) {
     size_t backslashes = strspn(at, "\\");
     bool blank = at[backslashes] && strchr(" \t", at[backslashes]);
-    if (blank && backslashes)
-        return 2;
-    if (!*at || strchr(" \t\n", *at) || (*at == '\\' && at[1] == '\n'))
-        return 0;
+    if (blank && backslashes) return 2;
+    if (!*at || strchr(" \t\n", *at) || (*at == '\\' && at[1] == '\n')) return 0;
     return (*at == '\\' && at[1] == '#') || (*at == '$' && at[1] == '$') ? 2 : 1;
 }
 
 /* Adds the files of a rule as the C compiler writes it: "x.o: a.c b.h \". */
-static void add_rule(UserFiles *files, const char *rule)
-{
+static void add_rule(UserFiles *files, const char *rule) {
     const char *at = strstr(rule, ": ");
     for (at = at ? at + 2 : ""; *at; at++) {
         Text word = {.arena = files->arena};
         for (size_t length; (length = name_byte(at)); at += length)
             text_append(&word, at + length - 1, 1);
-        if (word.length)
-            add_file(files, text_bytes(&word));
-        if (!*at)
-            return;
+        if (word.length) add_file(files, text_bytes(&word));
+        if (!*at) return;
     }
 }
 
 /* Adds a source and what it includes, as the C compiler says. */
-static bool add_source(Driver *driver, UserFiles *files, const Item *item)
-{
+static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);
     command_add(&command, "-w", "-MM", "-MF", list, NULL);
@@ -89,61 +80,55 @@ static bool add_source(Driver *driver, UserFiles *files, const Item *item)
         command_add(&command, "-MG", "-x", driver->options->backend->folder->read_as, NULL);
     }
     command_add(&command, item->text, NULL);
-    if (command_run(&driver->tools, &command))
-        return false;
+    if (command_run(&driver->tools, &command)) return false;
     add_file(files, item->text);
-    if (!driver->tools.dry_run)
-        add_rule(files, file_text(driver->arena, list));
+    if (!driver->tools.dry_run) add_rule(files, file_text(driver->arena, list));
     return true;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 /* The folder of an option that says where to look for headers; NULL for any other. */
-static const char *option_folder(const Item *item)
-{
+static const char *option_folder(const Item *item) {
     static const char *const options[] = {"-isystem", "-iquote", "-idirafter"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (item->kind == ITEM_FLAG && !strcmp(item->text, options[i]))
-            return item->value;
+        if (item->kind == ITEM_FLAG && !strcmp(item->text, options[i])) return item->value;
     return item->kind == ITEM_FLAG && !strncmp(item->text, "-I", 2) ? item->text + 2 : NULL;
 }
 
 /* Whether some of the files is in a folder. */
-static bool has_files(const UserFiles *files, const char *folder)
-{
+static bool has_files(const UserFiles *files, const char *folder) {
     for (int i = 0; folder && i < files->paths.count; i++)
-        if (behind(folder, files->paths.at[i]))
-            return true;
+        if (behind(folder, files->paths.at[i])) return true;
     return false;
 }
 
 /* The deepest folder that has all files, and the folders of headers in which there are some. */
-static const char *common_folder(const Driver *driver, const UserFiles *files)
-{
+static const char *common_folder(const Driver *driver, const UserFiles *files) {
     Arena *arena = files->arena;
     const char *root = files->paths.count ? folder_of(arena, files->paths.at[0]) : "/";
     for (int i = 0; i < files->paths.count; i++)
-        while (!behind(root, files->paths.at[i]))
-            root = folder_of(arena, root);
+        while (!behind(root, files->paths.at[i])) root = folder_of(arena, root);
     for (int i = 0; i < driver->options->items.count; i++) {
-        const char *option = option_folder(&driver->options->items.at[i]), *folder = option ? copied(arena, realpath(option, NULL)) : NULL;
+        const char *option = option_folder(&driver->options->items.at[i]),
+                   *folder = option ? copied(arena, realpath(option, NULL)) : NULL;
         while (has_files(files, folder) && strcmp(root, folder) && !behind(root, folder))
             root = folder_of(arena, root);
     }
     return root;
 }
 
-UserFiles *user_files_find(Driver *driver)
-{
+UserFiles *user_files_find(Driver *driver) {
     UserFiles *files = arena_new(driver->arena, UserFiles);
     *files = (UserFiles){.arena = driver->arena};
     for (int i = 0; i < driver->options->items.count; i++) {
         const Item *item = &driver->options->items.at[i];
-        if ((item->kind == ITEM_SOURCE || item->kind == ITEM_DEVICE) && !add_source(driver, files, item))
+        if ((item->kind == ITEM_SOURCE || item->kind == ITEM_DEVICE) &&
+            !add_source(driver, files, item))
             return NULL;
-        if (item->kind == ITEM_INPUT && item->text[0] != '-')
-            add_file(files, item->text);
+        if (item->kind == ITEM_INPUT && item->text[0] != '-') add_file(files, item->text);
     }
     if (files->paths.count)
         qsort(files->paths.at, (size_t)files->paths.count, sizeof *files->paths.at, by_name);
@@ -153,8 +138,7 @@ UserFiles *user_files_find(Driver *driver)
 
 /* ---- names ---- */
 
-const char *user_file_name(const UserFiles *files, const char *path)
-{
+const char *user_file_name(const UserFiles *files, const char *path) {
     const char *name = absolute_path(files->arena, path);
     for (int i = 0; name && i < files->paths.count; i++)
         if (!strcmp(files->paths.at[i], name))
@@ -162,11 +146,11 @@ const char *user_file_name(const UserFiles *files, const char *path)
     return NULL;
 }
 
-const char *user_folder_name(const UserFiles *files, const char *path)
-{
+const char *user_folder_name(const UserFiles *files, const char *path) {
     const char *folder = copied(files->arena, realpath(path, NULL));
-    if (!has_files(files, folder))
-        return NULL;
+    if (!has_files(files, folder)) return NULL;
     const char *rest = behind(files->root, folder);
-    return rest ? arena_format(files->arena, "source/%s", rest) : strcmp(folder, files->root) ? NULL : "source";
+    return rest                          ? arena_format(files->arena, "source/%s", rest)
+           : strcmp(folder, files->root) ? NULL
+                                         : "source";
 }

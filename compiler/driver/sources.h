@@ -1,7 +1,8 @@
-/* The user's files of a program: those that the command line names, and all that they include but system headers.
+/* The user's files of a program: those that the command line names, and all that they include but
+ * system headers.
  *
- * A folder that stands alone has copies of them, placed to each other as they were: gpt/gpt.c and common/train.h are source/gpt/gpt.c and
- * source/common/train.h there.
+ * A folder that stands alone has copies of them, placed to each other as they were: gpt/gpt.c and
+ * common/train.h are source/gpt/gpt.c and source/common/train.h there.
  */
 #ifndef DRIVER_SOURCES_H
 #define DRIVER_SOURCES_H

@@ -19,10 +19,10 @@ extern char **environ;
 enum { MOST_JOBS = 2, MOST_SIGNAL = 64 };
 
 static volatile pid_t children[MOST_JOBS];
-static FILE *heard[MOST_JOBS]; // what a child says on standard error, where that is the log's (support/sarif.h); NULL: it says it itself
+static FILE *heard[MOST_JOBS]; // what a child says on standard error, where that is the log's
+                               // (support/sarif.h); NULL: it says it itself
 
-void complain(const char *format, ...)
-{
+void complain(const char *format, ...) {
     enum { MOST = 8192 };
     char message[MOST];
     va_list arguments;
@@ -30,12 +30,10 @@ void complain(const char *format, ...)
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     sarif_add(SARIF_ERROR, NULL, message);
-    if (!sarif_has_stderr())
-        fprintf(stderr, "hetucc: error: %s\n", message);
+    if (!sarif_has_stderr()) fprintf(stderr, "hetucc: error: %s\n", message);
 }
 
-static void end_children(int number)
-{
+static void end_children(int number) {
     for (int i = 0; i < MOST_JOBS; i++)
         if (children[i] > 0) {
             kill(children[i], number);
@@ -43,8 +41,7 @@ static void end_children(int number)
         }
 }
 
-static void end_by_signal(int number)
-{
+static void end_by_signal(int number) {
     end_children(number);
     outputs_clean();
     signal(number, SIG_DFL);
@@ -54,14 +51,12 @@ static void end_by_signal(int number)
 /* ---- places ---- */
 
 /* The folder above the one that this program is in. */
-static const char *find_prefix(Arena *arena)
-{
+static const char *find_prefix(Arena *arena) {
     enum { MOST = 4096 };
     char path[MOST];
     ssize_t length = readlink("/proc/self/exe", path, MOST - 1);
     for (int up = 0; up < 2 && length > 0; up++)
-        while (length > 0 && path[--length] != '/')
-            ;
+        while (length > 0 && path[--length] != '/');
     if (length < 0) {
         complain("cannot find out where hetucc is installed: %s", strerror(errno));
         exit(1);
@@ -69,10 +64,12 @@ static const char *find_prefix(Arena *arena)
     return arena_substring(arena, path, length ? (size_t)length : 1);
 }
 
-void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run)
-{
+void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    *tools = (Toolchain){.arena = arena, .prefix = find_prefix(arena), .dry_run = dry_run, .inside = getenv("HETUCC_INSIDE")};
+    *tools = (Toolchain){.arena = arena,
+                         .prefix = find_prefix(arena),
+                         .dry_run = dry_run,
+                         .inside = getenv("HETUCC_INSIDE")};
     setenv("HETUCC_INSIDE", "1", 1);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction action = {.sa_handler = end_by_signal}, before;
@@ -85,8 +82,7 @@ void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run)
 
 /* ---- commands ---- */
 
-void command_add(Command *command, ...)
-{
+void command_add(Command *command, ...) {
     va_list words;
     va_start(words, command);
     for (const char *word; (word = va_arg(words, const char *));)
@@ -95,30 +91,26 @@ void command_add(Command *command, ...)
 }
 
 /* Whether the file `name` in the folder that takes `length` bytes at `folder` is this program. */
-static bool is_this_program(Arena *arena, const char *folder, size_t length, const char *name)
-{
+static bool is_this_program(Arena *arena, const char *folder, size_t length, const char *name) {
     struct stat self, other;
     const char *path = length ? arena_format(arena, "%.*s/%s", (int)length, folder, name) : name;
-    return !stat("/proc/self/exe", &self) && !stat(path, &other) && self.st_dev == other.st_dev && self.st_ino == other.st_ino;
+    return !stat("/proc/self/exe", &self) && !stat(path, &other) && self.st_dev == other.st_dev &&
+           self.st_ino == other.st_ino;
 }
 
 /* Whether a word of CC, found along PATH, is this program: `CC=hetucc make` gives it to us, too. */
-static bool names_this_program(Arena *arena, const char *word)
-{
-    if (strchr(word, '/'))
-        return is_this_program(arena, "", 0, word);
+static bool names_this_program(Arena *arena, const char *word) {
+    if (strchr(word, '/')) return is_this_program(arena, "", 0, word);
     const char *path = getenv("PATH");
     for (path = path ? path : ""; *path; path += *path == ':') {
         size_t length = strcspn(path, ":");
-        if (is_this_program(arena, length ? path : ".", length ? length : 1, word))
-            return true;
+        if (is_this_program(arena, length ? path : ".", length ? length : 1, word)) return true;
         path += length;
     }
     return false;
 }
 
-Command command_cc(const Toolchain *tools)
-{
+Command command_cc(const Toolchain *tools) {
     Command command = {.arena = tools->arena};
     const char *words = tools->inside ? NULL : getenv("CC");
     bool ours = false;
@@ -128,16 +120,13 @@ Command command_cc(const Toolchain *tools)
         ours |= names_this_program(tools->arena, command.words.at[command.words.count - 1]);
         words += length;
     }
-    if (ours)
-        command.words.count = 0;
-    if (!command.words.count)
-        command_add(&command, "cc", NULL);
+    if (ours) command.words.count = 0;
+    if (!command.words.count) command_add(&command, "cc", NULL);
     return command;
 }
 
 /* Prints a command as a shell would read it. */
-static void print_command(const Command *command)
-{
+static void print_command(const Command *command) {
     for (int i = 0; i < command->words.count; i++) {
         fprintf(stderr, "%s\"", i ? " " : "");
         for (const char *c = command->words.at[i]; *c; c++)
@@ -148,87 +137,85 @@ static void print_command(const Command *command)
 }
 
 /* The words with NULL behind, as exec takes them. */
-static char **arguments_of(const Command *command)
-{
+static char **arguments_of(const Command *command) {
     char **words = arena_array(command->arena, char *, command->words.count + 1);
     for (int i = 0; i < command->words.count; i++)
         words[i] = arena_string(command->arena, command->words.at[i]);
     return words;
 }
 
-static int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+static int status_of(int status) {
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
 
 /* ---- commands that are killed ---- */
 
 /* The words as a shell would take them. */
-static const char *command_text(const Command *command)
-{
+static const char *command_text(const Command *command) {
     Text text = {.arena = command->arena};
     for (int i = 0; i < command->words.count; i++)
         text_print(&text, "%s%s", i ? " " : "", command->words.at[i]);
     return text_bytes(&text);
 }
 
-static const char *memory_hint(int number) { return number == SIGKILL ? ", as the system does where memory runs out" : ""; }
-
-/* Says that a signal ended a command. */
-static void say_killed(const Command *command, int number)
-{
-    complain("%s was ended by signal %d (%s)%s: %s", command->words.at[0], number, strsignal(number), memory_hint(number),
-             command_text(command));
+static const char *memory_hint(int number) {
+    return number == SIGKILL ? ", as the system does where memory runs out" : "";
 }
 
-/* The line in which a C compiler says that a signal ended a program of its own; NULL: there is none. */
-static const char *killed_line(Arena *arena, const char *said)
-{
-    static const char *const signs[] = {"signal terminated program", "terminated with signal", "command failed due to signal",
+/* Says that a signal ended a command. */
+static void say_killed(const Command *command, int number) {
+    complain("%s was ended by signal %d (%s)%s: %s", command->words.at[0], number,
+             strsignal(number), memory_hint(number), command_text(command));
+}
+
+/* The line in which a C compiler says that a signal ended a program of its own; NULL: there is
+ * none. */
+static const char *killed_line(Arena *arena, const char *said) {
+    static const char *const signs[] = {"signal terminated program", "terminated with signal",
+                                        "command failed due to signal",
                                         "unable to execute command: "};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         const char *at = strstr(said, signs[i]), *begin = at;
-        while (begin > said && begin[-1] != '\n')
-            begin--;
-        if (at)
-            return arena_substring(arena, begin, strcspn(begin, "\n"));
+        while (begin > said && begin[-1] != '\n') begin--;
+        if (at) return arena_substring(arena, begin, strcspn(begin, "\n"));
     }
     return NULL;
 }
 
-/* Whether a C compiler that failed says that a signal ended a part of it; that is said with the command. */
-static bool say_part_killed(const Command *command, const char *said)
-{
+/* Whether a C compiler that failed says that a signal ended a part of it; that is said with the
+ * command. */
+static bool say_part_killed(const Command *command, const char *said) {
     const char *line = killed_line(command->arena, said);
     if (line)
-        complain("%s did not come to its end: a signal ended a program that it runs (%s)%s: %s", command->words.at[0], line,
-                 memory_hint(strstr(line, "Killed") ? SIGKILL : 0), command_text(command));
+        complain("%s did not come to its end: a signal ended a program that it runs (%s)%s: %s",
+                 command->words.at[0], line, memory_hint(strstr(line, "Killed") ? SIGKILL : 0),
+                 command_text(command));
     return line;
 }
 
 /* The environment in which a C compiler's messages are English, as killed_line() knows them. */
-static char **plain_environment(Arena *arena)
-{
+static char **plain_environment(Arena *arena) {
     int count = 0, kept = 0;
-    while (environ[count])
-        count++;
+    while (environ[count]) count++;
     char **own = arena_array(arena, char *, count + 2);
     for (int i = 0; i < count; i++)
-        if (strncmp(environ[i], "LC_ALL=", 7) != 0 && strncmp(environ[i], "LC_MESSAGES=", 12) != 0 &&
+        if (strncmp(environ[i], "LC_ALL=", 7) != 0 &&
+            strncmp(environ[i], "LC_MESSAGES=", 12) != 0 &&
             strncmp(environ[i], "LANGUAGE=", 9) != 0)
             own[kept++] = environ[i];
     own[kept] = arena_string(arena, "LC_MESSAGES=C");
     return own;
 }
 
-/* Starts a command as child `slot`. What cannot be started once cannot be started for the next file either: then the process ends with a
- * message. */
-static void start(const Command *command, int slot)
-{
+/* Starts a command as child `slot`. What cannot be started once cannot be started for the next file
+ * either: then the process ends with a message. */
+static void start(const Command *command, int slot) {
     pid_t child;
     posix_spawn_file_actions_t actions;
     fflush(stdout);
     posix_spawn_file_actions_init(&actions);
     heard[slot] = sarif_has_stderr() || command->quiet || !isatty(STDERR_FILENO) ? tmpfile() : NULL;
-    if (heard[slot])
-        posix_spawn_file_actions_adddup2(&actions, fileno(heard[slot]), STDERR_FILENO);
+    if (heard[slot]) posix_spawn_file_actions_adddup2(&actions, fileno(heard[slot]), STDERR_FILENO);
     int error = posix_spawnp(&child, command->words.at[0], &actions, NULL, arguments_of(command),
                              command->quiet ? plain_environment(command->arena) : environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -241,12 +228,10 @@ static void start(const Command *command, int slot)
 }
 
 /* What a child has said goes to the log, or to standard error. Returns it. */
-static const char *log_heard(const Toolchain *tools, int slot, int status)
-{
+static const char *log_heard(const Toolchain *tools, int slot, int status) {
     Text text = {.arena = tools->arena};
     char bytes[4096];
-    if (!heard[slot])
-        return "";
+    if (!heard[slot]) return "";
     rewind(heard[slot]);
     for (size_t length; (length = fread(bytes, 1, sizeof bytes, heard[slot]));)
         text_append(&text, bytes, length);
@@ -259,12 +244,13 @@ static const char *log_heard(const Toolchain *tools, int slot, int status)
     return text_bytes(&text);
 }
 
-/* Notes how a child has ended, and says when a signal ended it or a part of it. The exit status, of which those from 128 on are signals. */
-static int note_end(const Toolchain *tools, const Command *command, int slot, int ended)
-{
+/* Notes how a child has ended, and says when a signal ended it or a part of it. The exit status, of
+ * which those from 128 on are signals. */
+static int note_end(const Toolchain *tools, const Command *command, int slot, int ended) {
     int status = status_of(ended);
     const char *said = log_heard(tools, slot, status);
-    if (status > 128 && status <= 128 + MOST_SIGNAL) // a shell in front of the compiler tells of a signal in this way, too
+    // a shell in front of the compiler tells of a signal in this way, too
+    if (status > 128 && status <= 128 + MOST_SIGNAL)
         say_killed(command, status - 128);
     else if (status && say_part_killed(command, said))
         status = 128 + SIGKILL;
@@ -272,12 +258,10 @@ static int note_end(const Toolchain *tools, const Command *command, int slot, in
 }
 
 /* Waits for one of our children; its slot. */
-static int wait_any(int *status)
-{
+static int wait_any(int *status) {
     for (;;) {
         pid_t ended = waitpid(-1, status, 0);
-        if (ended < 0 && errno != EINTR)
-            BUG("waiting for the C compiler: %s", strerror(errno));
+        if (ended < 0 && errno != EINTR) BUG("waiting for the C compiler: %s", strerror(errno));
         for (int slot = 0; slot < MOST_JOBS; slot++)
             if (ended > 0 && children[slot] == ended) {
                 children[slot] = 0;
@@ -286,13 +270,11 @@ static int wait_any(int *status)
     }
 }
 
-void command_run_all(const Toolchain *tools, const Command *commands, int count, int *status)
-{
+void command_run_all(const Toolchain *tools, const Command *commands, int count, int *status) {
     int job[MOST_JOBS], running = 0, started = 0, ended;
     for (int i = 0; i < count; i++) {
         status[i] = tools->dry_run ? 0 : 1;
-        if (tools->dry_run)
-            print_command(&commands[i]);
+        if (tools->dry_run) print_command(&commands[i]);
     }
     while (!tools->dry_run && (started < count || running)) {
         for (int slot = 0; slot < MOST_JOBS && started < count; slot++)
@@ -309,21 +291,18 @@ void command_run_all(const Toolchain *tools, const Command *commands, int count,
     }
 }
 
-int command_run(const Toolchain *tools, const Command *command)
-{
+int command_run(const Toolchain *tools, const Command *command) {
     int status;
     command_run_all(tools, command, 1, &status);
     return status;
 }
 
-_Noreturn void command_become(const Toolchain *tools, const Command *command)
-{
+_Noreturn void command_become(const Toolchain *tools, const Command *command) {
     if (tools->dry_run) {
         print_command(command);
         exit(0);
     }
-    if (sarif_has_stderr())
-        exit(command_run(tools, command));
+    if (sarif_has_stderr()) exit(command_run(tools, command));
     fflush(NULL);
     outputs_close();
     sarif_close(0);

@@ -12,17 +12,19 @@ typedef struct Toolchain {
     const char *prefix; // the folder that holds bin, lib and include
     const char *folder; // for temporary files
     bool dry_run;       // print commands, run none
-    bool inside;        // another hetucc runs this one as its C compiler: then CC is not asked again
+    bool inside; // another hetucc runs this one as its C compiler: then CC is not asked again
 } Toolchain;
 
 /* A command line. */
 typedef struct Command {
     Arena *arena;
     Array(const char *) words;
-    bool quiet; // nothing that it says is expected: its messages are English, so that a part of it that is killed is known by them
+    bool quiet; // nothing that it says is expected: its messages are English, so that a part of it
+                // that is killed is known by them
 } Command;
 
-/* Finds where hetucc is installed and prepares the folder for temporary files; ends the process with a message when that cannot be done. */
+/* Finds where hetucc is installed and prepares the folder for temporary files; ends the process
+ * with a message when that cannot be done. */
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 
 /* The C compiler: the words of the environment variable CC, or cc. */
@@ -31,8 +33,9 @@ Command command_cc(const Toolchain *tools);
 /* Adds words, NULL behind the last. */
 void command_add(Command *command, ...) __attribute__((sentinel));
 
-/* Runs a command and waits; the exit status (from 128 on when a signal ended it or a program that it ran, which is said with the command).
- * Ends the process with a message when the command cannot be started. */
+/* Runs a command and waits; the exit status (from 128 on when a signal ended it or a program that
+ * it ran, which is said with the command). Ends the process with a message when the command cannot
+ * be started. */
 int command_run(const Toolchain *tools, const Command *command);
 
 /* Runs the commands, a few at a time; writes each one's exit status. */

@@ -5,13 +5,14 @@
 #include <string.h>
 
 /* Maxima and minima keep NaN, as PyTorch's do. */
-#define EXTREMES                                                                                                                           \
-    {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, { "fmin", "ht_fmin" }
+#define EXTREMES                                                                                   \
+    {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, {"fmin", "ht_fmin"}
 
 /* ---- C for CPUs ---- */
 
 /* <hetu/vector_math.h> has some that vectorise. */
-static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};
+static const char *const CPU_FUNCTIONS[][2] = {
+    {"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};
 
 static const char CPU_WORDS[] = "r at where sum part c end call result operand attr axes s";
 
@@ -20,26 +21,31 @@ static const char CPU_WORDS[] = "r at where sum part c end call result operand a
 static const char *const CUDA_FUNCTIONS[][2] = {EXTREMES, {NULL, NULL}};
 
 /* <hetu/cuda_loops.h> has quicker ones. */
-static const char *const CUDA_HALF_FUNCTIONS[][2] = {{"expf", "ht_half_expf"}, {"tanhf", "ht_half_tanhf"}, {NULL, NULL}};
+static const char *const CUDA_HALF_FUNCTIONS[][2] = {
+    {"expf", "ht_half_expf"}, {"tanhf", "ht_half_tanhf"}, {NULL, NULL}};
 
 /* Keywords of C++ that C lacks, and what threads know of themselves. */
-static const char CUDA_WORDS[] =
-    "threadIdx blockIdx blockDim gridDim alignas alignof and and_eq asm bitand bitor bool catch class compl concept "
-    "constexpr consteval constinit const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false "
-    "friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast "
-    "requires static_assert static_cast template this thread_local throw true try typeid typename typeof using virtual "
-    "wchar_t xor xor_eq";
+static const char CUDA_WORDS[] = "threadIdx blockIdx blockDim gridDim alignas alignof and and_eq "
+                                 "asm bitand bitor bool catch class compl concept "
+                                 "constexpr consteval constinit const_cast co_await co_return "
+                                 "co_yield decltype delete dynamic_cast explicit export false "
+                                 "friend mutable namespace new noexcept not not_eq nullptr "
+                                 "operator or or_eq private protected public reinterpret_cast "
+                                 "requires static_assert static_cast template this thread_local "
+                                 "throw true try typeid typename typeof using virtual "
+                                 "wchar_t xor xor_eq";
 
 static const char *const CUDA_KERNELS[] = {
 #include "emit/cuda/kernels.inc"
     NULL};
 
-static const BackendFolder CUDA_FOLDER = {.runtime = "base checkpoint transport exchange device session cuda operators",
-                                          .makefile = "runtime/program.mk",
-                                          .compiler = "nvcc",
-                                          .compiler_variable = "NVCC",
-                                          .compiler_home = "/usr/local/cuda/bin",
-                                          .read_as = "c++"};
+static const BackendFolder CUDA_FOLDER = {
+    .runtime = "base checkpoint transport exchange device session cuda operators",
+    .makefile = "runtime/program.mk",
+    .compiler = "nvcc",
+    .compiler_variable = "NVCC",
+    .compiler_home = "/usr/local/cuda/bin",
+    .read_as = "c++"};
 
 /* ---- the table ---- */
 
@@ -84,69 +90,55 @@ static const Backend BACKENDS[] = {
 };
 enum { BACKEND_COUNT = sizeof BACKENDS / sizeof *BACKENDS };
 
-const char *const *backend_names(void)
-{
+const char *const *backend_names(void) {
     static const char *names[BACKEND_COUNT + 1];
-    for (int i = 0; i < BACKEND_COUNT; i++)
-        names[i] = BACKENDS[i].name;
+    for (int i = 0; i < BACKEND_COUNT; i++) names[i] = BACKENDS[i].name;
     return names;
 }
 
-const Backend *backend_find(const char *name)
-{
+const Backend *backend_find(const char *name) {
     for (int i = 0; i < BACKEND_COUNT; i++)
-        if (!strcmp(BACKENDS[i].name, name))
-            return &BACKENDS[i];
+        if (!strcmp(BACKENDS[i].name, name)) return &BACKENDS[i];
     return NULL;
 }
 
-const Backend *backend_of_file(const char *file)
-{
+const Backend *backend_of_file(const char *file) {
     const char *dot = strrchr(file, '.');
     for (int i = 0; dot && dot > file && i < BACKEND_COUNT; i++)
-        if (!strcmp(BACKENDS[i].suffix, dot + 1))
-            return &BACKENDS[i];
+        if (!strcmp(BACKENDS[i].suffix, dot + 1)) return &BACKENDS[i];
     return NULL;
 }
 
-static bool is_one_of(const char *word, const char *const *words)
-{
-    while (*words && strcmp(*words, word))
-        words++;
+static bool is_one_of(const char *word, const char *const *words) {
+    while (*words && strcmp(*words, word)) words++;
     return *words;
 }
 
-static const char *find_function(const char *const (*functions)[2], const char *name)
-{
+static const char *find_function(const char *const (*functions)[2], const char *name) {
     for (int i = 0; functions && functions[i][0]; i++)
-        if (!strcmp(functions[i][0], name))
-            return functions[i][1];
+        if (!strcmp(functions[i][0], name)) return functions[i][1];
     return NULL;
 }
 
-const char *backend_function(const Backend *backend, const char *name, bool half)
-{
+const char *backend_function(const Backend *backend, const char *name, bool half) {
     const char *found = half ? find_function(backend->half_functions, name) : NULL;
     found = found ? found : find_function(backend->functions, name);
     return found ? found : name;
 }
 
-const char *backend_kernel(const Backend *backend, const Rule *rule)
-{
+const char *backend_kernel(const Backend *backend, const Rule *rule) {
     const RuleKernel *kernel = rule_kernel(rule, backend->name);
-    bool there = kernel && (kernel->backend || !backend->kernels || is_one_of(kernel->function, backend->kernels));
+    bool there = kernel && (kernel->backend || !backend->kernels ||
+                            is_one_of(kernel->function, backend->kernels));
     return there ? kernel->function : NULL;
 }
 
-const char *backend_kernel_clause(Arena *arena, const Backend *backend)
-{
+const char *backend_kernel_clause(Arena *arena, const Backend *backend) {
     return backend->kernels ? arena_format(arena, "kernel(%s: f)", backend->name) : "kernel(f)";
 }
 
-bool backend_word(const char *name)
-{
+bool backend_word(const char *name) {
     for (int i = 0; i < BACKEND_COUNT; i++)
-        if (has_word(BACKENDS[i].words, name))
-            return true;
+        if (has_word(BACKENDS[i].words, name)) return true;
     return false;
 }

@@ -11,7 +11,8 @@ typedef struct Emitter {
     Arena *arena;
     const Unit *unit;
     const char *base;   // "gpt"
-    const char *prefix; // "gpt", or "gpt_1f0a5e2b" where other sources of the program may have the same name
+    const char *prefix; // "gpt", or "gpt_1f0a5e2b" where other sources of the program may have the
+                        // same name
     const Backend *backend;
     Intern *kernels; // Kernel * by key
     int kernel_count;
@@ -31,9 +32,10 @@ typedef struct Emitter {
     int array_count;
 } Emitter;
 
-/* The name of the table of a conversion's replica groups, which is written when it is new; `positions` are the numbers that it has for devices,
- * NULL: their own. */
-const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, const int *positions);
+/* The name of the table of a conversion's replica groups, which is written when it is new;
+ * `positions` are the numbers that it has for devices, NULL: their own. */
+const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups,
+                                 const int *positions);
 
 /* The name of the unit's fingerprint in emitted C. */
 const char *fingerprint_name(const Emitter *emitter);

@@ -6,18 +6,15 @@
 #include <ctype.h>
 #include <string.h>
 
-const char *c_identifier(Arena *arena, const char *text)
-{
+const char *c_identifier(Arena *arena, const char *text) {
     const char *head = isdigit((unsigned char)*text) || !*text ? "_" : "";
     char *name = arena_format(arena, "%s%s", head, text);
     for (char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c))
-            *c = '_';
+        if (!isalnum((unsigned char)*c)) *c = '_';
     return name;
 }
 
-const char *c_string(Arena *arena, const char *text)
-{
+const char *c_string(Arena *arena, const char *text) {
     Text out = {.arena = arena};
     for (const char *c = text; *c; c++) {
         unsigned char byte = (unsigned char)*c;
@@ -31,75 +28,71 @@ const char *c_string(Arena *arena, const char *text)
     return text_bytes(&out);
 }
 
-const char *c_comment(Arena *arena, const char *text)
-{
+const char *c_comment(Arena *arena, const char *text) {
     char *inside = arena_string(arena, text);
     for (char *c = inside; *c; c++) {
         bool mark = (c[0] == '*' && c[1] == '/') || (c[0] == '/' && c[1] == '*');
-        if (mark || (unsigned char)*c < 32)
-            *c = ' ';
+        if (mark || (unsigned char)*c < 32) *c = ' ';
     }
     return inside;
 }
 
-const char *c_number(Arena *arena, int64_t number) { return arena_format(arena, "%lld", (long long)number); }
+const char *c_number(Arena *arena, int64_t number) {
+    return arena_format(arena, "%lld", (long long)number);
+}
 
-const char *c_include(Arena *arena, const char *path)
-{
+const char *c_include(Arena *arena, const char *path) {
     bool quote = strchr(path, '"');
-    if (strchr(path, '\n') || (quote && strchr(path, '>')))
-        return NULL;
+    if (strchr(path, '\n') || (quote && strchr(path, '>'))) return NULL;
     return arena_format(arena, quote ? "<%s>" : "\"%s\"", path);
 }
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
-bool has_word(const char *text, const char *name)
-{
+bool has_word(const char *text, const char *name) {
     size_t length = strlen(name);
     for (const char *at = text; (at = strstr(at, name)); at += length)
-        if ((at == text || !in_word(at[-1])) && !in_word(at[length]))
-            return true;
+        if ((at == text || !in_word(at[-1])) && !in_word(at[length])) return true;
     return false;
 }
 
-const char *c_buffer(Arena *arena, int64_t buffer)
-{
+const char *c_buffer(Arena *arena, int64_t buffer) {
     bool kept = buffer & HT_KEPT && buffer > 0;
-    return arena_format(arena, "%s%lld", kept ? "HT_KEPT + " : "", (long long)(kept ? buffer - HT_KEPT : buffer));
+    return arena_format(arena, "%s%lld", kept ? "HT_KEPT + " : "",
+                        (long long)(kept ? buffer - HT_KEPT : buffer));
 }
 
-const char *c_type(DType dtype)
-{
-    static const char *const NAMES[] = {
-        [DTYPE_F32] = "float", [DTYPE_BF16] = "uint16_t", [DTYPE_F64] = "double", [DTYPE_I32] = "int32_t", [DTYPE_I64] = "int64_t"};
+const char *c_type(DType dtype) {
+    static const char *const NAMES[] = {[DTYPE_F32] = "float",
+                                        [DTYPE_BF16] = "uint16_t",
+                                        [DTYPE_F64] = "double",
+                                        [DTYPE_I32] = "int32_t",
+                                        [DTYPE_I64] = "int64_t"};
     return NAMES[dtype];
 }
 
-const char *c_dtype(DType dtype)
-{
-    static const char *const NAMES[] = {
-        [DTYPE_F32] = "HT_F32", [DTYPE_BF16] = "HT_BF16", [DTYPE_F64] = "HT_F64", [DTYPE_I32] = "HT_I32", [DTYPE_I64] = "HT_I64"};
+const char *c_dtype(DType dtype) {
+    static const char *const NAMES[] = {[DTYPE_F32] = "HT_F32",
+                                        [DTYPE_BF16] = "HT_BF16",
+                                        [DTYPE_F64] = "HT_F64",
+                                        [DTYPE_I32] = "HT_I32",
+                                        [DTYPE_I64] = "HT_I64"};
     return NAMES[dtype];
 }
 
-void text_shape(Text *out, int rank, const int64_t *extent)
-{
+void text_shape(Text *out, int rank, const int64_t *extent) {
     text_string(out, "(");
-    for (int d = 0; d < rank; d++)
-        text_print(out, "%s%lld", d ? ", " : "", (long long)extent[d]);
+    for (int d = 0; d < rank; d++) text_print(out, "%s%lld", d ? ", " : "", (long long)extent[d]);
     text_string(out, ")");
 }
 
-const char *file_name(const char *path)
-{
+const char *file_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
 /* The lines of the operators that were put into this one: "+98+104". */
-static const char *lines_also(Arena *arena, const Op *op)
-{
+static const char *lines_also(Arena *arena, const Op *op) {
     Text lines = {.arena = arena};
     for (int i = 0; i < op->source.fused_count; i++)
         if (op->source.fused_at[i].line != (i ? op->source.fused_at[i - 1].line : op->at.line))
@@ -107,10 +100,11 @@ static const char *lines_also(Arena *arena, const Op *op)
     return text_bytes(&lines);
 }
 
-const char *op_place(Arena *arena, const Op *op, const char *scope)
-{
-    const char *file = op->at.file ? file_name(op->at.file) : "inserted", *also = lines_also(arena, op);
-    const char *place = scope && *scope ? arena_format(arena, "%s:%d%s %s", file, op->at.line, also, scope)
-                                        : arena_format(arena, "%s:%d%s", file, op->at.line, also);
+const char *op_place(Arena *arena, const Op *op, const char *scope) {
+    const char *file = op->at.file ? file_name(op->at.file) : "inserted",
+               *also = lines_also(arena, op);
+    const char *place = scope && *scope
+                            ? arena_format(arena, "%s:%d%s %s", file, op->at.line, also, scope)
+                            : arena_format(arena, "%s:%d%s", file, op->at.line, also);
     return c_comment(arena, place);
 }

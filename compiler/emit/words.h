@@ -5,7 +5,8 @@
 #include "ir/module.h"
 #include "support/text.h"
 
-/* `text` as a C identifier, as the inside of a C string, and as the inside of a comment; a number. */
+/* `text` as a C identifier, as the inside of a C string, and as the inside of a comment; a
+ * number. */
 const char *c_identifier(Arena *arena, const char *text);
 const char *c_string(Arena *arena, const char *text);
 const char *c_comment(Arena *arena, const char *text);

@@ -1,9 +1,12 @@
 /* The C tree: what the evaluator sees of a translation unit.
  *
- * clang/ builds it from libclang's cursors, pragma/expression.c builds the expressions of pragmas; nothing here knows libclang. Every expression has its type, so
- * that implicit conversions are explicit nodes (C_CAST). What the evaluator cannot do is a C_REFUSED node with a message: it is an error only when it is evaluated.
+ * clang/ builds it from libclang's cursors, pragma/expression.c builds the expressions of pragmas;
+ * nothing here knows libclang. Every expression has its type, so that implicit conversions are
+ * explicit nodes (C_CAST). What the evaluator cannot do is a C_REFUSED node with a message: it is
+ * an error only when it is evaluated.
  *
- * A position is where the user wrote something: inside a macro's argument the argument, inside a macro's body the macro's use.
+ * A position is where the user wrote something: inside a macro's argument the argument, inside a
+ * macro's body the macro's use.
  */
 #ifndef FRONTEND_CTREE_H
 #define FRONTEND_CTREE_H
@@ -47,8 +50,8 @@ struct CField {
     const void *decl; // which member this is; names may be shared
 };
 
-/* Types are unique: equal types are the same object. A struct, union or enumeration is its declaration, whatever it is called. Qualifiers
- * are dropped. */
+/* Types are unique: equal types are the same object. A struct, union or enumeration is its
+ * declaration, whatever it is called. Qualifiers are dropped. */
 struct CType {
     CTypeKind kind;
     const char *name; // as C spells it: "struct ht_tensor", "unsigned int"
@@ -58,10 +61,11 @@ struct CType {
     int rank;         // CT_INT: the conversion rank
     bool is_enum;     // CT_INT
     bool is_union;
-    bool to_const;     // CT_POINTER: what it points to is const
-    const CType *base; // CT_POINTER: what it points to; CT_ARRAY: the element; CT_FUNCTION: the result
-    int64_t count;     // CT_ARRAY
-    bool variable;     // CT_ARRAY: of variable length
+    bool to_const; // CT_POINTER: what it points to is const
+    const CType
+        *base;     // CT_POINTER: what it points to; CT_ARRAY: the element; CT_FUNCTION: the result
+    int64_t count; // CT_ARRAY
+    bool variable; // CT_ARRAY: of variable length
     Array(CField) fields;
     bool is_tensor;      // struct ht_tensor
     bool is_tensor_node; // struct ht_node *: what a tensor holds
@@ -95,24 +99,24 @@ struct CVar {
     const char *name;
     const CType *type;
     Position at;
-    bool local;       // a parameter or a variable with automatic storage
-    bool is_static;   // of a function
+    bool local;     // a parameter or a variable with automatic storage
+    bool is_static; // of a function
     bool is_const, defined;
-    bool system;      // declared in a header of the system
-    bool internal;    // at file scope: no other file can name it
-    int part;         // 0: the file of the models; the sources after it count from 1
-    bool shape;       // named by a `shape` pragma
-    bool given;       // its initial value is given_value: a strategy sets it
+    bool system;   // declared in a header of the system
+    bool internal; // at file scope: no other file can name it
+    int part;      // 0: the file of the models; the sources after it count from 1
+    bool shape;    // named by a `shape` pragma
+    bool given;    // its initial value is given_value: a strategy sets it
     int64_t given_value;
-    int slot;         // local: its place in the frame; else its number among the unit's variables
-    const CExpr *init;  // NULL: none
-    int init_slots;     // static storage: places that a frame needs to evaluate init
-    const CExpr *length; // of an array of variable length
+    int slot;          // local: its place in the frame; else its number among the unit's variables
+    const CExpr *init; // NULL: none
+    int init_slots;    // static storage: places that a frame needs to evaluate init
+    const CExpr *length;       // of an array of variable length
     const CFunction *function; // that it is local to; NULL at file scope
     Array(CSite) changes;      // by functions, one for each and its bytes (state/changes.c)
     Array(CSite) reads;
     Array(const CFunction *) through; // by which what its pointers point to is changed
-    Array(CModelUse) uses;     // by models (state/state.c)
+    Array(CModelUse) uses;            // by models (state/state.c)
 };
 
 /* An operator: a function under `#pragma hspmd op`. */
@@ -122,7 +126,7 @@ typedef struct COperator {
     int *operand_param; // by operand of the rule: the parameter
     int *attr_param;    // by attribute: the parameter
     const Pragma *pragma;
-    int part;          // the source whose names its rule may use
+    int part; // the source whose names its rule may use
 } COperator;
 
 struct CFunction {
@@ -141,39 +145,64 @@ struct CFunction {
     int number;        // among the unit's functions
     const COperator *op;
     const struct Builtin *builtin; // found when it is first called
-    bool evaluated;    // for some model
-    bool outside;      // it runs when the program does, not for a model alone (state/state.c)
+    bool evaluated;                // for some model
+    bool outside; // it runs when the program does, not for a model alone (state/state.c)
 };
 
 /* ---- expressions ---- */
 
 typedef enum CExprKind {
-    C_INT,      // integer (also characters, enumerators, sizeof)
-    C_FLOAT,    // number
-    C_STRING,   // string, length with the terminating zero
-    C_VAR,      // var
-    C_FUNCTION, // function
-    C_UNARY,    // op a
-    C_BINARY,   // a op b; `&&`, `||` and `,` too
-    C_ASSIGN,   // a = b, or a op= b when op is set
-    C_CAST,     // (type)a, or a conversion that C makes by itself
-    C_CALL,     // a(args)
-    C_MEMBER,   // a.name, or a->name when arrow
-    C_INDEX,    // a[b]; a is the pointer
-    C_SELECT,   // a ? b : c; without b: a ?: c
-    C_LITERAL,  // (type){...}: init is a
-    C_INIT,     // {args}
+    C_INT,        // integer (also characters, enumerators, sizeof)
+    C_FLOAT,      // number
+    C_STRING,     // string, length with the terminating zero
+    C_VAR,        // var
+    C_FUNCTION,   // function
+    C_UNARY,      // op a
+    C_BINARY,     // a op b; `&&`, `||` and `,` too
+    C_ASSIGN,     // a = b, or a op= b when op is set
+    C_CAST,       // (type)a, or a conversion that C makes by itself
+    C_CALL,       // a(args)
+    C_MEMBER,     // a.name, or a->name when arrow
+    C_INDEX,      // a[b]; a is the pointer
+    C_SELECT,     // a ? b : c; without b: a ?: c
+    C_LITERAL,    // (type){...}: init is a
+    C_INIT,       // {args}
     C_DESIGNATED, // in C_INIT: designators and value a
-    C_STATEMENT, // ({...})
-    C_REFUSED   // string says what; args are its operands
+    C_STATEMENT,  // ({...})
+    C_REFUSED     // string says what; args are its operands
 } CExprKind;
 
 typedef enum COperation {
     OP_NONE,
-    OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_REM, OP_SHL, OP_SHR, OP_AND, OP_OR, OP_XOR,
-    OP_LT, OP_LE, OP_GT, OP_GE, OP_EQ, OP_NE, OP_LOGICAL_AND, OP_LOGICAL_OR, OP_COMMA,
-    OP_PLUS, OP_MINUS, OP_NOT, OP_LOGICAL_NOT, OP_ADDRESS, OP_DEREFERENCE,
-    OP_PRE_INC, OP_PRE_DEC, OP_POST_INC, OP_POST_DEC,
+    OP_ADD,
+    OP_SUB,
+    OP_MUL,
+    OP_DIV,
+    OP_REM,
+    OP_SHL,
+    OP_SHR,
+    OP_AND,
+    OP_OR,
+    OP_XOR,
+    OP_LT,
+    OP_LE,
+    OP_GT,
+    OP_GE,
+    OP_EQ,
+    OP_NE,
+    OP_LOGICAL_AND,
+    OP_LOGICAL_OR,
+    OP_COMMA,
+    OP_PLUS,
+    OP_MINUS,
+    OP_NOT,
+    OP_LOGICAL_NOT,
+    OP_ADDRESS,
+    OP_DEREFERENCE,
+    OP_PRE_INC,
+    OP_PRE_DEC,
+    OP_POST_INC,
+    OP_POST_DEC,
     OP_SIZEOF // of a variable of variable length
 } COperation;
 
@@ -200,13 +229,14 @@ struct CExpr {
         const CStmt *statement;
         const CField *field; // C_MEMBER: with the offset from the outermost struct
     };
-    const char *name;  // C_MEMBER
-    int64_t length;    // C_STRING
-    int slot;          // a place in the frame for a value that needs storage, C_STRING: its number among the unit's strings; -1 none
+    const char *name; // C_MEMBER
+    int64_t length;   // C_STRING
+    int slot; // a place in the frame for a value that needs storage, C_STRING: its number among the
+              // unit's strings; -1 none
     const CExpr *a, *b, *c;
-    Array(const CExpr *) args;         // C_CALL, C_INIT
-    Array(CDesignator) designators;    // C_DESIGNATED
-    const struct CLayout *layout;      // C_INIT: what goes where, once it is known (eval/init.c)
+    Array(const CExpr *) args;      // C_CALL, C_INIT
+    Array(CDesignator) designators; // C_DESIGNATED
+    const struct CLayout *layout;   // C_INIT: what goes where, once it is known (eval/init.c)
 };
 
 /* ---- statements ---- */
@@ -224,11 +254,11 @@ typedef enum CStmtKind {
     CS_DEFAULT,  // then
     CS_BREAK,
     CS_CONTINUE,
-    CS_RETURN,   // expr or NULL
-    CS_LABEL,    // then
-    CS_PRAGMA,   // pragma: dims, shard, reshard
-    CS_MARKED,   // pragmas layer and recompute, then
-    CS_REFUSED   // text says what; body is what stands in it
+    CS_RETURN, // expr or NULL
+    CS_LABEL,  // then
+    CS_PRAGMA, // pragma: dims, shard, reshard
+    CS_MARKED, // pragmas layer and recompute, then
+    CS_REFUSED // text says what; body is what stands in it
 } CStmtKind;
 
 struct CStmt {
@@ -238,7 +268,7 @@ struct CStmt {
     const CStmt *init, *then, *other;
     Array(const CStmt *) body;
     Array(CVar *) vars;
-    bool scoped; // CS_COMPOUND: it declares an ht_scope
+    bool scoped;               // CS_COMPOUND: it declares an ht_scope
     int first_slot, last_slot; // CS_COMPOUND: what lives as long as it, the last one excluded
     Array(const Pragma *) pragmas;
     const char *text;
@@ -254,7 +284,8 @@ typedef struct CConstant {
 
 /* The common types, by C's names. */
 typedef struct CTypes {
-    const CType *tvoid, *tbool, *tint, *tunsigned, *tlong, *tulong, *tlonglong, *tulonglong, *tfloat, *tdouble, *tensor;
+    const CType *tvoid, *tbool, *tint, *tunsigned, *tlong, *tulong, *tlonglong, *tulonglong,
+        *tfloat, *tdouble, *tensor;
 } CTypes;
 
 /* A program's sources: the file whose models are wanted, and those which they need. */
@@ -268,16 +299,18 @@ typedef struct CUnit {
     Array(CConstant) constants;   // of enumerations at file scope
     Array(CVar *) shapes;         // of `shape` pragmas
     Array(const COperator *) operators;
-    Array(Pragma *) pragmas;      // all active ones, in the order of the translation unit
+    Array(Pragma *) pragmas; // all active ones, in the order of the translation unit
     int string_count;
-    int part;                     // the source that is being read; 0: the file of the models
-    int own_pragmas;              // how many of `pragmas` stand in the file of the models and its headers
-    Array(UnitFile) files;        // of the user's
-    const char *free_arithmetic;  // the option under which floating point is not computed as C says; NULL: none
-    bool contracts;               // a product and a sum may be rounded once
-    void *names;                  // hash of functions, variables at file scope and constants (cunit_lookup), of the file of the models in the end
-    void *shared;                 // those that are the same for all sources of the program
-    Array(const void *) parts;    // `names` of each source
+    int part;              // the source that is being read; 0: the file of the models
+    int own_pragmas;       // how many of `pragmas` stand in the file of the models and its headers
+    Array(UnitFile) files; // of the user's
+    const char *free_arithmetic; // the option under which floating point is not computed as C says;
+                                 // NULL: none
+    bool contracts;              // a product and a sum may be rounded once
+    void *names;  // hash of functions, variables at file scope and constants (cunit_lookup), of the
+                  // file of the models in the end
+    void *shared; // those that are the same for all sources of the program
+    Array(const void *) parts; // `names` of each source
 } CUnit;
 
 /* What a name at file scope stands for; all NULL when it is not declared. */
@@ -296,7 +329,8 @@ CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);
 
-/* The field `name` of a struct, also inside anonymous members, with the offset from the start of `type`; false when there is none. */
+/* The field `name` of a struct, also inside anonymous members, with the offset from the start of
+ * `type`; false when there is none. */
 bool ctype_field(const CType *type, const char *name, CField *found);
 /* The same for the field of a declaration. */
 bool ctype_declared_field(const CType *type, const void *decl, CField *found);
@@ -310,7 +344,8 @@ CFunction *cexpr_function(const CExpr *expr);
 /* What an initializer list gives the member number `index`, called `name`; NULL: nothing. */
 const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 
-/* Calls `visit` for every expression in an expression, or in a statement, outer ones first; NULL has none. */
+/* Calls `visit` for every expression in an expression, or in a statement, outer ones first; NULL
+ * has none. */
 typedef void CVisit(const CExpr *expr, void *data);
 void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
 void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);

@@ -10,77 +10,74 @@ typedef struct Search {
     int values;
 } Search;
 
-static const CExpr *without_casts(const CExpr *expr)
-{
-    while (expr && expr->kind == C_CAST)
-        expr = expr->a;
+static const CExpr *without_casts(const CExpr *expr) {
+    while (expr && expr->kind == C_CAST) expr = expr->a;
     return expr;
 }
 
 /* Whether an expression calls a function of this name. */
-static bool is_call(const CExpr *expr, const char *name)
-{
+static bool is_call(const CExpr *expr, const char *name) {
     const CFunction *function = expr && expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
     return function && !strcmp(function->name, name);
 }
 
-static void walk_functions(CUnit *cunit, CVisit *visit, void *data)
-{
+static void walk_functions(CUnit *cunit, CVisit *visit, void *data) {
     for (int i = 0; i < cunit->functions.count; i++)
-        if (!cunit->functions.at[i]->library && !cunit->functions.at[i]->part && cunit->functions.at[i]->body)
+        if (!cunit->functions.at[i]->library && !cunit->functions.at[i]->part &&
+            cunit->functions.at[i]->body)
             cstmt_walk(cunit->functions.at[i]->body, visit, data);
 }
 
 /* ---- which program it is ---- */
 
-static void count_values(const CExpr *expr, void *data)
-{
+static void count_values(const CExpr *expr, void *data) {
     Search *search = data;
-    const CExpr *to = expr->kind == C_ASSIGN || (expr->kind == C_UNARY && expr->op == OP_ADDRESS) ? without_casts(expr->a) : NULL;
-    if (!to || to->kind != C_VAR || to->var != search->var)
-        return;
+    const CExpr *to = expr->kind == C_ASSIGN || (expr->kind == C_UNARY && expr->op == OP_ADDRESS)
+                          ? without_casts(expr->a)
+                          : NULL;
+    if (!to || to->kind != C_VAR || to->var != search->var) return;
     search->values++;
     search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
 }
 
 /* The call of ht_train or ht_infer whose program an expression is; NULL: that is not known. */
-static const CExpr *maker_of(const Search *search, const CExpr *program)
-{
+static const CExpr *maker_of(const Search *search, const CExpr *program) {
     program = without_casts(program);
-    if (!program || program->kind != C_VAR || program->var->part)
-        return NULL;
+    if (!program || program->kind != C_VAR || program->var->part) return NULL;
     Search values = {.var = program->var};
     walk_functions(search->cunit, count_values, &values);
     if (program->var->init && without_casts(program->var->init)->kind == C_CALL) {
         values.values++;
         values.value = without_casts(program->var->init);
     }
-    bool made = values.values == 1 && (is_call(values.value, "ht_train_with") || is_call(values.value, "ht_infer_with"));
+    bool made = values.values == 1 &&
+                (is_call(values.value, "ht_train_with") || is_call(values.value, "ht_infer_with"));
     return made && values.value->args.count >= 3 ? values.value : NULL;
 }
 
 /* ---- what is fed ---- */
 
 /* The element of an array of any number of dimensions. */
-static const CType *element_of(const CType *type)
-{
-    while (type->kind == CT_ARRAY)
-        type = type->base;
+static const CType *element_of(const CType *type) {
+    while (type->kind == CT_ARRAY) type = type->base;
     return type;
 }
 
-/* Whether the runtime knows the type of an array's elements, too: of one or two dimensions, of numbers. */
-static bool has_known_element(const CType *array)
-{
-    return (array->base->kind != CT_ARRAY || array->base->base->kind != CT_ARRAY) && ctype_is_arithmetic(element_of(array));
+/* Whether the runtime knows the type of an array's elements, too: of one or two dimensions, of
+ * numbers. */
+static bool has_known_element(const CType *array) {
+    return (array->base->kind != CT_ARRAY || array->base->base->kind != CT_ARRAY) &&
+           ctype_is_arithmetic(element_of(array));
 }
 
 /* What C elements an input's type stands for; NULL when an array's fit. */
-static const char *unfit_element(const CType *array, DType dtype)
-{
+static const char *unfit_element(const CType *array, DType dtype) {
     const CType *element = element_of(array);
-    static const char *const wanted[] = {
-        [DTYPE_F32] = "float", [DTYPE_BF16] = "unsigned short", [DTYPE_F64] = "double", [DTYPE_I32] = "int", [DTYPE_I64] = "long"};
+    static const char *const wanted[] = {[DTYPE_F32] = "float",
+                                         [DTYPE_BF16] = "unsigned short",
+                                         [DTYPE_F64] = "double",
+                                         [DTYPE_I32] = "int",
+                                         [DTYPE_I64] = "long"};
     bool integer = element->kind == CT_INT && !element->is_enum;
     bool fits = dtype == DTYPE_F32    ? element->kind == CT_FLOAT
                 : dtype == DTYPE_F64  ? element->kind == CT_DOUBLE
@@ -90,11 +87,9 @@ static const char *unfit_element(const CType *array, DType dtype)
     return fits || !has_known_element(array) ? NULL : wanted[dtype];
 }
 
-static const Value *input_of(const Module *module, const char *name)
-{
+static const Value *input_of(const Module *module, const char *name) {
     for (int i = 0; i < module->inputs.count; i++)
-        if (!strcmp(module->inputs.at[i]->name, name))
-            return module->inputs.at[i];
+        if (!strcmp(module->inputs.at[i]->name, name)) return module->inputs.at[i];
     return NULL;
 }
 
@@ -106,8 +101,7 @@ typedef struct Fed {
 } Fed;
 
 /* The literal of a struct, where an expression is one or the address of one; NULL: it is not. */
-static const CExpr *fields_of(const CExpr *expr)
-{
+static const CExpr *fields_of(const CExpr *expr) {
     expr = without_casts(expr);
     expr = expr && expr->kind == C_UNARY && expr->op == OP_ADDRESS ? without_casts(expr->a) : expr;
     expr = expr && expr->kind == C_LITERAL ? expr->a : expr;
@@ -115,96 +109,99 @@ static const CExpr *fields_of(const CExpr *expr)
 }
 
 /* What a literal says of a field by its name; NULL: nothing. */
-static const CExpr *field_of(const CExpr *fields, const char *name)
-{
+static const CExpr *field_of(const CExpr *fields, const char *name) {
     const CExpr *found = NULL;
     for (int i = 0; i < fields->args.count && !found; i++) {
         const CExpr *field = fields->args.at[i];
-        bool named = field && field->kind == C_DESIGNATED && field->designators.count == 1 && field->designators.at[0].field;
-        found = named && !strcmp(field->designators.at[0].field, name) ? without_casts(field->a) : NULL;
+        bool named = field && field->kind == C_DESIGNATED && field->designators.count == 1 &&
+                     field->designators.at[0].field;
+        found =
+            named && !strcmp(field->designators.at[0].field, name) ? without_casts(field->a) : NULL;
     }
     return found;
 }
 
 /* The array that the fields of ht_feed feed all of; NULL: that is not known. */
-static const CType *array_of(const CExpr *fields)
-{
+static const CType *array_of(const CExpr *fields) {
     const CExpr *data = without_casts(fields->args.at[1]);
-    if (!data || data->kind != C_VAR || data->var->type->kind != CT_ARRAY)
-        return NULL;
+    if (!data || data->kind != C_VAR || data->var->type->kind != CT_ARRAY) return NULL;
     const CExpr *known = without_casts(fields->args.at[3]);
     bool counted = !known || (known->kind == C_INT && known->integer == 2); // ht_feed_n
-    return counted || data->var->type->variable || data->var->type->size <= 0 ? NULL : data->var->type;
+    return counted || data->var->type->variable || data->var->type->size <= 0 ? NULL
+                                                                              : data->var->type;
 }
 
-/* The name of the input that ht_dataset gives rows: the one that is said, else the dataset's. NULL: it is not known. */
-static const CExpr *dataset_input(const CExpr *call)
-{
-    const CExpr *fields = call->args.count == 1 ? fields_of(call->args.at[0]) : NULL, *said = fields ? field_of(fields, "input") : NULL;
+/* The name of the input that ht_dataset gives rows: the one that is said, else the dataset's. NULL:
+ * it is not known. */
+static const CExpr *dataset_input(const CExpr *call) {
+    const CExpr *fields = call->args.count == 1 ? fields_of(call->args.at[0]) : NULL,
+                *said = fields ? field_of(fields, "input") : NULL;
     return said || !fields ? said : field_of(fields, "name");
 }
 
-/* Whether an initializer is that of ht_feed, ht_feed_n or ht_dataset of an input whose name is known; *fed is it then. */
-static bool is_fed(const CExpr *expr, Fed *fed)
-{
+/* Whether an initializer is that of ht_feed, ht_feed_n or ht_dataset of an input whose name is
+ * known; *fed is it then. */
+static bool is_fed(const CExpr *expr, Fed *fed) {
     const CExpr *call = without_casts(expr), *fields = fields_of(expr), *name = NULL;
     if (is_call(call, "ht_dataset_with"))
         name = dataset_input(call);
     else if (fields && fields->args.count >= 5)
         name = without_casts(fields->args.at[0]);
-    if (!name || name->kind != C_STRING)
-        return false;
+    if (!name || name->kind != C_STRING) return false;
     *fed = (Fed){name->string, fields ? array_of(fields) : NULL, name->at};
     return true;
 }
 
 /* Reports what is wrong with a feed of a program with this input. */
-static void report(const Search *search, const Fed *fed, const Value *input)
-{
+static void report(const Search *search, const Fed *fed, const Value *input) {
     Diag *diag = search->cunit->diag;
     const CType *own = element_of(fed->type);
     const char *element = unfit_element(fed->type, input->type.dtype);
     int64_t count = type_elements(input->type), bytes = count * dtype_size(input->type.dtype);
     if (element)
-        diag_error(diag, fed->at, "the input \"%s\" has elements of %s, and is fed an array of %s; give it an array of %s", fed->name,
-                   dtype_name(input->type.dtype), own->name, element);
+        diag_error(diag, fed->at,
+                   "the input \"%s\" has elements of %s, and is fed an array of %s; give it an "
+                   "array of %s",
+                   fed->name, dtype_name(input->type.dtype), own->name, element);
     else if (fed->type->size < bytes)
-        diag_error(diag, fed->at, "the input \"%s\" has %lld bytes, and is fed an array of %lld bytes; give it all of them", fed->name,
-                   (long long)bytes, (long long)fed->type->size);
+        diag_error(diag, fed->at,
+                   "the input \"%s\" has %lld bytes, and is fed an array of %lld bytes; give it "
+                   "all of them",
+                   fed->name, (long long)bytes, (long long)fed->type->size);
     else
-        diag_error(
-            diag, fed->at,
-            "the input \"%s\" has %lld bytes, and is fed an array of %lld bytes; ht_feed_n(\"%s\", pointer, %lld) feeds a part of one",
-            fed->name, (long long)bytes, (long long)fed->type->size, fed->name, (long long)count);
+        diag_error(diag, fed->at,
+                   "the input \"%s\" has %lld bytes, and is fed an array of %lld bytes; "
+                   "ht_feed_n(\"%s\", pointer, %lld) feeds a part of one",
+                   fed->name, (long long)bytes, (long long)fed->type->size, fed->name,
+                   (long long)count);
     diag_note(diag, input->at, "the input is here");
 }
 
 /* Reports a feed of an input that the program has not. */
-static void report_unknown(const Search *search, const Fed *fed, const Module *module)
-{
+static void report_unknown(const Search *search, const Fed *fed, const Module *module) {
     Diag *diag = search->cunit->diag;
     diag_error(diag, fed->at, "the model %s has no input \"%s\"", module->name, fed->name);
     for (int i = 0; i < module->inputs.count; i++)
         if (diag_suggest(diag, module->inputs.at[i]->at, fed->name, &module->inputs.at[i]->name, 1))
             return;
     for (int i = 0; i < module->inputs.count; i++)
-        diag_note(diag, module->inputs.at[i]->at, "it has the input \"%s\"", module->inputs.at[i]->name);
+        diag_note(diag, module->inputs.at[i]->at, "it has the input \"%s\"",
+                  module->inputs.at[i]->name);
 }
 
-static void check_feed(const Search *search, const CExpr *maker, const Fed *fed)
-{
+static void check_feed(const Search *search, const CExpr *maker, const Fed *fed) {
     const CFunction *model = cexpr_function(maker->args.at[1]);
     ModuleKind kind = is_call(maker, "ht_train_with") ? MODULE_TRAIN : MODULE_INFER;
     const Value *found = NULL;
     const Module *own = NULL;
     for (int m = 0; model && m < search->made->modules.count; m++) {
         const Module *module = search->made->modules.at[m];
-        if (strcmp(module->name, model->name) || module->kind != kind)
-            continue;
+        if (strcmp(module->name, model->name) || module->kind != kind) continue;
         own = module;
         const Value *input = input_of(module, fed->name);
         int64_t bytes = input ? type_elements(input->type) * dtype_size(input->type.dtype) : 0;
-        if (input && (!fed->type || (!unfit_element(fed->type, input->type.dtype) && (!bytes || bytes == fed->type->size))))
+        if (input && (!fed->type || (!unfit_element(fed->type, input->type.dtype) &&
+                                     (!bytes || bytes == fed->type->size))))
             return;
         found = input ? input : found;
     }
@@ -214,17 +211,16 @@ static void check_feed(const Search *search, const CExpr *maker, const Fed *fed)
         report_unknown(search, fed, own);
 }
 
-static void check_run(const CExpr *expr, void *data)
-{
+static void check_run(const CExpr *expr, void *data) {
     const Search *search = data;
-    bool runs = (is_call(expr, "ht_step_with") || is_call(expr, "ht_run_with")) && expr->args.count == 2;
-    const CExpr *list = runs ? without_casts(expr->args.at[1]) : NULL, *maker = list ? maker_of(search, expr->args.at[0]) : NULL;
-    if (list && list->kind == C_LITERAL)
-        list = list->a;
+    bool runs =
+        (is_call(expr, "ht_step_with") || is_call(expr, "ht_run_with")) && expr->args.count == 2;
+    const CExpr *list = runs ? without_casts(expr->args.at[1]) : NULL,
+                *maker = list ? maker_of(search, expr->args.at[0]) : NULL;
+    if (list && list->kind == C_LITERAL) list = list->a;
     for (int i = 0; maker && list && list->kind == C_INIT && i < list->args.count; i++) {
         Fed fed;
-        if (is_fed(list->args.at[i], &fed))
-            check_feed(search, maker, &fed);
+        if (is_fed(list->args.at[i], &fed)) check_feed(search, maker, &fed);
     }
 }
 
@@ -243,62 +239,64 @@ typedef struct Fetch {
 } Fetch;
 
 /* Whether a name is a value's, or the end of its full name behind a dot. */
-static bool is_name_of(const char *full, const char *name)
-{
+static bool is_name_of(const char *full, const char *name) {
     size_t length = strlen(full), end = strlen(name);
-    return !strcmp(full, name) || (end && length > end && full[length - end - 1] == '.' && !strcmp(full + length - end, name));
+    return !strcmp(full, name) || (end && length > end && full[length - end - 1] == '.' &&
+                                   !strcmp(full + length - end, name));
 }
 
-static void look_at(const Search *search, Fetch *fetch, const char *name, const Value *value)
-{
+static void look_at(const Search *search, Fetch *fetch, const char *name, const Value *value) {
     array_push(search->cunit->arena, &fetch->names, name);
-    if (!is_name_of(name, fetch->name))
-        return;
-    bool fits = !fetch->to || !value || type_elements(value->type) * dtype_size(value->type.dtype) <= fetch->to->size;
+    if (!is_name_of(name, fetch->name)) return;
+    bool fits = !fetch->to || !value ||
+                type_elements(value->type) * dtype_size(value->type.dtype) <= fetch->to->size;
     fetch->found = true;
     fetch->fits |= fits;
     fetch->lacks = fits ? fetch->lacks : value;
 }
 
 /* Looks through all that a program has a name for (runtime/session/data/named_values.h). */
-static void look_through(const Search *search, Fetch *fetch, const Module *module)
-{
+static void look_through(const Search *search, Fetch *fetch, const Module *module) {
     for (int i = 0; i < module->outputs.count; i++)
         look_at(search, fetch, module->outputs.at[i].name, module->outputs.at[i].value);
     for (int i = 0; i < module->params.count; i++)
         look_at(search, fetch, module->params.at[i]->name, module->params.at[i]->value);
     for (int i = 0; i < module->inputs.count; i++)
         look_at(search, fetch, module->inputs.at[i]->name, module->inputs.at[i]);
-    if (module->loss)
-        look_at(search, fetch, "", module->loss);
+    if (module->loss) look_at(search, fetch, "", module->loss);
 }
 
-static void report_fetch(const Search *search, const Fetch *fetch, const char *model)
-{
+static void report_fetch(const Search *search, const Fetch *fetch, const char *model) {
     Diag *diag = search->cunit->diag;
     if (!fetch->found) {
         diag_error(diag, fetch->at, "the model %s has no value \"%s\"", model, fetch->name);
         if (!diag_suggest(diag, fetch->at, fetch->name, fetch->names.at, fetch->names.count))
-            diag_note(diag, fetch->at, "ht_output names values; parameters, states and inputs have names, too, with their scopes in front");
+            diag_note(diag, fetch->at,
+                      "ht_output names values; parameters, states and inputs have names, too, with "
+                      "their scopes in front");
     } else if (!fetch->fits) {
-        diag_error(diag, fetch->at, "\"%s\" has %lld bytes, and is fetched to an array of %lld", fetch->name,
-                   (long long)(type_elements(fetch->lacks->type) * dtype_size(fetch->lacks->type.dtype)), (long long)fetch->to->size);
-        diag_note(diag, fetch->lacks->at, "it is made here, %s of shape %s", dtype_name(fetch->lacks->type.dtype),
+        diag_error(
+            diag, fetch->at, "\"%s\" has %lld bytes, and is fetched to an array of %lld",
+            fetch->name,
+            (long long)(type_elements(fetch->lacks->type) * dtype_size(fetch->lacks->type.dtype)),
+            (long long)fetch->to->size);
+        diag_note(diag, fetch->lacks->at, "it is made here, %s of shape %s",
+                  dtype_name(fetch->lacks->type.dtype),
                   type_shape_text(search->cunit->arena, fetch->lacks->type));
     }
 }
 
-static void check_fetch(const CExpr *expr, void *data)
-{
+static void check_fetch(const CExpr *expr, void *data) {
     const Search *search = data;
     bool fetches = is_call(expr, "ht_fetch") && expr->args.count == 3;
-    const CExpr *name = fetches ? without_casts(expr->args.at[1]) : NULL, *to = fetches ? without_casts(expr->args.at[2]) : NULL;
+    const CExpr *name = fetches ? without_casts(expr->args.at[1]) : NULL,
+                *to = fetches ? without_casts(expr->args.at[2]) : NULL;
     const CExpr *maker = name && name->kind == C_STRING ? maker_of(search, expr->args.at[0]) : NULL;
     const CFunction *model = maker ? cexpr_function(maker->args.at[1]) : NULL;
-    if (!model)
-        return;
+    if (!model) return;
     ModuleKind kind = is_call(maker, "ht_train_with") ? MODULE_TRAIN : MODULE_INFER;
-    bool array = to->kind == C_VAR && to->var->type->kind == CT_ARRAY && !to->var->type->variable && to->var->type->size > 0;
+    bool array = to->kind == C_VAR && to->var->type->kind == CT_ARRAY && !to->var->type->variable &&
+                 to->var->type->size > 0;
     Fetch fetch = {.name = name->string, .at = name->at, .to = array ? to->var->type : NULL};
     int modules = 0;
     for (int m = 0; m < search->made->modules.count; m++) {
@@ -310,8 +308,7 @@ static void check_fetch(const CExpr *expr, void *data)
         report_fetch(search, &fetch, model->name);
 }
 
-void feeds_check(CUnit *cunit, const Unit *made)
-{
+void feeds_check(CUnit *cunit, const Unit *made) {
     Search search = {.cunit = cunit, .made = made};
     walk_functions(cunit, check_run, &search);
     walk_functions(cunit, check_fetch, &search);

@@ -20,20 +20,18 @@ struct Frontend {
     StrategyChoice strategy;
 };
 
-static void add_shape_variable(Frontend *run, CVar *var)
-{
+static void add_shape_variable(Frontend *run, CVar *var) {
     Eval *ev = eval_create(run->cunit, NULL);
     CExpr *expr = cexpr_new(run->arena, C_VAR, var->type, var->at);
     expr->var = var;
     ShapeVariable shape = {.name = var->name, .type = var->type->name, .at = var->at};
-    if (eval_integer(ev, expr, 0, &shape.value))
-        array_push(run->arena, &run->unit->shapes, shape);
+    if (eval_integer(ev, expr, 0, &shape.value)) array_push(run->arena, &run->unit->shapes, shape);
     eval_destroy(ev);
 }
 
-/* Operators of the user's that have no body here; those of hetu's headers have theirs in the library. */
-static void find_bodiless(Frontend *run)
-{
+/* Operators of the user's that have no body here; those of hetu's headers have theirs in the
+ * library. */
+static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;
         if (!function->body && !function->library)
@@ -41,39 +39,32 @@ static void find_bodiless(Frontend *run)
     }
 }
 
-static const char *standard(const FrontendPart *part)
-{
+static const char *standard(const FrontendPart *part) {
     const char *std = "gnu17";
     for (int i = 0; i < part->arg_count; i++)
-        if (!strncmp(part->args[i], "-std=", 5))
-            std = part->args[i] + 5;
+        if (!strncmp(part->args[i], "-std=", 5)) std = part->args[i] + 5;
     return std;
 }
 
 /* Reads the file: its operators, its pragmas; then what its models need of other sources. */
-static void *read_file(void *data)
-{
+static void *read_file(void *data) {
     Frontend *run = data;
-    CUnit *cunit = run->cunit = clang_read(run->arena, run->diag, &run->options->part, &run->reader);
-    if (!cunit)
-        return NULL;
+    CUnit *cunit = run->cunit =
+        clang_read(run->arena, run->diag, &run->options->part, &run->reader);
+    if (!cunit) return NULL;
     operators_check(cunit, run->options->backends);
-    if (!diag_errors(run->diag) && !linkage_read(cunit, run->options))
-        run->cunit = NULL;
+    if (!diag_errors(run->diag) && !linkage_read(cunit, run->options)) run->cunit = NULL;
     return NULL;
 }
 
 /* Notes what the unit is made of, and whether its models wait for other sources. */
-static void note_linkage(Frontend *run)
-{
+static void note_linkage(Frontend *run) {
     Unit *unit = run->unit;
     LinkNames defined = {0}, absent = {0};
     linkage_defined(run->cunit, &defined);
     linkage_absent(run->cunit, &absent);
-    for (int i = 0; i < defined.count; i++)
-        array_push(run->arena, &unit->defined, defined.at[i]);
-    for (int i = 0; i < absent.count; i++)
-        array_push(run->arena, &unit->absent, absent.at[i]);
+    for (int i = 0; i < defined.count; i++) array_push(run->arena, &unit->defined, defined.at[i]);
+    for (int i = 0; i < absent.count; i++) array_push(run->arena, &unit->absent, absent.at[i]);
     for (int i = 0; i < run->cunit->files.count; i++)
         array_push(run->arena, &unit->files, run->cunit->files.at[i]);
     unit->linked = run->cunit->parts.count > 1;
@@ -82,21 +73,23 @@ static void note_linkage(Frontend *run)
 static bool waits(const Frontend *run) { return run->options->waits && run->unit->absent.count; }
 
 /* Begins a unit: its strategies and shape variables. */
-static void begin_unit(Frontend *run)
-{
+static void begin_unit(Frontend *run) {
     CUnit *cunit = run->cunit;
     Unit *unit = run->unit = arena_new(run->arena, Unit);
-    *unit = (Unit){.arena = run->arena, .diag = run->diag, .file = run->options->part.file, .std = standard(&run->options->part)};
-    if (!cunit)
-        return;
+    *unit = (Unit){.arena = run->arena,
+                   .diag = run->diag,
+                   .file = run->options->part.file,
+                   .std = standard(&run->options->part)};
+    if (!cunit) return;
     run->strategy = (StrategyChoice){0};
     note_linkage(run);
     find_bodiless(run);
     if (waits(run))
-        return; // strategies are chosen where the program is linked: sources that are not here may have them
-    strategies_choose(cunit, clang_macros(run->reader), run->options, run->text, &run->strategy);
-    if (diag_errors(run->diag))
+        // strategies are chosen where the program is linked: sources that are not here may have
+        // them
         return;
+    strategies_choose(cunit, clang_macros(run->reader), run->options, run->text, &run->strategy);
+    if (diag_errors(run->diag)) return;
     for (int i = 0; i < run->strategy.count; i++)
         array_push(run->arena, &unit->strategies, run->strategy.at[i].strategy);
     strategies_give_shapes(cunit, unit->strategies.count ? unit->strategies.at[0] : NULL);
@@ -104,74 +97,65 @@ static void begin_unit(Frontend *run)
         add_shape_variable(run, cunit->shapes.at[i]);
 }
 
-static void *make_unit(void *data)
-{
+static void *make_unit(void *data) {
     Frontend *run = data;
     int before = diag_errors(run->diag);
     begin_unit(run);
     bool whole = run->cunit && diag_errors(run->diag) == before && !waits(run);
-    if (whole)
-        models_read(run->cunit, run->unit, run->options);
+    if (whole) models_read(run->cunit, run->unit, run->options);
     if (whole && diag_errors(run->diag) == before) {
         strategies_check_splits(run->cunit, &run->strategy);
         strategies_check_layers(run->unit);
         linkage_check(run->cunit, run->unit);
         feeds_check(run->cunit, run->unit);
     }
-    if (diag_errors(run->diag) != before)
-        run->unit = NULL;
+    if (diag_errors(run->diag) != before) run->unit = NULL;
     return NULL;
 }
 
-static void *read_all(void *data)
-{
+static void *read_all(void *data) {
     Frontend *run = data;
     int before = diag_errors(run->diag);
     read_file(run);
     make_unit(run);
     clang_close(run->reader);
-    if (diag_errors(run->diag) != before)
-        run->unit = NULL;
+    if (diag_errors(run->diag) != before) run->unit = NULL;
     return NULL;
 }
 
 /* Runs with a stack that deep recursion of the model fits in. */
-static void with_deep_stack(void *(*work)(void *), void *data)
-{
+static void with_deep_stack(void *(*work)(void *), void *data) {
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_attr_init(&attributes);
-    if (pthread_attr_setstacksize(&attributes, (size_t)1 << 30) || pthread_create(&thread, &attributes, work, data))
+    if (pthread_attr_setstacksize(&attributes, (size_t)1 << 30) ||
+        pthread_create(&thread, &attributes, work, data))
         work(data);
     else
         pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);
 }
 
-static void *scan_file(void *data)
-{
+static void *scan_file(void *data) {
     Frontend *run = data;
     run->cunit = clang_read(run->arena, run->diag, &run->options->part, &run->reader);
     clang_close(run->reader);
     return NULL;
 }
 
-bool frontend_scan(Arena *arena, Diag *diag, const FrontendOptions *options, FrontendPart *part)
-{
+bool frontend_scan(Arena *arena, Diag *diag, const FrontendOptions *options, FrontendPart *part) {
     Frontend run = {.arena = arena, .diag = diag, .options = options};
     int before = diag_errors(diag);
     LinkNames names = {0};
     with_deep_stack(scan_file, &run);
-    if (!run.cunit || diag_errors(diag) != before)
-        return false;
+    if (!run.cunit || diag_errors(diag) != before) return false;
     linkage_defined(run.cunit, &names);
     part->defined = names.at;
     part->defined_count = names.count;
     return true;
 }
 
-Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options)
-{
+Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options) {
     Frontend run = {.arena = arena, .diag = diag, .options = options};
     with_deep_stack(read_all, &run);
     return run.unit;
@@ -179,27 +163,26 @@ Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options)
 
 /* ---- under one strategy after the other ---- */
 
-Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options)
-{
+Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options) {
     Frontend *frontend = arena_new(arena, Frontend);
     int before = diag_errors(diag);
     *frontend = (Frontend){.arena = arena, .diag = diag, .options = options};
     with_deep_stack(read_file, frontend);
-    if (frontend->cunit && diag_errors(diag) == before)
-        return frontend;
+    if (frontend->cunit && diag_errors(diag) == before) return frontend;
     frontend_close(frontend);
     return NULL;
 }
 
 bool frontend_has_models(const Frontend *frontend) { return models_exist(frontend->cunit); }
 
-Unit *frontend_under(Frontend *frontend, const char *text)
-{
+Unit *frontend_under(Frontend *frontend, const char *text) {
     frontend->text = text;
     with_deep_stack(make_unit, frontend);
     return frontend->unit;
 }
 
-int frontend_dims(const Frontend *frontend, const char *const **names) { return strategies_dims(frontend->cunit, names); }
+int frontend_dims(const Frontend *frontend, const char *const **names) {
+    return strategies_dims(frontend->cunit, names);
+}
 
 void frontend_close(Frontend *frontend) { clang_close(frontend->reader); }

@@ -9,50 +9,47 @@
 
 static const char *padding_name(const Pragma *pragma, int i) { return pragma->names.at[i]; }
 
-static Value *find_input(const Module *module, const char *name)
-{
+static Value *find_input(const Module *module, const char *name) {
     for (int i = 0; i < module->inputs.count; i++)
-        if (!strcmp(module->inputs.at[i]->name, name))
-            return module->inputs.at[i];
+        if (!strcmp(module->inputs.at[i]->name, name)) return module->inputs.at[i];
     return NULL;
 }
 
-void padding_give(const CUnit *unit, Module *module)
-{
+void padding_give(const CUnit *unit, Module *module) {
     for (int i = 0; i < unit->pragmas.count; i++) {
         const Pragma *pragma = unit->pragmas.at[i];
         for (int k = 0; pragma->kind == PRAGMA_PADDING && k < pragma->names.count; k++) {
             Value *input = find_input(module, padding_name(pragma, k));
-            if (input)
-                input->padding = pragma->padding;
+            if (input) input->padding = pragma->padding;
         }
     }
 }
 
 /* One name of a pragma. */
-static void check_name(const CUnit *unit, const Pragma *pragma, int k, Module *const *modules, int count)
-{
+static void check_name(const CUnit *unit, const Pragma *pragma, int k, Module *const *modules,
+                       int count) {
     Array(const char *) names = {0};
     for (int m = 0; m < count; m++) {
         const Value *input = find_input(modules[m], padding_name(pragma, k));
         bool integer = input && (input->type.dtype == DTYPE_I32 || input->type.dtype == DTYPE_I64);
         double value = *pragma->padding;
-        if (integer && (value != (double)(int64_t)value || (input->type.dtype == DTYPE_I32 && value != (double)(int32_t)value))) {
-            diag_error(unit->diag, pragma->name_at.at[k], "the input \"%s\" is of type %s, which does not have the value %g", input->name,
-                       dtype_name(input->type.dtype), value);
+        if (integer && (value != (double)(int64_t)value ||
+                        (input->type.dtype == DTYPE_I32 && value != (double)(int32_t)value))) {
+            diag_error(unit->diag, pragma->name_at.at[k],
+                       "the input \"%s\" is of type %s, which does not have the value %g",
+                       input->name, dtype_name(input->type.dtype), value);
             return;
         }
-        if (input)
-            return;
+        if (input) return;
         for (int i = 0; i < modules[m]->inputs.count; i++)
             array_push(unit->arena, &names, modules[m]->inputs.at[i]->name);
     }
-    diag_error(unit->diag, pragma->name_at.at[k], "no model here has an input \"%s\"", padding_name(pragma, k));
+    diag_error(unit->diag, pragma->name_at.at[k], "no model here has an input \"%s\"",
+               padding_name(pragma, k));
     diag_suggest(unit->diag, pragma->name_at.at[k], padding_name(pragma, k), names.at, names.count);
 }
 
-void padding_check(const CUnit *unit, Module *const *modules, int count)
-{
+void padding_check(const CUnit *unit, Module *const *modules, int count) {
     for (int i = 0; count && i < unit->pragmas.count; i++) {
         const Pragma *pragma = unit->pragmas.at[i];
         for (int k = 0; pragma->kind == PRAGMA_PADDING && k < pragma->names.count; k++)
@@ -63,91 +60,97 @@ void padding_check(const CUnit *unit, Module *const *modules, int count)
 /* ---- lengths ---- */
 
 /* Whether parameters have the shapes that they have with the strategy's values. */
-static bool check_parameters(const Module *module, const Module *other, Position at)
-{
+static bool check_parameters(const Module *module, const Module *other, Position at) {
     for (int i = 0; i < module->params.count; i++) {
-        const Parameter *own = module->params.at[i], *its = i < other->params.count ? other->params.at[i] : NULL;
-        if (its && !strcmp(own->name, its->name) && !strcmp(own->shape, its->shape) && own->init == its->init && own->a == its->a)
+        const Parameter *own = module->params.at[i],
+                        *its = i < other->params.count ? other->params.at[i] : NULL;
+        if (its && !strcmp(own->name, its->name) && !strcmp(own->shape, its->shape) &&
+            own->init == its->init && own->a == its->a)
             continue;
         diag_error(module->diag, at,
-                   "the parameter \"%s\" is another one with the lengths of this pipeline: %s with the strategy's, %s here", own->name,
-                   own->shape, its ? its->shape : "none");
-        diag_note(module->diag, own->value->at, "it is declared here; give it a size that depends on no shape variable");
+                   "the parameter \"%s\" is another one with the lengths of this pipeline: %s with "
+                   "the strategy's, %s here",
+                   own->name, own->shape, its ? its->shape : "none");
+        diag_note(module->diag, own->value->at,
+                  "it is declared here; give it a size that depends on no shape variable");
         return false;
     }
     return true;
 }
 
-/* Compares an input's extents. Sets *cut where a dimension behind the first is shorter; false after an error. */
-static bool check_input(const Module *module, const Value *input, const Value *own, Position at, bool *cut)
-{
+/* Compares an input's extents. Sets *cut where a dimension behind the first is shorter; false after
+ * an error. */
+static bool check_input(const Module *module, const Value *input, const Value *own, Position at,
+                        bool *cut) {
     for (int d = 0; d < input->type.rank; d++) {
-        int64_t whole = input->type.extent[d], length = d < own->type.rank ? own->type.extent[d] : -1;
-        if (length == whole)
-            continue;
+        int64_t whole = input->type.extent[d],
+                length = d < own->type.rank ? own->type.extent[d] : -1;
+        if (length == whole) continue;
         *cut = true;
-        if (d && length >= 0 && length < whole && own->type.rank == input->type.rank)
-            continue;
-        diag_error(module->diag, at,
-                   d ? "with these lengths the input \"%s\" is larger in dimension %d, or has others"
-                     : "these lengths change the rows of the input \"%s\"; how many rows a pipeline has, rows(N) says",
-                   input->name, d);
+        if (d && length >= 0 && length < whole && own->type.rank == input->type.rank) continue;
+        diag_error(
+            module->diag, at,
+            d ? "with these lengths the input \"%s\" is larger in dimension %d, or has others"
+              : "these lengths change the rows of the input \"%s\"; how many rows a pipeline has, "
+                "rows(N) says",
+            input->name, d);
         diag_note(module->diag, input->at, "the input is here");
         return false;
     }
     return true;
 }
 
-static bool check_inputs(const Module *module, const Module *other, const ShapeValue *length)
-{
+static bool check_inputs(const Module *module, const Module *other, const ShapeValue *length) {
     bool cut = false, padded = false;
     for (int i = 0; i < module->inputs.count; i++) {
         bool own = false;
         const Value *input = module->inputs.at[i], *its = find_input(other, input->name);
         if (!its || its->index != i) {
             diag_error(module->diag, length->at,
-                       "with these lengths the model has other inputs: \"%s\" is none of them, or not in its place", input->name);
+                       "with these lengths the model has other inputs: \"%s\" is none of them, or "
+                       "not in its place",
+                       input->name);
             return false;
         }
-        if (!check_input(module, input, its, length->at, &own))
-            return false;
+        if (!check_input(module, input, its, length->at, &own)) return false;
         cut |= own;
         padded |= own && input->padding;
     }
     if (!cut)
-        diag_error(module->diag, length->at, "\"%s\" is no dimension of the data: no input of %s becomes shorter by it", length->name,
-                   module->name);
+        diag_error(module->diag, length->at,
+                   "\"%s\" is no dimension of the data: no input of %s becomes shorter by it",
+                   length->name, module->name);
     else if (!padded)
         diag_error(module->diag, length->at,
-                   "nothing says what a row may lose behind this length; \"#pragma hspmd padding(targets: -100)\" "
+                   "nothing says what a row may lose behind this length; \"#pragma hspmd "
+                   "padding(targets: -100)\" "
                    "says what stands for nothing in an input");
     return cut && padded;
 }
 
-static bool same_lengths(const Pipeline *a, const Pipeline *b)
-{
+static bool same_lengths(const Pipeline *a, const Pipeline *b) {
     bool same = a->lengths.count == b->lengths.count;
     for (int i = 0; same && i < a->lengths.count; i++)
-        same = !strcmp(a->lengths.at[i].name, b->lengths.at[i].name) && a->lengths.at[i].value == b->lengths.at[i].value;
+        same = !strcmp(a->lengths.at[i].name, b->lengths.at[i].name) &&
+               a->lengths.at[i].value == b->lengths.at[i].value;
     return same;
 }
 
 /* The types of a module's inputs. */
-static const Type *input_types(CUnit *unit, const Module *module)
-{
+static const Type *input_types(CUnit *unit, const Module *module) {
     Type *types = arena_array(unit->arena, Type, module->inputs.count);
-    for (int i = 0; i < module->inputs.count; i++)
-        types[i] = module->inputs.at[i]->type;
+    for (int i = 0; i < module->inputs.count; i++) types[i] = module->inputs.at[i]->type;
     return types;
 }
 
-/* The model with the lengths of pipeline p, of which one is other than the strategy's, unless a pipeline before it has it; NULL after an
- * error. */
-static Module *shorter_model(CUnit *unit, const Module *module, int p, Module *evaluate(CUnit *, const Module *, void *), void *data)
-{
+/* The model with the lengths of pipeline p, of which one is other than the strategy's, unless a
+ * pipeline before it has it; NULL after an error. */
+static Module *shorter_model(CUnit *unit, const Module *module, int p,
+                             Module *evaluate(CUnit *, const Module *, void *), void *data) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[p];
     for (int i = 0; i < p; i++)
-        if (module->lengths.variants[i] && same_lengths(&module->strategy->pipelines.at[i], pipeline))
+        if (module->lengths.variants[i] &&
+            same_lengths(&module->strategy->pipelines.at[i], pipeline))
             return module->lengths.variants[i];
     Module *other = evaluate(unit, module, data);
     if (diag_errors(unit->diag) || !check_parameters(module, other, pipeline->lengths.at[0].at) ||
@@ -159,32 +162,32 @@ static Module *shorter_model(CUnit *unit, const Module *module, int p, Module *e
 }
 
 /* Whether each length alone makes an input shorter; the pipeline has several. */
-static bool check_each(CUnit *unit, const Module *module, int p, Module *evaluate(CUnit *, const Module *, void *), void *data)
-{
+static bool check_each(CUnit *unit, const Module *module, int p,
+                       Module *evaluate(CUnit *, const Module *, void *), void *data) {
     Pipeline pipeline = module->strategy->pipelines.at[p];
     ShapeValues all = pipeline.lengths;
     bool good = true;
     for (int i = 0; good && all.count > 1 && i < all.count; i++) {
         pipeline.lengths.at = &all.at[i];
         pipeline.lengths.count = 1;
-        if (!strategies_give_lengths(unit, module->strategy, &pipeline, &good))
-            continue;
+        if (!strategies_give_lengths(unit, module->strategy, &pipeline, &good)) continue;
         const Module *other = evaluate(unit, module, data);
-        good = !diag_errors(unit->diag) && check_parameters(module, other, all.at[i].at) && check_inputs(module, other, &all.at[i]);
+        good = !diag_errors(unit->diag) && check_parameters(module, other, all.at[i].at) &&
+               check_inputs(module, other, &all.at[i]);
     }
     return good;
 }
 
-void lengths_evaluate(CUnit *unit, Module *module, Module *evaluate(CUnit *unit, const Module *module, void *data), void *data)
-{
+void lengths_evaluate(CUnit *unit, Module *module,
+                      Module *evaluate(CUnit *unit, const Module *module, void *data), void *data) {
     const Strategy *strategy = module->strategy;
     bool good = true;
-    if (module->kind != MODULE_TRAIN)
-        return;
+    if (module->kind != MODULE_TRAIN) return;
     module->lengths.variants = arena_array(unit->arena, Module *, strategy->pipelines.count);
     for (int p = 0; good && p < strategy->pipelines.count; p++) {
         good = check_each(unit, module, p, evaluate, data);
         if (good && strategies_give_lengths(unit, strategy, &strategy->pipelines.at[p], &good))
-            good = (module->lengths.variants[p] = shorter_model(unit, module, p, evaluate, data)) != NULL;
+            good = (module->lengths.variants[p] = shorter_model(unit, module, p, evaluate, data)) !=
+                   NULL;
     }
 }

@@ -1,13 +1,16 @@
-/* Lengths of pipelines: a model is evaluated once more for each set of values that pipelines of its strategy give shape variables. */
+/* Lengths of pipelines: a model is evaluated once more for each set of values that pipelines of its
+ * strategy give shape variables. */
 #ifndef FRONTEND_LENGTHS_H
 #define FRONTEND_LENGTHS_H
 
 #include "frontend/ctree.h"
 #include "ir/module.h"
 
-/* Sets module->shorter, and checks what pipelines read only so far: parameters stay, inputs are cut behind their rows, and one of those
- * says what stands for nothing (pragma `padding`). `evaluate` makes the module with the values that shape variables have then. */
-void lengths_evaluate(CUnit *unit, Module *module, Module *evaluate(CUnit *unit, const Module *module, void *data), void *data);
+/* Sets module->shorter, and checks what pipelines read only so far: parameters stay, inputs are cut
+ * behind their rows, and one of those says what stands for nothing (pragma `padding`). `evaluate`
+ * makes the module with the values that shape variables have then. */
+void lengths_evaluate(CUnit *unit, Module *module,
+                      Module *evaluate(CUnit *unit, const Module *module, void *data), void *data);
 
 /* Gives the inputs of the module what pragmas `padding` say. */
 void padding_give(const CUnit *unit, Module *module);

@@ -8,8 +8,7 @@
 
 /* ---- what is there ---- */
 
-void linkage_defined(const CUnit *unit, LinkNames *names)
-{
+void linkage_defined(const CUnit *unit, LinkNames *names) {
     for (int i = 0; i < unit->functions.count; i++) {
         const CFunction *function = unit->functions.at[i];
         if (function->body && !function->is_static && !function->library && !function->part)
@@ -32,26 +31,21 @@ typedef struct Search {
 
 static void find_in_expression(const CExpr *expr, void *data);
 
-static void add_name(Search *search, const char *name)
-{
+static void add_name(Search *search, const char *name) {
     for (int i = 0; i < search->names->count; i++)
-        if (!strcmp(search->names->at[i], name))
-            return;
+        if (!strcmp(search->names->at[i], name)) return;
     array_push(search->unit->arena, search->names, name);
 }
 
 static void find_function(Search *search, const CFunction *function);
 
 /* The function that a rule names. */
-static void find_named(Search *search, const OpDef *def, const char *name)
-{
+static void find_named(Search *search, const OpDef *def, const char *name) {
     const CFunction *function = name ? cunit_lookup_beside(search->unit, def, name).function : NULL;
-    if (function)
-        find_function(search, function);
+    if (function) find_function(search, function);
 }
 
-static void find_in_rule(Search *search, const OpDef *def)
-{
+static void find_in_rule(Search *search, const OpDef *def) {
     find_named(search, def, def->rule->grad);
     find_named(search, def, def->rule->tiles);
     find_named(search, def, def->rule->with);
@@ -60,10 +54,8 @@ static void find_in_rule(Search *search, const OpDef *def)
         find_named(search, def, def->rule->factors[f].merge);
 }
 
-static void find_function(Search *search, const CFunction *function)
-{
-    if (search->functions[function->number])
-        return;
+static void find_function(Search *search, const CFunction *function) {
+    if (search->functions[function->number]) return;
     search->functions[function->number] = true;
     if (function->op)
         find_in_rule(search, function->op->def);
@@ -73,18 +65,14 @@ static void find_function(Search *search, const CFunction *function)
         add_name(search, function->name);
 }
 
-static void find_variable(Search *search, const CVar *var)
-{
-    if (var->local || search->vars[var->slot])
-        return;
+static void find_variable(Search *search, const CVar *var) {
+    if (var->local || search->vars[var->slot]) return;
     search->vars[var->slot] = true;
-    if (!var->defined && !var->is_static)
-        add_name(search, var->name);
+    if (!var->defined && !var->is_static) add_name(search, var->name);
     cexpr_walk(var->init, find_in_expression, search);
 }
 
-static void find_in_expression(const CExpr *expr, void *data)
-{
+static void find_in_expression(const CExpr *expr, void *data) {
     Search *search = data;
     if (expr->kind == C_FUNCTION)
         find_function(search, expr->function);
@@ -92,8 +80,7 @@ static void find_in_expression(const CExpr *expr, void *data)
         find_variable(search, expr->var);
 }
 
-void linkage_absent(CUnit *unit, LinkNames *names)
-{
+void linkage_absent(CUnit *unit, LinkNames *names) {
     Search search = {.unit = unit,
                      .names = names,
                      .functions = arena_array(unit->arena, bool, unit->functions.count + 1),
@@ -105,17 +92,16 @@ void linkage_absent(CUnit *unit, LinkNames *names)
 
 /* ---- joining ---- */
 
-static bool defines(const FrontendPart *part, const char *name)
-{
+static bool defines(const FrontendPart *part, const char *name) {
     for (int i = 0; i < part->defined_count; i++)
-        if (!strcmp(part->defined[i], name))
-            return true;
+        if (!strcmp(part->defined[i], name)) return true;
     return false;
 }
 
-/* Reads the first source that has one of the names; *more says whether there was one. False after errors. */
-static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names, bool *taken, bool *more)
-{
+/* Reads the first source that has one of the names; *more says whether there was one. False after
+ * errors. */
+static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names,
+                      bool *taken, bool *more) {
     for (int n = 0; n < names->count; n++)
         for (int p = 0; p < options->part_count; p++)
             if (!taken[p] && defines(&options->parts[p], names->at[n])) {
@@ -125,8 +111,7 @@ static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNam
     return true;
 }
 
-bool linkage_read(CUnit *unit, const FrontendOptions *options)
-{
+bool linkage_read(CUnit *unit, const FrontendOptions *options) {
     bool good = true, *taken = arena_array(unit->arena, bool, options->part_count + 1);
     for (bool more = options->part_count; good && more;) {
         LinkNames names = {0};
@@ -139,31 +124,36 @@ bool linkage_read(CUnit *unit, const FrontendOptions *options)
 
 /* ---- what the main file names ---- */
 
-static void check_function(CUnit *unit, const char *name, const char *what, Position at)
-{
-    if (cunit_lookup(unit, name).function)
-        return;
-    diag_error(unit->diag, at, "%s %s is not known in %s, which must name it", what, name, unit->file);
-    diag_note(unit->diag, at, "declare it in a header that %s includes, too; it cannot be static in another file", unit->file);
+static void check_function(CUnit *unit, const char *name, const char *what, Position at) {
+    if (cunit_lookup(unit, name).function) return;
+    diag_error(unit->diag, at, "%s %s is not known in %s, which must name it", what, name,
+               unit->file);
+    diag_note(unit->diag, at,
+              "declare it in a header that %s includes, too; it cannot be static in another file",
+              unit->file);
 }
 
-void linkage_check(CUnit *unit, const Unit *made)
-{
+void linkage_check(CUnit *unit, const Unit *made) {
     for (int m = 0; m < made->modules.count; m++) {
         const Module *module = made->modules.at[m];
         check_function(unit, module->name, "the model", module->source.at);
         for (int g = 0; g < module->optimizer.groups.count; g++) {
             if (!module->optimizer.groups.at[g].function_name)
-                check_function(unit, module->optimizer.groups.at[g].function, "the optimizer's function", module->source.at);
+                check_function(unit, module->optimizer.groups.at[g].function,
+                               "the optimizer's function", module->source.at);
             if (module->optimizer.groups.at[g].after && !module->optimizer.groups.at[g].after_name)
-                check_function(unit, module->optimizer.groups.at[g].after, "the optimizer's function", module->source.at);
+                check_function(unit, module->optimizer.groups.at[g].after,
+                               "the optimizer's function", module->source.at);
         }
     }
     for (int i = 0; i < unit->shapes.count; i++) {
         const CVar *var = unit->shapes.at[i];
-        if (cunit_lookup(unit, var->name).var == var)
-            continue;
-        diag_error(unit->diag, var->at, "the shape variable %s is not known in %s, where strategies set it", var->name, unit->file);
-        diag_note(unit->diag, var->at, "declare it in a header that both files include: extern %s %s;", var->type->name, var->name);
+        if (cunit_lookup(unit, var->name).var == var) continue;
+        diag_error(unit->diag, var->at,
+                   "the shape variable %s is not known in %s, where strategies set it", var->name,
+                   unit->file);
+        diag_note(unit->diag, var->at,
+                  "declare it in a header that both files include: extern %s %s;", var->type->name,
+                  var->name);
     }
 }

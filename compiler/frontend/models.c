@@ -24,21 +24,21 @@ typedef struct Finder {
     bool norm;     // ht_grad_norm is
 } Finder;
 
-static void find_call(const CExpr *expr, void *data)
-{
+static void find_call(const CExpr *expr, void *data) {
     Finder *finder = data;
     const CFunction *function = expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
-    if (!function || function->body)
-        return;
-    finder->prepares |= !strcmp(function->name, "ht_prepare") || !strcmp(function->name, "ht_balance_with");
+    if (!function || function->body) return;
+    finder->prepares |=
+        !strcmp(function->name, "ht_prepare") || !strcmp(function->name, "ht_balance_with");
     finder->norm |= !strcmp(function->name, "ht_grad_norm");
-    bool train = !strcmp(function->name, "ht_train_with"), infer = !strcmp(function->name, "ht_infer_with");
+    bool train = !strcmp(function->name, "ht_train_with"),
+         infer = !strcmp(function->name, "ht_infer_with");
     if (expr->args.count == (train ? 4 : 3) && (train || infer))
-        array_push(finder->unit->arena, &finder->calls, (ModelCall){expr, finder->inside, train ? MODULE_TRAIN : MODULE_INFER});
+        array_push(finder->unit->arena, &finder->calls,
+                   (ModelCall){expr, finder->inside, train ? MODULE_TRAIN : MODULE_INFER});
 }
 
-static void find_calls(CUnit *unit, Finder *finder)
-{
+static void find_calls(CUnit *unit, Finder *finder) {
     finder->unit = unit;
     for (int i = 0; i < unit->functions.count; i++) {
         finder->inside = unit->functions.at[i];
@@ -47,15 +47,13 @@ static void find_calls(CUnit *unit, Finder *finder)
     }
 }
 
-bool models_exist(CUnit *unit)
-{
+bool models_exist(CUnit *unit) {
     Finder finder = {0};
     find_calls(unit, &finder);
     return finder.calls.count > 0;
 }
 
-void models_walk(CUnit *unit, CVisit *visit, void *data)
-{
+void models_walk(CUnit *unit, CVisit *visit, void *data) {
     Finder finder = {0};
     find_calls(unit, &finder);
     for (int i = 0; i < finder.calls.count; i++)
@@ -71,7 +69,8 @@ typedef struct Optimizer {
     const char *names;                        // the pattern of its group; NULL: all others
     const OpDef *update;                      // NULL: the rule
     const CFunction *rule, *after, *function; // after: NULL for none
-    const char *rule_name, *after_name;       // by which programs know rule and after; NULL: by their addresses
+    const char *rule_name,
+        *after_name; // by which programs know rule and after; NULL: by their addresses
     int states;
     bool clipped;
 } Optimizer;
@@ -84,9 +83,9 @@ typedef struct Arguments {
     bool averaged;
 } Arguments;
 
-/* A member of a struct that the call gives; unknown where it is not known at compile time. `what` is the struct, for messages. */
-static Val member(Eval *ev, const CExpr *expr, Val value, const char *what, const char *name)
-{
+/* A member of a struct that the call gives; unknown where it is not known at compile time. `what`
+ * is the struct, for messages. */
+static Val member(Eval *ev, const CExpr *expr, Val value, const char *what, const char *name) {
     CField field;
     if (value.unknown || !ctype_field(value.type, name, &field))
         eval_error(ev, expr->at, "%s not known at compile time", what);
@@ -94,61 +93,67 @@ static Val member(Eval *ev, const CExpr *expr, Val value, const char *what, cons
     return place_load(ev, place, field.type, expr->at);
 }
 
-static Val optimizer_member(Eval *ev, const CExpr *expr, Val value, const char *name)
-{
+static Val optimizer_member(Eval *ev, const CExpr *expr, Val value, const char *name) {
     Val found = member(ev, expr, value, "the optimizer is", name);
     if (found.unknown)
-        eval_error(ev, expr->at, "the optimizer's \"%s\" is not known at compile time; only its numbers may be chosen at run time", name);
+        eval_error(ev, expr->at,
+                   "the optimizer's \"%s\" is not known at compile time; only its numbers may be "
+                   "chosen at run time",
+                   name);
     return found;
 }
 
 /* Checks the update operator: (p, g, states..., ?norm) -> (p, states...). */
-static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer)
-{
+static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer) {
     const Rule *rule = optimizer->update->rule;
     int least = 2 + optimizer->states;
     bool norm = rule->operand_count == least + 1 && rule->operands[least].optional;
     if (optimizer->states < 0 || optimizer->states > 4)
-        eval_error(ev, expr->at, "an optimizer of %d states; 0 to 4 are possible", optimizer->states);
+        eval_error(ev, expr->at, "an optimizer of %d states; 0 to 4 are possible",
+                   optimizer->states);
     if (rule->result_count != 1 + optimizer->states || (rule->operand_count != least && !norm)) {
-        diag_error(ev->diag, expr->at, "the operator %s does not fit an optimizer of %d states: (p, g, states..., ?norm) -> (p, states...)",
+        diag_error(ev->diag, expr->at,
+                   "the operator %s does not fit an optimizer of %d states: (p, g, states..., "
+                   "?norm) -> (p, states...)",
                    optimizer->update->name, optimizer->states);
         diag_note(ev->diag, optimizer->update->at, "its rule is here");
         eval_fail(ev);
     }
     if (optimizer->clipped && !norm)
-        eval_error(ev, expr->at, "the operator %s takes no gradient norm, so gradients cannot be clipped", optimizer->update->name);
+        eval_error(ev, expr->at,
+                   "the operator %s takes no gradient norm, so gradients cannot be clipped",
+                   optimizer->update->name);
 }
 
 /* The function that a member points to; NULL: none. */
-static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, const char *name)
-{
+static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, const char *name) {
     uint64_t pointer = optimizer_member(ev, expr, value, name).i;
     return pointer ? pointer_function(ev, pointer) : NULL;
 }
 
 /* The name that the optimizer gives to a rule that it has; NULL: none. */
-static const char *rule_name(Eval *ev, const CExpr *expr, Val value, const CFunction *rule, const char *name)
-{
+static const char *rule_name(Eval *ev, const CExpr *expr, Val value, const CFunction *rule,
+                             const char *name) {
     uint64_t pointer = rule ? optimizer_member(ev, expr, value, name).i : 0;
     return pointer ? arena_string(ev->arena, pointer_string(ev, pointer, expr->at)) : NULL;
 }
 
 /* A rule that is static in another file has an address there that programs do not know. */
-static void check_rule(Eval *ev, const CExpr *expr, const CFunction *rule, const char *name, const char *member)
-{
-    if (!rule || name || rule->library || !rule->part || !rule->is_static)
-        return;
-    diag_error(ev->diag, expr->at, "the optimizer has a rule, %s, that is static in another file than this one, and has no name",
+static void check_rule(Eval *ev, const CExpr *expr, const CFunction *rule, const char *name,
+                       const char *member) {
+    if (!rule || name || rule->library || !rule->part || !rule->is_static) return;
+    diag_error(ev->diag, expr->at,
+               "the optimizer has a rule, %s, that is static in another file than this one, and "
+               "has no name",
                rule->name);
     diag_note(ev->diag, rule->at,
-              "it is defined here; leave out `static`, and declare it in a header, or name it in the optimizer: .%s = \"%s\"", member,
-              rule->name);
+              "it is defined here; leave out `static`, and declare it in a header, or name it in "
+              "the optimizer: .%s = \"%s\"",
+              member, rule->name);
     eval_fail(ev);
 }
 
-static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value)
-{
+static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     Optimizer optimizer = {0};
     optimizer.function = function_member(ev, expr, value, "update");
     optimizer.rule = function_member(ev, expr, value, "rule");
@@ -161,8 +166,7 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value)
     optimizer.clipped = optimizer_member(ev, expr, value, "clipped").i;
     if (optimizer.rule && optimizer.function)
         eval_error(ev, expr->at, "an optimizer has an operator that updates, or a rule, not both");
-    if (optimizer.rule)
-        return optimizer;
+    if (optimizer.rule) return optimizer;
     if (!optimizer.function || !optimizer.function->op)
         eval_error(ev, expr->at, "the optimizer's update is no operator");
     optimizer.update = optimizer.function->op->def;
@@ -171,114 +175,119 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value)
 }
 
 /* Integer arguments of an operator; the second is the first of a group's numbers. */
-static int integer_count(const OpDef *def)
-{
+static int integer_count(const OpDef *def) {
     int count = 0;
-    for (int i = 0; i < def->param_count; i++)
-        count += def->params[i].kind == PARAM_INT;
+    for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
     return count;
 }
 
 /* Operators that update are the same in all groups, and know their numbers. */
-static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments, const Optimizer *optimizer)
-{
+static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
+                        const Optimizer *optimizer) {
     const Optimizer *other = NULL;
     for (int g = 0; g < arguments->optimizers.count && !other; g++)
-        if (arguments->optimizers.at[g].update)
-            other = &arguments->optimizers.at[g];
-    if (other && optimizer->update && (other->update != optimizer->update || other->states != optimizer->states))
-        eval_error(ev, expr->at, "one program has one optimizer that is an operator: %s and %s are two; others are rules",
+        if (arguments->optimizers.at[g].update) other = &arguments->optimizers.at[g];
+    if (other && optimizer->update &&
+        (other->update != optimizer->update || other->states != optimizer->states))
+        eval_error(ev, expr->at,
+                   "one program has one optimizer that is an operator: %s and %s are two; others "
+                   "are rules",
                    other->update->name, optimizer->update->name);
     if (optimizer->update && integer_count(optimizer->update) < 2)
-        eval_error(ev, expr->at, "the operator %s is of no group: it does not take the first of its numbers behind `decay`",
+        eval_error(ev, expr->at,
+                   "the operator %s is of no group: it does not take the first of its numbers "
+                   "behind `decay`",
                    optimizer->update->name);
 }
 
 /* The groups of the call's options. */
-static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arguments)
-{
+static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arguments) {
     Val groups = member(ev, expr, options, "the groups are", "groups");
     int64_t count = (int64_t)member(ev, expr, groups, "the groups are", "count").i;
     Val at = member(ev, expr, groups, "the groups are", "at");
     if (count < 0 || count >= MOST_GROUPS)
-        eval_error(ev, expr->at, "%lld groups; a program has at most %d", (long long)count, MOST_GROUPS - 1);
+        eval_error(ev, expr->at, "%lld groups; a program has at most %d", (long long)count,
+                   MOST_GROUPS - 1);
     for (int64_t g = 0; g < count; g++) {
         const CType *type = at.type->base;
         Place place = pointer_place(ev, at.i, (g + 1) * type->size, expr->at);
         Val group = {.type = type, .place = {place.object, place.offset + g * type->size}};
-        Optimizer optimizer = read_optimizer(ev, expr, member(ev, expr, group, "the groups are", "optimizer"));
-        optimizer.names = arena_string(ev->arena, pointer_string(ev, member(ev, expr, group, "the groups are", "names").i, expr->at));
+        Optimizer optimizer =
+            read_optimizer(ev, expr, member(ev, expr, group, "the groups are", "optimizer"));
+        optimizer.names = arena_string(
+            ev->arena,
+            pointer_string(ev, member(ev, expr, group, "the groups are", "names").i, expr->at));
         check_group(ev, expr, arguments, &optimizer);
         array_push(ev->arena, &arguments->optimizers, optimizer);
     }
 }
 
 /* Where the call's options say the type; where they begin when they do not. */
-static Position precision_at(const CExpr *options)
-{
+static Position precision_at(const CExpr *options) {
     const CExpr *list = options->kind == C_LITERAL ? options->a : options,
                 *value = list->kind == C_INIT ? cexpr_member(list, 0, "dtype") : NULL;
     return value ? value->at : options->at;
 }
 
 /* The type to compute in, of the call's options. */
-static DType read_precision(Eval *ev, const CExpr *expr, Val options)
-{
+static DType read_precision(Eval *ev, const CExpr *expr, Val options) {
     Position at = precision_at(expr);
     Val dtype = member(ev, expr, options, "the options of a program are", "dtype");
     if (dtype.unknown)
-        eval_error(ev, at, "the dtype of a program is not known at compile time; write HT_F32 or HT_BF16");
+        eval_error(ev, at,
+                   "the dtype of a program is not known at compile time; write HT_F32 or HT_BF16");
     if (dtype.i != DTYPE_F32 && dtype.i != DTYPE_BF16)
         eval_error(ev, at, "a program computes in HT_F32 or HT_BF16, not in %s",
                    dtype.i < DTYPE_COUNT ? dtype_name((DType)dtype.i) : "this type");
     return (DType)dtype.i;
 }
 
-static void read_arguments(Eval *ev, void *data)
-{
+static void read_arguments(Eval *ev, void *data) {
     Arguments *arguments = data;
     const ModelCall *call = arguments->call;
-    EvalFrame frame = {.function = call->inside, .slot_count = call->inside->slot_count, .lenient = true};
+    EvalFrame frame = {
+        .function = call->inside, .slot_count = call->inside->slot_count, .lenient = true};
     frame.slots = arena_array(ev->scratch, Object *, frame.slot_count + 1);
     ev->frame = &frame;
     ev->lenient = true;
     Val function = eval(ev, call->expr->args.at[1]);
     arguments->function = function.unknown ? NULL : pointer_function(ev, function.i);
     if (!arguments->function)
-        eval_error(ev, call->expr->args.at[1]->at, "the model function is not known at compile time; name it in the call");
+        eval_error(ev, call->expr->args.at[1]->at,
+                   "the model function is not known at compile time; name it in the call");
     if (!arguments->function->body)
         eval_bodiless(ev, call->expr->args.at[1]->at, arguments->function);
     const CExpr *expr = call->expr->args.at[call->expr->args.count - 1];
     if (call->kind == MODULE_TRAIN) {
         const CExpr *optimizer = call->expr->args.at[2];
-        array_push(ev->arena, &arguments->optimizers, read_optimizer(ev, optimizer, eval(ev, optimizer)));
+        array_push(ev->arena, &arguments->optimizers,
+                   read_optimizer(ev, optimizer, eval(ev, optimizer)));
     }
     Val options = eval(ev, expr);
-    if (call->kind == MODULE_TRAIN)
-        read_groups(ev, expr, options, arguments);
+    if (call->kind == MODULE_TRAIN) read_groups(ev, expr, options, arguments);
     arguments->precision = read_precision(ev, expr, options);
-    arguments->averaged = call->kind == MODULE_INFER && member(ev, expr, options, "the options of a program are", "averaged").i;
+    arguments->averaged = call->kind == MODULE_INFER &&
+                          member(ev, expr, options, "the options of a program are", "averaged").i;
     ev->frame = NULL;
 }
 
 /* ---- modules ---- */
 
-static void check_loss(Module *module, const Value *loss)
-{
+static void check_loss(Module *module, const Value *loss) {
     bool floating = loss->type.dtype != DTYPE_I32 && loss->type.dtype != DTYPE_I64;
-    if (loss->type.rank == 0 && floating)
-        return;
+    if (loss->type.rank == 0 && floating) return;
     if (floating)
-        diag_error(module->diag, module->source.at, "the loss that %s gives is no scalar: it has %d dimension%s", module->name, loss->type.rank,
-                   loss->type.rank == 1 ? "" : "s");
+        diag_error(module->diag, module->source.at,
+                   "the loss that %s gives is no scalar: it has %d dimension%s", module->name,
+                   loss->type.rank, loss->type.rank == 1 ? "" : "s");
     else
-        diag_error(module->diag, module->source.at, "the loss that %s gives is of type %s, not a floating-point one", module->name,
+        diag_error(module->diag, module->source.at,
+                   "the loss that %s gives is of type %s, not a floating-point one", module->name,
                    dtype_name(loss->type.dtype));
     diag_note(module->diag, loss->at, "the value is made here; ht_mean makes a scalar of a tensor");
 }
 
-static void finish_module(Module *module, Value *value)
-{
+static void finish_module(Module *module, Value *value) {
     if (module->kind == MODULE_TRAIN) {
         module->loss = value;
         check_loss(module, value);
@@ -293,63 +302,62 @@ static void finish_module(Module *module, Value *value)
 /* ---- optimizers ---- */
 
 /* What the module knows of its optimizers. */
-static void take_optimizers(Module *module, const Arguments *arguments)
-{
+static void take_optimizers(Module *module, const Arguments *arguments) {
     for (int g = 0; g < arguments->optimizers.count; g++) {
         const Optimizer *optimizer = &arguments->optimizers.at[g];
         const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
         array_push(module->arena, &module->optimizer.groups,
                    (ParamGroup){optimizer->names, arena_string(module->arena, function->name),
-                                optimizer->after ? arena_string(module->arena, optimizer->after->name) : NULL, optimizer->rule_name,
-                                optimizer->after_name});
+                                optimizer->after
+                                    ? arena_string(module->arena, optimizer->after->name)
+                                    : NULL,
+                                optimizer->rule_name, optimizer->after_name});
         module->optimizer.clip |= optimizer->clipped;
-        if (!optimizer->update)
-            continue;
+        if (!optimizer->update) continue;
         module->optimizer.op = module_def(module, optimizer->update);
         module->optimizer.state_count = optimizer->states;
     }
 }
 
 /* The group that a parameter belongs to: the first whose pattern its name matches. */
-static int find_group(const Module *module, const Parameter *param)
-{
+static int find_group(const Module *module, const Parameter *param) {
     for (int g = 1; g < module->optimizer.groups.count; g++)
-        if (!fnmatch(module->optimizer.groups.at[g].names, param->name, 0))
-            return g;
+        if (!fnmatch(module->optimizer.groups.at[g].names, param->name, 0)) return g;
     return 0;
 }
 
 /* Every pattern stands for some parameter. */
-static void check_groups(const Module *module, const CExpr *options, const bool *used)
-{
+static void check_groups(const Module *module, const CExpr *options, const bool *used) {
     for (int g = 1; g < module->optimizer.groups.count; g++)
         if (!used[g])
-            diag_error(module->diag, options->at, "no parameter of %s that is trained belongs to the group \"%s\"", module->name,
-                       module->optimizer.groups.at[g].names);
+            diag_error(module->diag, options->at,
+                       "no parameter of %s that is trained belongs to the group \"%s\"",
+                       module->name, module->optimizer.groups.at[g].names);
 }
 
-/* Puts every parameter into its group, and evaluates the rules of its optimizer. False after an error. */
-static bool evaluate_rules(Eval *ev, const Arguments *arguments)
-{
+/* Puts every parameter into its group, and evaluates the rules of its optimizer. False after an
+ * error. */
+static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     Module *module = ev->module;
     bool used[MOST_GROUPS] = {false};
     for (int i = 0, count = module->params.count; module->kind == MODULE_TRAIN && i < count; i++) {
         Parameter *param = module->params.at[i];
-        if (param->frozen)
-            continue;
+        if (param->frozen) continue;
         param->group = find_group(module, param);
         used[param->group] = true;
         const Optimizer *optimizer = &arguments->optimizers.at[param->group];
-        if ((optimizer->rule || optimizer->after) && !eval_update(ev, param, optimizer->rule, optimizer->after))
+        if ((optimizer->rule || optimizer->after) &&
+            !eval_update(ev, param, optimizer->rule, optimizer->after))
             return false;
     }
-    check_groups(module, arguments->call->expr->args.at[arguments->call->expr->args.count - 1], used);
+    check_groups(module, arguments->call->expr->args.at[arguments->call->expr->args.count - 1],
+                 used);
     return true;
 }
 
-/* What passes may take pieces of tensors with, and put them in a row (clauses shift and row), of the operators that are declared. */
-static void give_movers(const CUnit *cunit, Module *module)
-{
+/* What passes may take pieces of tensors with, and put them in a row (clauses shift and row), of
+ * the operators that are declared. */
+static void give_movers(const CUnit *cunit, Module *module) {
     for (int i = 0; i < cunit->operators.count; i++) {
         const OpDef *def = cunit->operators.at[i]->def;
         if (def->rule->kind == RULE_CALL && (def->rule->shift || def->rule->row >= 0))
@@ -362,17 +370,18 @@ typedef struct Again {
     const Arguments *arguments;
 } Again;
 
-static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments, bool notes);
+static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy,
+                        const Arguments *arguments, bool notes);
 
-static Module *evaluate_again(CUnit *cunit, const Module *module, void *data)
-{
+static Module *evaluate_again(CUnit *cunit, const Module *module, void *data) {
     const Again *again = data;
     return evaluate(cunit, again->options, module->strategy, again->arguments, false);
 }
 
-/* The model with the values that shape variables have now; `notes` what it read and wrote of the program's variables. */
-static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments, bool notes)
-{
+/* The model with the values that shape variables have now; `notes` what it read and wrote of the
+ * program's variables. */
+static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy,
+                        const Arguments *arguments, bool notes) {
     const CFunction *function = arguments->function;
     Module *module = module_create(cunit->arena, cunit->diag, function->name);
     module->kind = arguments->call->kind;
@@ -384,8 +393,7 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
     take_optimizers(module, arguments);
     Eval *ev = eval_create(cunit, module);
     Value *value = eval_model(ev, function);
-    if (value && !evaluate_rules(ev, arguments))
-        value = NULL;
+    if (value && !evaluate_rules(ev, arguments)) value = NULL;
     for (int i = 0; i < ev->updates.count; i++)
         array_push(module->arena, &module->ops, ev->updates.at[i]);
     if (value) {
@@ -402,8 +410,8 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
     return module;
 }
 
-static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments)
-{
+static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options,
+                        const Strategy *strategy, const Arguments *arguments) {
     Module *module = evaluate(cunit, options, strategy, arguments, true);
     array_push(unit->arena, &unit->modules, module);
     if (module->loss && strategy && strategy_has_lengths(strategy) && !diag_errors(cunit->diag)) {
@@ -412,20 +420,20 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     }
 }
 
-/* Whether the module of the same function has failed already, for another kind: its errors would be the same. */
-static bool has_failed(const Unit *unit, const CFunction *function)
-{
+/* Whether the module of the same function has failed already, for another kind: its errors would be
+ * the same. */
+static bool has_failed(const Unit *unit, const CFunction *function) {
     for (int i = 0; i < unit->modules.count; i++) {
         const Module *module = unit->modules.at[i];
-        if (!strcmp(module->name, function->name) && !module->loss && !(module->outputs.count && !*module->outputs.at[0].name))
+        if (!strcmp(module->name, function->name) && !module->loss &&
+            !(module->outputs.count && !*module->outputs.at[0].name))
             return true;
     }
     return false;
 }
 
 /* Whether some model could not be evaluated. */
-static bool any_failed(const Unit *unit)
-{
+static bool any_failed(const Unit *unit) {
     bool failed = false;
     for (int i = 0; i < unit->modules.count; i++) {
         const Module *module = unit->modules.at[i];
@@ -437,126 +445,123 @@ static bool any_failed(const Unit *unit)
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
 /* Whether group g of a module has this optimizer. */
-static bool same_optimizer(const Module *module, int g, const Optimizer *optimizer)
-{
+static bool same_optimizer(const Module *module, int g, const Optimizer *optimizer) {
     const ParamGroup *group = &module->optimizer.groups.at[g];
     const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
-    return same_text(group->names, optimizer->names) && same_text(group->function, function->name) &&
+    return same_text(group->names, optimizer->names) &&
+           same_text(group->function, function->name) &&
            same_text(group->after, optimizer->after ? optimizer->after->name : NULL) &&
-           same_text(group->function_name, optimizer->rule_name) && same_text(group->after_name, optimizer->after_name);
+           same_text(group->function_name, optimizer->rule_name) &&
+           same_text(group->after_name, optimizer->after_name);
 }
 
-/* Whether a module is the program that a call asks for: programs of one model differ by type and by kinds of optimizers. */
-static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments)
-{
-    if (module->strategy != strategy || module->kind != arguments->call->kind || strcmp(module->name, arguments->function->name) ||
-        module->precision != arguments->precision || module->optimizer.averaged != arguments->averaged ||
+/* Whether a module is the program that a call asks for: programs of one model differ by type and by
+ * kinds of optimizers. */
+static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments) {
+    if (module->strategy != strategy || module->kind != arguments->call->kind ||
+        strcmp(module->name, arguments->function->name) ||
+        module->precision != arguments->precision ||
+        module->optimizer.averaged != arguments->averaged ||
         module->optimizer.groups.count != arguments->optimizers.count)
         return false;
     bool same = true, clipped = false;
     for (int g = 0; g < module->optimizer.groups.count; g++) {
         const Optimizer *optimizer = &arguments->optimizers.at[g];
-        same = same && same_optimizer(module, g, optimizer) && (!optimizer->update || optimizer->states == module->optimizer.state_count);
+        same = same && same_optimizer(module, g, optimizer) &&
+               (!optimizer->update || optimizer->states == module->optimizer.state_count);
         clipped |= optimizer->clipped;
     }
     return same && module->optimizer.clip == clipped;
 }
 
-static bool is_known(const Unit *unit, const Strategy *strategy, const Arguments *arguments)
-{
+static bool is_known(const Unit *unit, const Strategy *strategy, const Arguments *arguments) {
     for (int i = 0; i < unit->modules.count; i++)
-        if (is_program(unit->modules.at[i], strategy, arguments))
-            return true;
+        if (is_program(unit->modules.at[i], strategy, arguments)) return true;
     return false;
 }
 
 typedef Array(Arguments) Programs; // what calls ask for
 
-static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
-{
+static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs) {
     Arguments arguments = {.call = call};
     Eval *ev = eval_create(cunit, NULL);
-    if (eval_try(ev, read_arguments, &arguments))
-        array_push(cunit->arena, programs, arguments);
+    if (eval_try(ev, read_arguments, &arguments)) array_push(cunit->arena, programs, arguments);
     eval_destroy(ev);
 }
 
 /* The programs under a strategy, whose values the shape variables have; NULL: one device. */
-static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Strategy *strategy, const Programs *programs)
-{
+static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options,
+                         const Strategy *strategy, const Programs *programs) {
     strategies_give_shapes(cunit, strategy);
     for (int i = 0; i < programs->count; i++)
-        if (!is_known(unit, strategy, &programs->at[i]) && !has_failed(unit, programs->at[i].function))
+        if (!is_known(unit, strategy, &programs->at[i]) &&
+            !has_failed(unit, programs->at[i].function))
             make_module(cunit, unit, options, strategy, &programs->at[i]);
 }
 
 /* ---- what strategies have in common ---- */
 
-static const Parameter *find_parameter(const Module *module, const char *name)
-{
+static const Parameter *find_parameter(const Module *module, const char *name) {
     for (int i = 0; i < module->params.count; i++)
-        if (!strcmp(module->params.at[i]->name, name))
-            return module->params.at[i];
+        if (!strcmp(module->params.at[i]->name, name)) return module->params.at[i];
     return NULL;
 }
 
-/* Whether the parameters of a module are those of the same model under another strategy: what training has learnt goes from one to the
- * other. The first that is not is reported. */
-static bool parameters_agree(const Module *module, const Module *other)
-{
+/* Whether the parameters of a module are those of the same model under another strategy: what
+ * training has learnt goes from one to the other. The first that is not is reported. */
+static bool parameters_agree(const Module *module, const Module *other) {
     const char *here = module->strategy->name, *there = other->strategy->name;
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *own = module->params.at[i], *its = find_parameter(other, own->name);
         if (its && !strcmp(own->shape, its->shape) && own->init == its->init && own->a == its->a)
             continue;
         if (!its)
-            diag_error(module->diag, own->value->at, "%s has the parameter \"%s\" under strategy \"%s\", and not under strategy \"%s\"",
-                       module->name, own->name, here, there);
+            diag_error(
+                module->diag, own->value->at,
+                "%s has the parameter \"%s\" under strategy \"%s\", and not under strategy \"%s\"",
+                module->name, own->name, here, there);
         else if (strcmp(own->shape, its->shape))
             diag_error(module->diag, own->value->at,
-                       "the parameter \"%s\" has the shape %s under strategy \"%s\", and %s under strategy \"%s\"; give it a size that "
+                       "the parameter \"%s\" has the shape %s under strategy \"%s\", and %s under "
+                       "strategy \"%s\"; give it a size that "
                        "depends on no shape variable",
                        own->name, own->shape, here, its->shape, there);
         else
             diag_error(module->diag, own->value->at,
-                       "the parameter \"%s\" is initialised otherwise under strategy \"%s\" than under strategy \"%s\"", own->name, here,
-                       there);
+                       "the parameter \"%s\" is initialised otherwise under strategy \"%s\" than "
+                       "under strategy \"%s\"",
+                       own->name, here, there);
         return false;
     }
     return true;
 }
 
 /* Compares the models under each strategy with those under the first. */
-static void check_parameters(const Unit *unit)
-{
+static void check_parameters(const Unit *unit) {
     for (int i = 0; i < unit->modules.count; i++)
         for (int first = 0; first < i; first++) {
             const Module *before = unit->modules.at[first], *module = unit->modules.at[i];
-            bool pair =
-                before->strategy == unit->strategies.at[0] && module->strategy != before->strategy && module_same_program(before, module);
-            if (pair && parameters_agree(module, before))
-                parameters_agree(before, module);
+            bool pair = before->strategy == unit->strategies.at[0] &&
+                        module->strategy != before->strategy && module_same_program(before, module);
+            if (pair && parameters_agree(module, before)) parameters_agree(before, module);
         }
 }
 
-void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
-{
+void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options) {
     Finder finder = {0};
     Programs programs = {0};
     changes_find(cunit);
     find_calls(cunit, &finder);
     unit->prepares = finder.prepares;
-    for (int i = 0; i < finder.calls.count; i++)
-        add_program(cunit, &finder.calls.at[i], &programs);
+    for (int i = 0; i < finder.calls.count; i++) add_program(cunit, &finder.calls.at[i], &programs);
     for (int s = 0; s < unit->strategies.count; s++)
         make_modules(cunit, unit, options, unit->strategies.at[s], &programs);
-    if (!unit->strategies.count)
-        make_modules(cunit, unit, options, NULL, &programs);
+    if (!unit->strategies.count) make_modules(cunit, unit, options, NULL, &programs);
     state_check(cunit);
     if (!diag_errors(cunit->diag) || !any_failed(unit))
         padding_check(cunit, unit->modules.at, unit->modules.count);
-    if (unit->strategies.count > 1 && !diag_errors(cunit->diag))
-        check_parameters(unit);
+    if (unit->strategies.count > 1 && !diag_errors(cunit->diag)) check_parameters(unit);
     for (int m = 0; m < unit->modules.count; m++)
-        unit->modules.at[m]->optimizer.norm = finder.norm && unit->modules.at[m]->kind == MODULE_TRAIN;
+        unit->modules.at[m]->optimizer.norm =
+            finder.norm && unit->modules.at[m]->kind == MODULE_TRAIN;
 }

@@ -6,43 +6,44 @@
 #include <sys/stat.h>
 
 /* The length of the UTF-8 sequence at `at`, or 0 when there is none. */
-static int utf8_length(const unsigned char *at, const unsigned char *end)
-{
-    int length = *at < 0x80 ? 1 : *at >= 0xC2 && *at < 0xE0 ? 2 : (*at & 0xF0) == 0xE0 ? 3 : *at >= 0xF0 && *at < 0xF5 ? 4 : 0;
-    if (end - at < length)
-        return 0;
+static int utf8_length(const unsigned char *at, const unsigned char *end) {
+    int length = *at < 0x80                  ? 1
+                 : *at >= 0xC2 && *at < 0xE0 ? 2
+                 : (*at & 0xF0) == 0xE0      ? 3
+                 : *at >= 0xF0 && *at < 0xF5 ? 4
+                                             : 0;
+    if (end - at < length) return 0;
     for (int i = 1; i < length; i++)
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
+        if ((at[i] & 0xC0) != 0x80) return 0;
     bool overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
     bool outside = (at[0] == 0xED && at[1] >= 0xA0) || (at[0] == 0xF4 && at[1] >= 0x90);
     return length > 1 && (overlong || outside) ? 0 : length;
 }
 
 /* The place of an offset, counted in bytes from the start of the file. */
-static Position position_of(const Source *source, int offset)
-{
+static Position position_of(const Source *source, int offset) {
     Position at = {source->file, 1, 1};
     for (int i = 0; i < offset && i < source->length; i++) {
         at.column++;
-        if (source->text[i] == '\n')
-            at = (Position){source->file, at.line + 1, 1};
+        if (source->text[i] == '\n') at = (Position){source->file, at.line + 1, 1};
     }
     return at;
 }
 
 /* Reports the first byte that is no text. */
-static bool check_text(Diag *diag, const Source *source)
-{
+static bool check_text(Diag *diag, const Source *source) {
     const unsigned char *text = (const unsigned char *)source->text, *end = text + source->length;
     for (const unsigned char *at = text; at < end;) {
         int length = *at ? utf8_length(at, end) : 0;
         if (!length) {
             Position where = position_of(source, (int)(at - text));
             if (!*at)
-                return diag_error(diag, where, "the source has a null byte; it is no text file"), false;
+                return diag_error(diag, where, "the source has a null byte; it is no text file"),
+                       false;
             diag_error(diag, where, "the source is not UTF-8 text: byte 0x%02X", *at);
-            diag_note(diag, (Position){0}, "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8 %s", source->file);
+            diag_note(diag, (Position){0},
+                      "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8 %s",
+                      source->file);
             return false;
         }
         at += length;
@@ -53,15 +54,16 @@ static bool check_text(Diag *diag, const Source *source)
 /* More than any source has; what has no end, as /dev/zero, is not read for ever. */
 enum { MOST_BYTES = 1 << 26 };
 
-Source *source_read(Arena *arena, Diag *diag, const char *file)
-{
+Source *source_read(Arena *arena, Diag *diag, const char *file) {
     struct stat status;
     size_t length = 0;
     const char *why = NULL;
     bool folder = !stat(file, &status) && S_ISDIR(status.st_mode);
-    const char *text = folder ? NULL : reading_text(arena, READ_PIPES, file, MOST_BYTES, &length, &why);
+    const char *text =
+        folder ? NULL : reading_text(arena, READ_PIPES, file, MOST_BYTES, &length, &why);
     if (!text) {
-        diag_error(diag, (Position){0}, "cannot read %s: %s", file, folder ? "it is a directory, not a C source" : why);
+        diag_error(diag, (Position){0}, "cannot read %s: %s", file,
+                   folder ? "it is a directory, not a C source" : why);
         return NULL;
     }
     Source *source = arena_new(arena, Source);
@@ -69,8 +71,7 @@ Source *source_read(Arena *arena, Diag *diag, const char *file)
     return check_text(diag, source) ? source : NULL;
 }
 
-Source *source_of_text(Arena *arena, const char *file, const char *text)
-{
+Source *source_of_text(Arena *arena, const char *file, const char *text) {
     Source *source = arena_new(arena, Source);
     *source = (Source){.file = file, .text = text, .length = (int)strlen(text)};
     return source;
@@ -79,19 +80,19 @@ Source *source_of_text(Arena *arena, const char *file, const char *text)
 /* ---- pragmas ---- */
 
 /* Reads the line behind `#` at `hash`; a pragma's is kept. The token that ends it. */
-static Token scan_directive(Lexer *lexer, Source *source, const Token *hash)
-{
+static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
     TokenList line = {0};
     do {
         array_push(lexer->arena, &line, lex_next(lexer));
         source->has_pragma_operator |= token_is(&line.at[line.count - 1], "_Pragma");
     } while (!token_ends(&line.at[line.count - 1]));
     Token end = line.at[line.count - 1];
-    if (!token_is(&line.at[0], "pragma"))
-        return end;
+    if (!token_is(&line.at[0], "pragma")) return end;
     bool ours = token_is(&line.at[1], "hspmd");
     int passed = ours ? 2 : 1;
-    PragmaLine found = {.file = source->file, .begin = (int)(hash->start - source->text), .end = (int)(end.start - source->text)};
+    PragmaLine found = {.file = source->file,
+                        .begin = (int)(hash->start - source->text),
+                        .end = (int)(end.start - source->text)};
     found.tokens.at = line.at + passed;
     found.tokens.count = line.count - passed;
     if (ours)
@@ -101,8 +102,7 @@ static Token scan_directive(Lexer *lexer, Source *source, const Token *hash)
     return end;
 }
 
-void source_scan(Arena *arena, Diag *diag, Source *source)
-{
+void source_scan(Arena *arena, Diag *diag, Source *source) {
     Lexer lexer = lex_begin(arena, diag, (Position){source->file, 1, 1}, source->text);
     Token token = {.kind = TOKEN_LINE};
     lexer.lines = true;
@@ -110,7 +110,6 @@ void source_scan(Arena *arena, Diag *diag, Source *source)
         bool begins = token.kind == TOKEN_LINE;
         token = lex_next(&lexer);
         source->has_pragma_operator |= token_is(&token, "_Pragma");
-        if (begins && token_is(&token, "#"))
-            token = scan_directive(&lexer, source, &token);
+        if (begins && token_is(&token, "#")) token = scan_directive(&lexer, source, &token);
     }
 }

@@ -19,7 +19,8 @@ typedef struct Source {
     bool has_pragma_operator; // `_Pragma` stands somewhere
 } Source;
 
-/* Reads a file whole. NULL after an error was reported: it is missing, a directory, empty, not UTF-8, or has null bytes. */
+/* Reads a file whole. NULL after an error was reported: it is missing, a directory, empty, not
+ * UTF-8, or has null bytes. */
 Source *source_read(Arena *arena, Diag *diag, const char *file);
 
 /* A file whose text is there already. */

@@ -16,15 +16,16 @@ typedef struct Chooser {
     Macros macros;
     const char *word; // of --strategy, the one at hand; NULL: none given
     StrategyNames names;
-    StrategyList list; // of the source; where it has none, of the other sources that its models need
+    StrategyList
+        list; // of the source; where it has none, of the other sources that its models need
     StrategyChoice *choice;
 } Chooser;
 
 /* ---- what strategies may name ---- */
 
-/* An integer constant for strategies: an enumerator, or a macro that expands to an integer expression. */
-static bool constant_value(void *state, const char *name, int64_t *value)
-{
+/* An integer constant for strategies: an enumerator, or a macro that expands to an integer
+ * expression. */
+static bool constant_value(void *state, const char *name, int64_t *value) {
     const Chooser *chooser = state;
     CName what = cunit_lookup(chooser->unit, name);
     Macros macros = chooser->macros;
@@ -33,8 +34,7 @@ static bool constant_value(void *state, const char *name, int64_t *value)
         return true;
     }
     const Macro *macro = macros.lookup(macros.context, NULL, name);
-    if (!macro || macro->takes_arguments || macro->body.count == 1)
-        return false;
+    if (!macro || macro->takes_arguments || macro->body.count == 1) return false;
     Tokens tokens = {.arena = chooser->arena,
                      .diag = chooser->diag,
                      .token = macros_expand(chooser->arena, macros, NULL, &macro->body).at,
@@ -45,24 +45,21 @@ static bool constant_value(void *state, const char *name, int64_t *value)
             (token->kind == TOKEN_NAME && !cunit_lookup(chooser->unit, token->text).constant))
             return false;
     const CExpr *expr = expression_read(chooser->unit, &tokens, NULL, &slots);
-    if (!expr)
-        return false;
+    if (!expr) return false;
     Eval *ev = eval_create(chooser->unit, NULL);
     bool good = eval_integer(ev, expr, slots, value);
     eval_destroy(ev);
     return good;
 }
 
-/* Whether a `shard` or `reshard` of the source names the axis, or may do so in a pragma that could not be read. */
-static bool axis_used(void *state, const char *axis)
-{
+/* Whether a `shard` or `reshard` of the source names the axis, or may do so in a pragma that could
+ * not be read. */
+static bool axis_used(void *state, const char *axis) {
     const Chooser *chooser = state;
-    if (diag_errors(chooser->diag))
-        return true;
+    if (diag_errors(chooser->diag)) return true;
     for (int i = 0; i < chooser->unit->pragmas.count; i++) {
         const Pragma *pragma = chooser->unit->pragmas.at[i];
-        if (pragma->layout && user_layout_names(pragma->layout, axis))
-            return true;
+        if (pragma->layout && user_layout_names(pragma->layout, axis)) return true;
     }
     return false;
 }
@@ -72,8 +69,7 @@ static bool axis_used(void *state, const char *axis)
 static const char option[] = "--strategy=";
 
 /* The place of what stands `offset` bytes behind --strategy=. */
-static Position option_place(Chooser *chooser, size_t offset)
-{
+static Position option_place(Chooser *chooser, size_t offset) {
     static const char file[] = "<command line>";
     diag_source(chooser->diag, file, arena_format(chooser->arena, "%s%s", option, chooser->word));
     return (Position){file, 1, (int)(sizeof option + offset)};
@@ -81,29 +77,29 @@ static Position option_place(Chooser *chooser, size_t offset)
 
 /* ---- names ---- */
 
-static Strategy *find_strategy(const StrategyList *list, const char *name)
-{
+static Strategy *find_strategy(const StrategyList *list, const char *name) {
     for (int i = 0; i < list->count; i++)
-        if (!strcmp(list->at[i]->name, name))
-            return list->at[i];
+        if (!strcmp(list->at[i]->name, name)) return list->at[i];
     return NULL;
 }
 
 /* "a, b and c" */
-static const char *listed(Arena *arena, const StrategyList *list)
-{
+static const char *listed(Arena *arena, const StrategyList *list) {
     Text text = {.arena = arena};
     for (int i = 0; i < list->count; i++)
-        text_print(&text, "%s%s", i == 0 ? "" : i + 1 == list->count ? " and " : ", ", list->at[i]->name);
+        text_print(&text, "%s%s",
+                   i == 0                 ? ""
+                   : i + 1 == list->count ? " and "
+                                          : ", ",
+                   list->at[i]->name);
     return text_bytes(&text);
 }
 
 /* What may have been meant, and what is there, after an error at `at`. */
-static void note_names(Chooser *chooser, const StrategyList *list, Position at, const char *name, const char *where)
-{
+static void note_names(Chooser *chooser, const StrategyList *list, Position at, const char *name,
+                       const char *where) {
     Array(const char *) names = {0};
-    for (int i = 0; i < list->count; i++)
-        array_push(chooser->arena, &names, list->at[i]->name);
+    for (int i = 0; i < list->count; i++) array_push(chooser->arena, &names, list->at[i]->name);
     diag_suggest(chooser->diag, at, name, names.at, names.count);
     if (list->count)
         diag_note(chooser->diag, (Position){0}, "%s has %s", where, listed(chooser->arena, list));
@@ -111,62 +107,57 @@ static void note_names(Chooser *chooser, const StrategyList *list, Position at, 
         diag_note(chooser->diag, (Position){0}, "%s has no strategies", where);
 }
 
-static void several_strategies(Chooser *chooser, const StrategyList *list, const char *where, const char *form)
-{
-    diag_error(chooser->diag, list->at[0]->at, "%s has several strategies; choose one with --strategy=%s", where, form);
+static void several_strategies(Chooser *chooser, const StrategyList *list, const char *where,
+                               const char *form) {
+    diag_error(chooser->diag, list->at[0]->at,
+               "%s has several strategies; choose one with --strategy=%s", where, form);
     diag_note(chooser->diag, (Position){0}, "there are %s", listed(chooser->arena, list));
 }
 
 /* ---- files ---- */
 
 /* A program or an object, such as one that an earlier run named like its strategy. */
-static bool is_compiled(const char *name)
-{
+static bool is_compiled(const char *name) {
     char magic[4] = "";
     const char *why;
     int opened = reading_open(name, &why);
     FILE *file = opened < 0 ? NULL : fdopen(opened, "rb");
-    bool compiled = file && fread(magic, 1, sizeof magic, file) == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic);
-    if (file)
-        fclose(file);
+    bool compiled = file && fread(magic, 1, sizeof magic, file) == sizeof magic &&
+                    !memcmp(magic, "\177ELF", sizeof magic);
+    if (file) fclose(file);
     return compiled;
 }
 
-static bool is_file(const char *name)
-{
+static bool is_file(const char *name) {
     struct stat status;
-    return !stat(name, &status) && !S_ISDIR(status.st_mode) && !(S_ISREG(status.st_mode) && is_compiled(name));
+    return !stat(name, &status) && !S_ISDIR(status.st_mode) &&
+           !(S_ISREG(status.st_mode) && is_compiled(name));
 }
 
-const char *frontend_strategy_file(Arena *arena, const char *word)
-{
+const char *frontend_strategy_file(Arena *arena, const char *word) {
     const char *colon = word ? strrchr(word, ':') : NULL;
-    if (word && is_file(word))
-        return arena_string(arena, word);
+    if (word && is_file(word)) return arena_string(arena, word);
     const char *before = colon ? arena_substring(arena, word, (size_t)(colon - word)) : NULL;
     return before && is_file(before) ? before : NULL;
 }
 
-static const char *base_name(Arena *arena, const char *file)
-{
+static const char *base_name(Arena *arena, const char *file) {
     const char *slash = strrchr(file, '/'), *begin = slash ? slash + 1 : file;
     return arena_substring(arena, begin, strcspn(begin, "."));
 }
 
 /* The strategy that the word asks for by FILE:NAME; NULL where it is FILE alone. */
-static const char *asked_for(const Chooser *chooser, const char *file)
-{
+static const char *asked_for(const Chooser *chooser, const char *file) {
     return chooser->word && chooser->word[strlen(file)] ? chooser->word + strlen(file) + 1 : NULL;
 }
 
-/* The one strategy of a file, or the one that is called what stands behind the file's name and a colon; NULL after an error. */
-static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, const char *file)
-{
+/* The one strategy of a file, or the one that is called what stands behind the file's name and a
+ * colon; NULL after an error. */
+static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, const char *file) {
     const char *name = asked_for(chooser, file);
     Strategy *found = name ? find_strategy(list, name) : list->count == 1 ? list->at[0] : NULL;
     Position at = name ? option_place(chooser, strlen(file) + 1) : (Position){file, 1, 1};
-    if (found)
-        return found;
+    if (found) return found;
     if (!list->count) {
         diag_error(chooser->diag, (Position){file, 1, 1}, "the file has no strategy");
     } else if (name) {
@@ -178,31 +169,32 @@ static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, cons
     return NULL;
 }
 
-/* Reads the strategies of a file's text; where one is asked for, of the others the syntax alone. Returns whether there were no errors. */
-static bool read_text(Chooser *chooser, const char *file, const char *text, StrategyList *list)
-{
+/* Reads the strategies of a file's text; where one is asked for, of the others the syntax alone.
+ * Returns whether there were no errors. */
+static bool read_text(Chooser *chooser, const char *file, const char *text, StrategyList *list) {
     TokenList tokens = {0};
     StrategyNames names = chooser->names;
     names.only = asked_for(chooser, file);
     Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, text);
     lexer.lines = true;
     lex_rest(&lexer, &tokens);
-    return strategy_parse(chooser->arena, chooser->diag, tokens.at, &names, base_name(chooser->arena, file), list);
+    return strategy_parse(chooser->arena, chooser->diag, tokens.at, &names,
+                          base_name(chooser->arena, file), list);
 }
 
 /* Reads a strategy file, and takes the strategy that the word means; NULL after an error. */
-static Strategy *read_file(Chooser *chooser, const char *file)
-{
+static Strategy *read_file(Chooser *chooser, const char *file) {
     Source *source = source_read(chooser->arena, chooser->diag, file);
     StrategyList list = {0};
-    return source && read_text(chooser, file, source->text, &list) ? choose_of_file(chooser, &list, file) : NULL;
+    return source && read_text(chooser, file, source->text, &list)
+               ? choose_of_file(chooser, &list, file)
+               : NULL;
 }
 
 /* ---- of sources ---- */
 
 /* The tokens of all lines of strategies, of the pragmas from one number to before another. */
-static TokenList gather_lines(const CUnit *unit, int first, int end)
-{
+static TokenList gather_lines(const CUnit *unit, int first, int end) {
     TokenList tokens = {0};
     for (int i = first; i < end; i++) {
         const Pragma *pragma = unit->pragmas.at[i];
@@ -216,55 +208,58 @@ static TokenList gather_lines(const CUnit *unit, int first, int end)
     return tokens;
 }
 
-/* Reads the strategies of the source; where it has none, those of the other sources that its models need. False after errors. */
-static bool read_sources(Chooser *chooser)
-{
+/* Reads the strategies of the source; where it has none, those of the other sources that its models
+ * need. False after errors. */
+static bool read_sources(Chooser *chooser) {
     const CUnit *unit = chooser->unit;
     Token *own = gather_lines(unit, 0, unit->own_pragmas).at;
     Token *others = gather_lines(unit, unit->own_pragmas, unit->pragmas.count).at;
-    bool good = strategy_parse(chooser->arena, chooser->diag, own, &chooser->names, NULL, &chooser->list);
+    bool good =
+        strategy_parse(chooser->arena, chooser->diag, own, &chooser->names, NULL, &chooser->list);
     if (good && !chooser->list.count)
-        good = strategy_parse(chooser->arena, chooser->diag, others, &chooser->names, NULL, &chooser->list);
+        good = strategy_parse(chooser->arena, chooser->diag, others, &chooser->names, NULL,
+                              &chooser->list);
     return good && !diag_errors(chooser->diag);
 }
 
 /* ---- choosing ---- */
 
 /* The word is neither a strategy of the source nor a file. */
-static void unknown_word(Chooser *chooser)
-{
+static void unknown_word(Chooser *chooser) {
     Position at = option_place(chooser, 0);
     struct stat status;
     const char *colon = strrchr(chooser->word, ':'), *file = chooser->word;
     bool missing = stat(file, &status);
-    if (missing && colon && !stat(arena_substring(chooser->arena, file, (size_t)(colon - file)), &status)) {
+    if (missing && colon &&
+        !stat(arena_substring(chooser->arena, file, (size_t)(colon - file)), &status)) {
         file = arena_substring(chooser->arena, file, (size_t)(colon - file));
         missing = false;
     }
     if (!missing && S_ISDIR(status.st_mode)) {
-        diag_error(chooser->diag, at, "cannot read %s: it is a directory, not a strategy file", file);
+        diag_error(chooser->diag, at, "cannot read %s: it is a directory, not a strategy file",
+                   file);
     } else if (missing && strchr(chooser->word, '/')) {
         diag_error(chooser->diag, at, "cannot read %s: %s", chooser->word, strerror(errno));
     } else {
-        diag_error(chooser->diag, at, "there is no strategy \"%s\", in the source or as a file", chooser->word);
+        diag_error(chooser->diag, at, "there is no strategy \"%s\", in the source or as a file",
+                   chooser->word);
         note_names(chooser, &chooser->list, at, chooser->word, "the source");
     }
 }
 
 /* Whether the program has a strategy of this name already; that is an error. */
-static bool is_taken(Chooser *chooser, const Strategy *strategy)
-{
+static bool is_taken(Chooser *chooser, const Strategy *strategy) {
     for (int i = 0; i < chooser->choice->count; i++)
         if (!strcmp(chooser->choice->at[i].strategy->name, strategy->name)) {
-            diag_error(chooser->diag, option_place(chooser, 0), "the program has a strategy \"%s\" already; ht_switch finds them by name",
+            diag_error(chooser->diag, option_place(chooser, 0),
+                       "the program has a strategy \"%s\" already; ht_switch finds them by name",
                        strategy->name);
             return true;
         }
     return false;
 }
 
-static void choose_word(Chooser *chooser)
-{
+static void choose_word(Chooser *chooser) {
     const char *file = frontend_strategy_file(chooser->arena, chooser->word);
     ChosenStrategy found = {find_strategy(&chooser->list, chooser->word), false};
     if (!found.strategy && file)
@@ -276,29 +271,25 @@ static void choose_word(Chooser *chooser)
 }
 
 /* The shape variable that a strategy gives a value; NULL: there is none. */
-static CVar *shape_variable(const CUnit *unit, const ShapeValue *value)
-{
+static CVar *shape_variable(const CUnit *unit, const ShapeValue *value) {
     for (int i = 0; i < unit->shapes.count; i++)
-        if (!strcmp(unit->shapes.at[i]->name, value->name))
-            return unit->shapes.at[i];
+        if (!strcmp(unit->shapes.at[i]->name, value->name)) return unit->shapes.at[i];
     return NULL;
 }
 
-static void check_shape(const CUnit *unit, const ShapeValue *value)
-{
+static void check_shape(const CUnit *unit, const ShapeValue *value) {
     Array(const char *) names = {0};
-    if (shape_variable(unit, value))
-        return;
+    if (shape_variable(unit, value)) return;
     for (int i = 0; i < unit->shapes.count; i++)
         array_push(unit->arena, &names, unit->shapes.at[i]->name);
-    diag_error(unit->diag, value->at, "\"%s\" is no shape variable; \"#pragma hspmd shape(%s)\" makes it one", value->name, value->name);
+    diag_error(unit->diag, value->at,
+               "\"%s\" is no shape variable; \"#pragma hspmd shape(%s)\" makes it one", value->name,
+               value->name);
     diag_suggest(unit->diag, value->at, value->name, names.at, names.count);
 }
 
-void strategies_give_shapes(CUnit *unit, const Strategy *strategy)
-{
-    for (int i = 0; i < unit->shapes.count; i++)
-        unit->shapes.at[i]->given = false;
+void strategies_give_shapes(CUnit *unit, const Strategy *strategy) {
+    for (int i = 0; i < unit->shapes.count; i++) unit->shapes.at[i]->given = false;
     for (int i = 0; strategy && i < strategy->shapes.count; i++) {
         CVar *var = shape_variable(unit, &strategy->shapes.at[i]);
         var->given = true;
@@ -307,8 +298,7 @@ void strategies_give_shapes(CUnit *unit, const Strategy *strategy)
 }
 
 /* The value of a shape variable as the model reads it now. */
-static int64_t shape_now(CUnit *unit, CVar *var)
-{
+static int64_t shape_now(CUnit *unit, CVar *var) {
     int64_t value = 0;
     Eval *ev = eval_create(unit, NULL);
     CExpr *expr = cexpr_new(unit->arena, C_VAR, var->type, var->at);
@@ -318,22 +308,24 @@ static int64_t shape_now(CUnit *unit, CVar *var)
     return value;
 }
 
-bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline, bool *good)
-{
+bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
+                             bool *good) {
     bool other = false;
     strategies_give_shapes(unit, strategy);
     for (int i = 0; i < pipeline->lengths.count; i++) {
         const ShapeValue *length = &pipeline->lengths.at[i];
         CVar *var = shape_variable(unit, length);
         int64_t whole = shape_now(unit, var);
-        if (length->value == whole)
-            continue;
-        if (length->value < 2 || length->value > whole) { // passes/factor_dims drops dimensions of extent 1, which would make another model
-            diag_error(unit->diag, length->at, "a pipeline's \"%s\" is between 2 and the strategy's, which is %lld", length->name,
-                       (long long)whole);
+        if (length->value == whole) continue;
+        // passes/factor_dims drops dimensions of extent 1, which would make another model
+        if (length->value < 2 || length->value > whole) {
+            diag_error(unit->diag, length->at,
+                       "a pipeline's \"%s\" is between 2 and the strategy's, which is %lld",
+                       length->name, (long long)whole);
             if (length->value > whole)
-                diag_note(unit->diag, strategy->at, "give the strategy the longest: strategy %s (%s = %lld)", strategy->name, length->name,
-                          (long long)length->value);
+                diag_note(unit->diag, strategy->at,
+                          "give the strategy the longest: strategy %s (%s = %lld)", strategy->name,
+                          length->name, (long long)length->value);
             return *good = false;
         }
         other = true;
@@ -344,8 +336,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
 }
 
 /* Of the source's strategies, and of files, those that the options say. */
-static void choose(Chooser *chooser, const FrontendOptions *options)
-{
+static void choose(Chooser *chooser, const FrontendOptions *options) {
     for (int i = 0; i < options->strategy_count; i++) {
         chooser->word = options->strategies[i];
         choose_word(chooser);
@@ -357,8 +348,7 @@ static void choose(Chooser *chooser, const FrontendOptions *options)
 }
 
 /* Takes the strategy of a text that stands in no file. */
-static void choose_text(Chooser *chooser, const char *text)
-{
+static void choose_text(Chooser *chooser, const char *text) {
     static const char file[] = "<strategy>";
     StrategyList list = {0};
     diag_source(chooser->diag, file, text);
@@ -367,54 +357,53 @@ static void choose_text(Chooser *chooser, const char *text)
 }
 
 /* Finds the devices of classes; where the cluster file could not be read, that is the error. */
-static bool resolve_devices(const Chooser *chooser, Strategy *strategy, const FrontendOptions *options)
-{
-    if (options->cluster_file && !options->cluster)
-        return false;
+static bool resolve_devices(const Chooser *chooser, Strategy *strategy,
+                            const FrontendOptions *options) {
+    if (options->cluster_file && !options->cluster) return false;
     return strategy_resolve(chooser->diag, strategy, options->cluster, options->cluster_file);
 }
 
 /* ---- optimizer NAME ---- */
 
-static Strategy *find_chosen(const StrategyChoice *choice, const char *name)
-{
+static Strategy *find_chosen(const StrategyChoice *choice, const char *name) {
     for (int i = 0; i < choice->count; i++)
-        if (!strcmp(choice->at[i].strategy->name, name))
-            return choice->at[i].strategy;
+        if (!strcmp(choice->at[i].strategy->name, name)) return choice->at[i].strategy;
     return NULL;
 }
 
-/* Whether strategies that keep what training has learnt as others do come back to where they began. */
-static bool runs_in_circles(const StrategyChoice *choice, const Strategy *first)
-{
+/* Whether strategies that keep what training has learnt as others do come back to where they
+ * began. */
+static bool runs_in_circles(const StrategyChoice *choice, const Strategy *first) {
     const Strategy *at = first;
     for (int steps = 0; at && at->optimizer && steps < choice->count; steps++)
-        if ((at = find_chosen(choice, at->optimizer)) == first)
-            return true;
+        if ((at = find_chosen(choice, at->optimizer)) == first) return true;
     return false;
 }
 
 /* The strategy that `optimizer` names must be one of the program's. */
-static void check_optimizer(const Chooser *chooser, const Strategy *strategy)
-{
+static void check_optimizer(const Chooser *chooser, const Strategy *strategy) {
     const StrategyChoice *choice = chooser->choice;
     Array(const char *) names = {0};
     for (int i = 0; i < choice->count; i++)
         if (choice->at[i].strategy != strategy)
             array_push(chooser->arena, &names, choice->at[i].strategy->name);
     if (!find_chosen(choice, strategy->optimizer)) {
-        diag_error(chooser->diag, strategy->optimizer_at, "the program has no strategy \"%s\"", strategy->optimizer);
-        diag_suggest(chooser->diag, strategy->optimizer_at, strategy->optimizer, names.at, names.count);
-        diag_note(chooser->diag, strategy->optimizer_at, "\"%s\" keeps its states as that one does: give both, with --strategy=%s",
+        diag_error(chooser->diag, strategy->optimizer_at, "the program has no strategy \"%s\"",
+                   strategy->optimizer);
+        diag_suggest(chooser->diag, strategy->optimizer_at, strategy->optimizer, names.at,
+                     names.count);
+        diag_note(chooser->diag, strategy->optimizer_at,
+                  "\"%s\" keeps its states as that one does: give both, with --strategy=%s",
                   strategy->name, strategy->optimizer);
     } else if (runs_in_circles(choice, strategy)) {
         diag_error(chooser->diag, strategy->optimizer_at,
-                   "no strategy says where the states of \"%s\" lie: its \"optimizer\" leads back to itself", strategy->name);
+                   "no strategy says where the states of \"%s\" lie: its \"optimizer\" leads back "
+                   "to itself",
+                   strategy->name);
     }
 }
 
-static void check_optimizers(const Chooser *chooser)
-{
+static void check_optimizers(const Chooser *chooser) {
     for (int i = 0; i < chooser->choice->count; i++)
         if (chooser->choice->at[i].strategy->optimizer)
             check_optimizer(chooser, chooser->choice->at[i].strategy);
@@ -422,33 +411,31 @@ static void check_optimizers(const Chooser *chooser)
 
 /* ---- axes that pragmas name ---- */
 
-static bool has_axis(const Strategy *strategy, const char *axis)
-{
+static bool has_axis(const Strategy *strategy, const char *axis) {
     for (int p = 0; p < strategy->pipelines.count; p++)
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++) {
             const Stage *stage = &strategy->pipelines.at[p].stages.at[s];
             for (int a = 0; a < stage->mesh.count; a++)
-                if (!strcmp(stage->mesh.at[a].name, axis))
-                    return true;
+                if (!strcmp(stage->mesh.at[a].name, axis)) return true;
         }
     return false;
 }
 
-/* An axis that no strategy has, of the program or of the source, may be a slip; one that others have counts as 1 under those that lack it.
+/* An axis that no strategy has, of the program or of the source, may be a slip; one that others
+ * have counts as 1 under those that lack it.
  */
-static void check_written_axis(const Chooser *chooser, const UserLayoutAxis *axis)
-{
+static void check_written_axis(const Chooser *chooser, const UserLayoutAxis *axis) {
     bool found = false;
     for (int i = 0; i < chooser->list.count; i++)
         found = found || has_axis(chooser->list.at[i], axis->name);
     for (int i = 0; i < chooser->choice->count; i++)
         found = found || has_axis(chooser->choice->at[i].strategy, axis->name);
     if (!found)
-        diag_warning(chooser->diag, axis->at, "no strategy has a mesh axis \"%s\"; it counts as 1", axis->name);
+        diag_warning(chooser->diag, axis->at, "no strategy has a mesh axis \"%s\"; it counts as 1",
+                     axis->name);
 }
 
-static void check_written_axes(const Chooser *chooser)
-{
+static void check_written_axes(const Chooser *chooser) {
     for (int i = 0; chooser->choice->count && i < chooser->unit->pragmas.count; i++) {
         const UserLayout *layout = chooser->unit->pragmas.at[i]->layout;
         for (int s = 0; layout && s < layout->state_count; s++)
@@ -457,12 +444,13 @@ static void check_written_axes(const Chooser *chooser)
     }
 }
 
-void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text, StrategyChoice *choice)
-{
-    Chooser chooser = {unit->arena, unit->diag, unit, macros, NULL, {NULL, constant_value, axis_used, NULL}, {0}, choice};
+void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
+                       StrategyChoice *choice) {
+    Chooser chooser = {unit->arena, unit->diag, unit,
+                       macros,      NULL,       {NULL, constant_value, axis_used, NULL},
+                       {0},         choice};
     chooser.names.state = &chooser;
-    if (!read_sources(&chooser) || !models_exist(unit))
-        return;
+    if (!read_sources(&chooser) || !models_exist(unit)) return;
     if (text)
         choose_text(&chooser, text);
     else
@@ -472,10 +460,8 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
     check_written_axes(&chooser);
     for (int c = 0; c < choice->count; c++) {
         Strategy *chosen = choice->at[c].strategy;
-        if (!resolve_devices(&chooser, chosen, options))
-            return;
-        for (int i = 0; i < chosen->shapes.count; i++)
-            check_shape(unit, &chosen->shapes.at[i]);
+        if (!resolve_devices(&chooser, chosen, options)) return;
+        for (int i = 0; i < chosen->shapes.count; i++) check_shape(unit, &chosen->shapes.at[i]);
         for (int p = 0; p < chosen->pipelines.count; p++)
             for (int i = 0; i < chosen->pipelines.at[p].lengths.count; i++)
                 check_shape(unit, &chosen->pipelines.at[p].lengths.at[i]);
@@ -484,11 +470,11 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
 
 /* ---- names of layers ---- */
 
-static void check_layers(const Unit *unit, const Strategy *strategy)
-{
+static void check_layers(const Unit *unit, const Strategy *strategy) {
     Array(const Layer *) layers = {0};
     for (int m = 0; m < unit->modules.count; m++)
-        for (int i = 0; unit->modules.at[m]->strategy == strategy && i < unit->modules.at[m]->ops.count; i++) {
+        for (int i = 0;
+             unit->modules.at[m]->strategy == strategy && i < unit->modules.at[m]->ops.count; i++) {
             const Layer *layer = unit->modules.at[m]->ops.at[i]->source.layer;
             if (layer && (!layers.count || !layer_same(layers.at[layers.count - 1], layer)))
                 array_push(unit->arena, &layers, layer);
@@ -496,18 +482,15 @@ static void check_layers(const Unit *unit, const Strategy *strategy)
     strategy_check_layers(unit->diag, strategy, layers.at, layers.count);
 }
 
-void strategies_check_layers(const Unit *unit)
-{
-    for (int i = 0; i < unit->strategies.count; i++)
-        check_layers(unit, unit->strategies.at[i]);
+void strategies_check_layers(const Unit *unit) {
+    for (int i = 0; i < unit->strategies.count; i++) check_layers(unit, unit->strategies.at[i]);
 }
 
 /* ---- names of dimensions ---- */
 
 typedef Array(const char *) NameList;
 
-static void add_pragma_names(const CUnit *unit, NameList *list)
-{
+static void add_pragma_names(const CUnit *unit, NameList *list) {
     for (int i = 0; i < unit->pragmas.count; i++) {
         const Pragma *pragma = unit->pragmas.at[i];
         for (int d = 0; d < pragma->dims.count; d++)
@@ -517,41 +500,34 @@ static void add_pragma_names(const CUnit *unit, NameList *list)
     }
 }
 
-static bool is_named(const NameList *list, const char *name)
-{
+static bool is_named(const NameList *list, const char *name) {
     for (int i = 0; i < list->count; i++)
-        if (!strcmp(list->at[i], name))
-            return true;
+        if (!strcmp(list->at[i], name)) return true;
     return false;
 }
 
-static void check_splits(CUnit *unit, const ChosenStrategy *chosen, const NameList *names)
-{
+static void check_splits(CUnit *unit, const ChosenStrategy *chosen, const NameList *names) {
     for (int i = 0; i < chosen->strategy->splits.count; i++) {
         const SplitRule *split = &chosen->strategy->splits.at[i];
-        if (is_named(names, split->dim))
-            continue;
-        (chosen->shared ? diag_warning : diag_error)(unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
-                                                     split->dim);
+        if (is_named(names, split->dim)) continue;
+        (chosen->shared ? diag_warning : diag_error)(
+            unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
+            split->dim);
         diag_suggest(unit->diag, split->at, split->dim, names->at, names->count);
     }
 }
 
-void strategies_check_splits(CUnit *unit, const StrategyChoice *choice)
-{
+void strategies_check_splits(CUnit *unit, const StrategyChoice *choice) {
     NameList names = {0};
     add_pragma_names(unit, &names);
-    for (int i = 0; i < choice->count; i++)
-        check_splits(unit, &choice->at[i], &names);
+    for (int i = 0; i < choice->count; i++) check_splits(unit, &choice->at[i], &names);
 }
 
-int strategies_dims(const CUnit *unit, const char *const **names)
-{
+int strategies_dims(const CUnit *unit, const char *const **names) {
     NameList all = {0}, once = {0};
     add_pragma_names(unit, &all);
     for (int i = 0; i < all.count; i++)
-        if (!is_named(&once, all.at[i]))
-            array_push(unit->arena, &once, all.at[i]);
+        if (!is_named(&once, all.at[i])) array_push(unit->arena, &once, all.at[i]);
     *names = once.at;
     return once.count;
 }

@@ -1,5 +1,6 @@
-/* Numbers in a row that the model's evaluation read of a variable of static storage, and that the program may set to others before it runs:
- * a compiled program compares them with what is there when it runs. */
+/* Numbers in a row that the model's evaluation read of a variable of static storage, and that the
+ * program may set to others before it runs: a compiled program compares them with what is there
+ * when it runs. */
 #ifndef IR_CAPTURED_GLOBALS_H
 #define IR_CAPTURED_GLOBALS_H
 

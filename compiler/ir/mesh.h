@@ -1,7 +1,9 @@
-/* Meshes: the devices of a stage as a grid of named axes, and which axes cut which named dimensions.
+/* Meshes: the devices of a stage as a grid of named axes, and which axes cut which named
+ * dimensions.
  *
- * Pass seed_layouts makes the mesh of a strategy, once. An axis that has to cut two factors of a merged dimension (2 key-value heads, 4 devices)
- * is factored into its primes: `tp` of 4 becomes two axes of 2.
+ * Pass seed_layouts makes the mesh of a strategy, once. An axis that has to cut two factors of a
+ * merged dimension (2 key-value heads, 4 devices) is factored into its primes: `tp` of 4 becomes
+ * two axes of 2.
  */
 #ifndef IR_MESH_H
 #define IR_MESH_H

@@ -30,51 +30,46 @@ struct CallTable {
     Text key; // of the call that is looked up
 };
 
-Module *module_create(Arena *arena, Diag *diag, const char *name)
-{
+Module *module_create(Arena *arena, Diag *diag, const char *name) {
     Module *module = arena_new(arena, Module);
     module->arena = arena;
     module->diag = diag;
     module->name = name;
     module->context.caches.calls = arena_new(arena, struct CallTable);
     module->context.caches.calls->arena = module->context.caches.calls->key.arena = arena;
-    module->builtin.reshard = module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
+    module->builtin.reshard =
+        module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
     return module;
 }
 
-Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at)
-{
+Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at) {
     Value *value = arena_new(module->arena, Value);
-    *value = (Value){.kind = kind, .id = module->context.next_id++, .name = name, .type = type, .at = at};
+    *value = (Value){
+        .kind = kind, .id = module->context.next_id++, .name = name, .type = type, .at = at};
     return value;
 }
 
 Shape type_shape(Type type) { return (Shape){type.rank, type.extent}; }
 
-int64_t type_elements(Type type)
-{
+int64_t type_elements(Type type) {
     int64_t count = 1;
     for (int d = 0; d < type.rank; d++)
-        if (__builtin_mul_overflow(count, type.extent[d], &count))
-            return INT64_MAX;
+        if (__builtin_mul_overflow(count, type.extent[d], &count)) return INT64_MAX;
     return count;
 }
 
-bool type_equal(Type a, Type b)
-{
+bool type_equal(Type a, Type b) {
     return a.dtype == b.dtype && a.rank == b.rank &&
-           (!a.rank || a.extent == b.extent || !memcmp(a.extent, b.extent, sizeof *a.extent * (size_t)a.rank));
+           (!a.rank || a.extent == b.extent ||
+            !memcmp(a.extent, b.extent, sizeof *a.extent * (size_t)a.rank));
 }
 
-bool type_converts(Type a, Type b)
-{
-    if (dtype_is_float(a.dtype) && dtype_is_float(b.dtype))
-        a.dtype = b.dtype;
+bool type_converts(Type a, Type b) {
+    if (dtype_is_float(a.dtype) && dtype_is_float(b.dtype)) a.dtype = b.dtype;
     return type_equal(a, b);
 }
 
-const char *type_shape_text(Arena *arena, Type type)
-{
+const char *type_shape_text(Arena *arena, Type type) {
     const char *text = "(";
     for (int d = 0; d < type.rank; d++)
         text = arena_format(arena, d ? "%s, %lld" : "%s%lld", text, (long long)type.extent[d]);
@@ -83,45 +78,42 @@ const char *type_shape_text(Arena *arena, Type type)
 
 /* ---- definitions ---- */
 
-static const char *unique_name(const Module *module, const char *name)
-{
+static const char *unique_name(const Module *module, const char *name) {
     const char *tried = name;
     for (int number = 2;; number++) {
         bool taken = false;
         for (int i = 0; i < module->library.defs.count; i++)
             taken |= !strcmp(module->library.defs.at[i]->name, tried);
-        if (!taken)
-            return tried;
+        if (!taken) return tried;
         tried = arena_format(module->arena, "%s_%d", name, number);
     }
 }
 
-static bool params_equal(const OpDef *a, const OpDef *b)
-{
-    if (a->param_count != b->param_count)
-        return false;
+static bool params_equal(const OpDef *a, const OpDef *b) {
+    if (a->param_count != b->param_count) return false;
     for (int i = 0; i < a->param_count; i++)
         if (a->params[i].kind != b->params[i].kind || strcmp(a->params[i].name, b->params[i].name))
             return false;
     return true;
 }
 
-/* A definition already there: the same name, or that name with a number that an earlier call gave it, and the same rule. */
-static const OpDef *find_def(const Module *module, const OpDef *def)
-{
+/* A definition already there: the same name, or that name with a number that an earlier call gave
+ * it, and the same rule. */
+static const OpDef *find_def(const Module *module, const OpDef *def) {
     size_t length = strlen(def->name);
     for (int i = 0; i < module->library.defs.count; i++) {
         const OpDef *known = module->library.defs.at[i];
-        bool numbered = !strncmp(known->name, def->name, length) && known->name[length] == '_' &&
-                        known->name[length + 1 + strspn(known->name + length + 1, "0123456789")] == 0;
-        if ((numbered || !strcmp(known->name, def->name)) && !strcmp(known->rule->text, def->rule->text) && params_equal(known, def))
+        bool numbered =
+            !strncmp(known->name, def->name, length) && known->name[length] == '_' &&
+            known->name[length + 1 + strspn(known->name + length + 1, "0123456789")] == 0;
+        if ((numbered || !strcmp(known->name, def->name)) &&
+            !strcmp(known->rule->text, def->rule->text) && params_equal(known, def))
             return known;
     }
     return NULL;
 }
 
-static const OpDef *add_def(Module *module, const OpDef *def)
-{
+static const OpDef *add_def(Module *module, const OpDef *def) {
     const char *name = unique_name(module, def->name);
     if (name != def->name) {
         OpDef *copy = arena_copy(module->arena, def, sizeof *def);
@@ -132,16 +124,13 @@ static const OpDef *add_def(Module *module, const OpDef *def)
     return def;
 }
 
-const OpDef *module_def(Module *module, const OpDef *def)
-{
+const OpDef *module_def(Module *module, const OpDef *def) {
     struct CallTable *table = module->context.caches.calls;
     DefEntry *entry;
     HASH_FIND_PTR(table->defs, &def, entry);
-    if (entry)
-        return entry->own;
+    if (entry) return entry->own;
     const OpDef *own = find_def(module, def);
-    if (!own)
-        own = add_def(module, def);
+    if (!own) own = add_def(module, def);
     entry = arena_new(module->arena, DefEntry);
     *entry = (DefEntry){.def = def, .own = own};
     HASH_ADD_PTR(table->defs, def, entry);
@@ -150,15 +139,13 @@ const OpDef *module_def(Module *module, const OpDef *def)
 
 /* ---- operators ---- */
 
-static void append(Text *key, const void *bytes, size_t size)
-{
-    if (size)
-        text_append(key, bytes, size);
+static void append(Text *key, const void *bytes, size_t size) {
+    if (size) text_append(key, bytes, size);
 }
 
 /* Writes what a call's binding depends on, as bytes. */
-static void write_key(Text *key, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs)
-{
+static void write_key(Text *key, const OpDef *def, Value *const *operands, int operand_count,
+                      const Attr *attrs) {
     key->length = 0;
     append(key, &def, sizeof def);
     for (int i = 0; i < def->attr_count; i++) {
@@ -168,28 +155,27 @@ static void write_key(Text *key, const OpDef *def, Value *const *operands, int o
         append(key, attrs[i].ints, sizeof *attrs[i].ints * (size_t)attrs[i].count);
     }
     for (int i = 0; i < operand_count; i++) {
-        int head[2] = {operands[i] ? (int)operands[i]->type.dtype : -1, operands[i] ? operands[i]->type.rank : 0};
+        int head[2] = {operands[i] ? (int)operands[i]->type.dtype : -1,
+                       operands[i] ? operands[i]->type.rank : 0};
         append(key, head, sizeof head);
-        if (operands[i])
-            append(key, operands[i]->type.extent, sizeof(int64_t) * (size_t)head[1]);
+        if (operands[i]) append(key, operands[i]->type.extent, sizeof(int64_t) * (size_t)head[1]);
     }
 }
 
-static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs)
-{
+static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs) {
     Attr *copy = arena_array(arena, Attr, def->attr_count + 1);
     for (int i = 0; i < def->attr_count; i++) {
         copy[i] = attrs[i];
         if (attrs[i].count)
-            copy[i].ints = arena_copy(arena, attrs[i].ints, sizeof *attrs[i].ints * (size_t)attrs[i].count);
+            copy[i].ints =
+                arena_copy(arena, attrs[i].ints, sizeof *attrs[i].ints * (size_t)attrs[i].count);
     }
     return copy;
 }
 
 /* Binds a call, or finds what an equal call was bound to; NULL after an error. */
-static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs,
-                                 Position at)
-{
+static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands,
+                                 int operand_count, const Attr *attrs, Position at) {
     struct CallTable *table = module->context.caches.calls;
     CallEntry *entry;
     write_key(&table->key, def, operands, operand_count, attrs);
@@ -197,23 +183,24 @@ static const Shared *bind_shared(Module *module, const OpDef *def, Value *const 
     if (!entry) {
         Type *types = arena_array(module->arena, Type, def->rule->result_count);
         const Attr *own = copy_attrs(module->arena, def, attrs);
-        const Binding *binding = ir_bind(module->arena, module->diag, at, def, own, operands, operand_count, types);
+        const Binding *binding =
+            ir_bind(module->arena, module->diag, at, def, own, operands, operand_count, types);
         if (binding) {
             entry = arena_new(module->arena, CallEntry);
             entry->shared = (Shared){own, binding, types};
-            const char *bytes = arena_copy(module->arena, text_bytes(&table->key), table->key.length);
+            const char *bytes =
+                arena_copy(module->arena, text_bytes(&table->key), table->key.length);
             HASH_ADD_KEYPTR(hh, table->calls, bytes, table->key.length, entry);
         }
     }
     return entry ? &entry->shared : NULL;
 }
 
-Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at)
-{
+Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count,
+          const Attr *attrs, Position at) {
     const OpDef *own = module_def(module, def);
     const Shared *shared = bind_shared(module, own, operands, operand_count, attrs, at);
-    if (!shared)
-        return NULL;
+    if (!shared) return NULL;
     int result_count = own->rule->result_count;
     Op *op = arena_new(module->arena, Op);
     *op = (Op){.def = own,
@@ -226,8 +213,7 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
                .at = at,
                .stage = STAGE_ALL,
                .source.op = -1};
-    for (int i = 0; i < operand_count; i++)
-        op->operands[i] = operands[i];
+    for (int i = 0; i < operand_count; i++) op->operands[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
         op->results[i] = ir_value(module, VALUE_RESULT, NULL, shared->types[i], at);
         op->results[i]->def = op;
@@ -236,8 +222,7 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
     return op;
 }
 
-void op_take_place(Op *op, const Op *like)
-{
+void op_take_place(Op *op, const Op *like) {
     op->at = like->at;
     op->source.frames = like->source.frames;
     op->source.scope = like->source.scope;
@@ -250,23 +235,21 @@ void op_take_place(Op *op, const Op *like)
     op->marks.is_wgrad = like->marks.is_wgrad;
     op->chunk = like->chunk;
     op->source.op = like->source.op;
-    for (int i = 0; i < op->result_count; i++)
-        op->results[i]->at = like->at;
+    for (int i = 0; i < op->result_count; i++) op->results[i]->at = like->at;
 }
 
-Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, const Op *like)
-{
+Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count,
+               const Attr *attrs, const Op *like) {
     Op *op = ir_op(module, def, operands, operand_count, attrs, like->at);
-    if (!op)
-        BUG("the inserted operator %s does not bind: %s", def->name, def->rule->text);
+    if (!op) BUG("the inserted operator %s does not bind: %s", def->name, def->rule->text);
     op_take_place(op, like);
     return op;
 }
 
-Op *ir_clone(Module *module, const Op *op, Value *const *operands)
-{
+Op *ir_clone(Module *module, const Op *op, Value *const *operands) {
     Op *clone = arena_copy(module->arena, op, sizeof *op);
-    clone->operands = arena_copy(module->arena, operands, sizeof *operands * (size_t)op->operand_count);
+    clone->operands =
+        arena_copy(module->arena, operands, sizeof *operands * (size_t)op->operand_count);
     clone->results = arena_array(module->arena, Value *, op->result_count);
     for (int i = 0; i < op->result_count; i++) {
         const Value *result = op->results[i];
@@ -280,35 +263,34 @@ Op *ir_clone(Module *module, const Op *op, Value *const *operands)
     return clone;
 }
 
-void ir_rebind(Module *module, Op *op)
-{
-    const Shared *shared = bind_shared(module, op->def, op->operands, op->operand_count, op->attrs, op->at);
-    if (!shared)
-        BUG("%s does not bind to operands of other element types", op->def->name);
+void ir_rebind(Module *module, Op *op) {
+    const Shared *shared =
+        bind_shared(module, op->def, op->operands, op->operand_count, op->attrs, op->at);
+    if (!shared) BUG("%s does not bind to operands of other element types", op->def->name);
     op->binding = shared->binding;
-    for (int i = 0; i < op->result_count; i++)
-        op->results[i]->type = shared->types[i];
+    for (int i = 0; i < op->result_count; i++) op->results[i]->type = shared->types[i];
 }
 
 /* The rows of a micro-batch that a tensor has along a bound factor; -1 where it has none. */
-static int64_t rows_along(const Value *value, const BoundAccess *access, int factor)
-{
+static int64_t rows_along(const Value *value, const BoundAccess *access, int factor) {
     const BoundDim *dim = value && value->micro > 0 ? &access->dims[value->micro - 1] : NULL;
-    return dim && dim->count == 1 && dim->factors[0] == factor ? value->type.extent[value->micro - 1] : -1;
+    return dim && dim->count == 1 && dim->factors[0] == factor
+               ? value->type.extent[value->micro - 1]
+               : -1;
 }
 
-/* The least extent that tensors have along a bound factor: where a pipeline reads rows only so far it is less than the padded batch's,
- * which the binding has. */
-static int64_t length_along(int64_t least, const Value *value, const BoundAccess *access, int factor)
-{
+/* The least extent that tensors have along a bound factor: where a pipeline reads rows only so far
+ * it is less than the padded batch's, which the binding has. */
+static int64_t length_along(int64_t least, const Value *value, const BoundAccess *access,
+                            int factor) {
     for (int d = 0; value && d < access->rank && d < value->type.rank; d++)
-        if (access->dims[d].count == 1 && access->dims[d].factors[0] == factor && value->type.extent[d] < least)
+        if (access->dims[d].count == 1 && access->dims[d].factors[0] == factor &&
+            value->type.extent[d] < least)
             least = value->type.extent[d];
     return least;
 }
 
-int64_t op_extent(const Op *op, int factor)
-{
+int64_t op_extent(const Op *op, int factor) {
     int64_t rows = -1;
     for (int k = 0; rows < 0 && k < op->operand_count; k++)
         rows = rows_along(op->operands[k], &op->binding->operands[k], factor);
@@ -323,8 +305,7 @@ int64_t op_extent(const Op *op, int factor)
 }
 
 /* The most micro-batches of a pipeline of a body, or of any for body -1. */
-static int64_t most_microbatches(const Module *module, int body)
-{
+static int64_t most_microbatches(const Module *module, int body) {
     int64_t most = 1;
     for (int i = 0; i < module->templates.runs.count; i++) {
         const PipelineRun *run = &module->templates.runs.at[i];
@@ -336,59 +317,50 @@ static int64_t most_microbatches(const Module *module, int body)
 
 int64_t module_microbatches(const Module *module) { return most_microbatches(module, -1); }
 
-int64_t op_runs(const Module *module, const Op *op)
-{
-    if (!loop_repeats(op->loop))
-        return 1;
-    return most_microbatches(module, op->stage == STAGE_ALL ? -1 : module->templates.stages.at[op->stage].template_index);
+int64_t op_runs(const Module *module, const Op *op) {
+    if (!loop_repeats(op->loop)) return 1;
+    return most_microbatches(module, op->stage == STAGE_ALL
+                                         ? -1
+                                         : module->templates.stages.at[op->stage].template_index);
 }
 
-Intern *module_interned(Module *module)
-{
+Intern *module_interned(Module *module) {
     if (!module->context.caches.interned)
         module->context.caches.interned = intern_create(module->arena);
     return module->context.caches.interned;
 }
 
-Intern *module_equivalent_devices(Module *module)
-{
+Intern *module_equivalent_devices(Module *module) {
     if (!module->context.caches.equivalent_devices)
         module->context.caches.equivalent_devices = intern_create(module->arena);
     return module->context.caches.equivalent_devices;
 }
 
-bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type)
-{
+bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type) {
     enum { UNKNOWN, EQUAL, UNEQUAL };
-    if (a == b)
-        return true;
-    if (!module->context.caches.equal)
-        module->context.caches.equal = intern_create(module->arena);
+    if (a == b) return true;
+    if (!module->context.caches.equal) module->context.caches.equal = intern_create(module->arena);
     int64_t key[2 + IR_MAX_RANK] = {(intptr_t)a, (intptr_t)b};
-    for (int d = 0; d < type.rank; d++)
-        key[2 + d] = type.extent[d];
-    intptr_t *known = intern_slot(module->context.caches.equal, key, sizeof *key * (size_t)(2 + type.rank));
-    if (*known == UNKNOWN)
-        *known = layout_equal(a, b, type_shape(type)) ? EQUAL : UNEQUAL;
+    for (int d = 0; d < type.rank; d++) key[2 + d] = type.extent[d];
+    intptr_t *known =
+        intern_slot(module->context.caches.equal, key, sizeof *key * (size_t)(2 + type.rank));
+    if (*known == UNKNOWN) *known = layout_equal(a, b, type_shape(type)) ? EQUAL : UNEQUAL;
     return *known == EQUAL;
 }
 
 /* Where what is known of the layout is kept. It moves when more becomes known. */
-static const Layout **spread_slot(Module *module, const Layout *layout, Type type)
-{
+static const Layout **spread_slot(Module *module, const Layout *layout, Type type) {
     if (!module->context.caches.sharded_replicas)
         module->context.caches.sharded_replicas = intern_create(module->arena);
     int64_t key[1 + IR_MAX_RANK] = {(intptr_t)layout};
-    for (int d = 0; d < type.rank; d++)
-        key[1 + d] = type.extent[d];
-    return intern_slot(module->context.caches.sharded_replicas, key, sizeof *key * (size_t)(1 + type.rank));
+    for (int d = 0; d < type.rank; d++) key[1 + d] = type.extent[d];
+    return intern_slot(module->context.caches.sharded_replicas, key,
+                       sizeof *key * (size_t)(1 + type.rank));
 }
 
-const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type)
-{
+const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type) {
     const Layout *known = *spread_slot(module, layout, type);
-    if (known)
-        return known;
+    if (known) return known;
     Arena *scratch = arena_create();
     Intern *shared = module_interned(module);
     const Layout *numbered = layout_intern(shared, layout_renumbered(scratch, layout)), *spread;
@@ -396,15 +368,15 @@ const Layout *module_layout_shard_replicas(Module *module, const Layout *layout,
     if (numbered == layout)
         spread = layout_shard_replicas(scratch, layout, type_shape(type));
     else
-        spread = layout_of_devices(scratch, module_layout_shard_replicas(module, numbered, type), layout_devices(scratch, layout, &count));
+        spread = layout_of_devices(scratch, module_layout_shard_replicas(module, numbered, type),
+                                   layout_devices(scratch, layout, &count));
     spread = layout_intern(shared, spread);
     *spread_slot(module, layout, type) = spread;
     arena_destroy(scratch);
     return spread;
 }
 
-void ir_number(Module *module)
-{
+void ir_number(Module *module) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *before = i ? module->ops.at[i - 1] : NULL;
         Op *op = module->ops.at[i];

@@ -24,15 +24,16 @@ typedef struct Parameter {
     bool kept;       // a state of an optimizer's rule
     int group;       // of module->optimizer.groups
     Value *gradient; // after differentiation; NULL when frozen or unused
-    Value *updated;  // the new value, in value's layout after pass propagate_layouts; NULL: it stays
+    Value *updated; // the new value, in value's layout after pass propagate_layouts; NULL: it stays
     int state_count;
     Value *states[4], *states_updated[4]; // the optimizer's, same shape, zero at the start
 } Parameter;
 
 /* Parameters that have one optimizer. */
 typedef struct ParamGroup {
-    const char *names;            // the pattern that their names match; NULL: the others
-    const char *function, *after; // in C: the optimizer's operator or rule, and what follows or NULL
+    const char *names; // the pattern that their names match; NULL: the others
+    const char *function,
+        *after; // in C: the optimizer's operator or rule, and what follows or NULL
     const char *function_name, *after_name; // for programs; NULL: they are known by address
 } ParamGroup;
 
@@ -45,15 +46,15 @@ typedef enum ModuleKind { MODULE_TRAIN, MODULE_INFER } ModuleKind;
 
 /* Options of the command line for the passes. */
 typedef struct CompileOptions {
-    const char *cluster_file;      // NULL: none
-    const struct Cluster *cluster; // prices conversions; NULL: one host with equal links
+    const char *cluster_file;                // NULL: none
+    const struct Cluster *cluster;           // prices conversions; NULL: one host with equal links
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
-    int64_t bucket;                // --bucket: bytes of a gradient bucket; 0: not given
-    bool no_views;                 // --no-views: slices and concatenations are copied
-    bool no_chunks;                // --no-chunks: no rows are computed in chunks
-    int64_t chunk;                 // --chunk: bytes of a chunk; 0: not given
-    bool overlap;                  // ZeRO's collectives overlap with computing, for more memory
-    bool estimate_only;            // arenas may be longer than necessary: the program does not run
+    int64_t bucket;                          // --bucket: bytes of a gradient bucket; 0: not given
+    bool no_views;                           // --no-views: slices and concatenations are copied
+    bool no_chunks;                          // --no-chunks: no rows are computed in chunks
+    int64_t chunk;                           // --chunk: bytes of a chunk; 0: not given
+    bool overlap;       // ZeRO's collectives overlap with computing, for more memory
+    bool estimate_only; // arenas may be longer than necessary: the program does not run
 } CompileOptions;
 
 /* Memoization caches of functions of a module. */
@@ -176,8 +177,8 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
 Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count,
                const Attr *attrs, const Op *like);
 
-/* Copies an operator, with other operands (op->operand_count entries, of the same types). The results
- * are new values with the names and types of the old. */
+/* Copies an operator, with other operands (op->operand_count entries, of the same types). The
+ * results are new values with the names and types of the old. */
 Op *ir_clone(Module *module, const Op *op, Value *const *operands);
 
 /* Binds a rule. Writes the results' types to `types` (rule->result_count). Returns NULL after it
@@ -185,8 +186,8 @@ Op *ir_clone(Module *module, const Op *op, Value *const *operands);
 const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs,
                        Value *const *operands, int operand_count, Type *types);
 
-/* Binds an operator again whose operands have other element types than before, and sets its results'
- * types. A failure is a bug. */
+/* Binds an operator again whose operands have other element types than before, and sets its
+ * results' types. A failure is a bug. */
 void ir_rebind(Module *module, Op *op);
 
 /* Returns the devices on which an operator runs. */
@@ -219,10 +220,12 @@ static inline int module_zero(const Module *module) {
     return module->strategy ? module->strategy->zero : 0;
 }
 
-/* Returns the table in which equal things (layouts, extents, names of dimensions) are one pointer. */
+/* Returns the table in which equal things (layouts, extents, names of dimensions) are one
+ * pointer. */
 Intern *module_interned(Module *module);
 
-/* Returns the table of equivalent devices of the module's cluster (cluster/device_equivalence.h). */
+/* Returns the table of equivalent devices of the module's cluster
+ * (cluster/device_equivalence.h). */
 Intern *module_equivalent_devices(Module *module);
 
 /* Whether two layouts, which live as long as the module, are equal (layout_equal); each pair is

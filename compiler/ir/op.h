@@ -1,5 +1,5 @@
-/* Operators of the intermediate representation. An operator refers to its definition, that is, to its
- * rule; nothing switches on which operator it is.
+/* Operators of the intermediate representation. An operator refers to its definition, that is, to
+ * its rule; nothing switches on which operator it is.
  *
  *     %9 = ht_linear(%7, %3) forward loop each stage 1 visit 2 layer "block" 5
  */
@@ -39,10 +39,10 @@ struct Frame {
 
 /* What an operator comes from in the source. */
 typedef struct OpSource {
-    int op;              // number of the operator of the model whose work or gradient it is; -1 none
-    const char *scope;   // "h3": ht_scope's path; NULL none
-    const Layer *layer;  // of the pragma `layer`; NULL none
-    int recompute;       // run of a statement with pragma `recompute`, from 1 on; 0 none
+    int op;             // number of the operator of the model whose work or gradient it is; -1 none
+    const char *scope;  // "h3": ht_scope's path; NULL none
+    const Layer *layer; // of the pragma `layer`; NULL none
+    int recompute;      // run of a statement with pragma `recompute`, from 1 on; 0 none
     const Frame *frames;
     const Position *fused_at; // of the other operators that pass fuse put into this one
     int fused_count;
@@ -57,7 +57,7 @@ typedef struct OpConversion {
 
 /* What passes tell later passes. */
 typedef struct OpMarks {
-    bool is_wgrad;     // weight-gradient op: nothing but the optimizer depends on it (pass split_wgrad)
+    bool is_wgrad; // weight-gradient op: nothing but the optimizer depends on it (pass split_wgrad)
     bool run_in_place; // must run as soon as its operands exist, so that they can be freed
 } OpMarks;
 
@@ -77,18 +77,19 @@ struct Op {
     OpSource source;
     OpMarks marks;
     OpConversion convert;
-    const Op *recomputes;     // between passes recompute and fuse: the forward operator that it runs
-                              // again; NULL elsewhere
+    const Op *recomputes; // between passes recompute and fuse: the forward operator that it runs
+                          // again; NULL elsewhere
     const Function *gradient; // of clause grad, for this call's types and attributes; NULL for
                               // bodies, views and grad(none)
     int index;                // in module->ops, set by ir_number
-    int loop_first; // index of the first operator of this run of one loop position; set by ir_number
+    int loop_first; // index of the first operator of this run of one loop position; set by
+                    // ir_number
 };
 
 typedef Array(Op *) Ops;
 
-/* The gradient of a call as a piece of IR. Params: dy of each result, the results, the operands (NULL
- * where absent or not used). Returns: one value an operand, NULL where no gradient flows. */
+/* The gradient of a call as a piece of IR. Params: dy of each result, the results, the operands
+ * (NULL where absent or not used). Returns: one value an operand, NULL where no gradient flows. */
 struct Function {
     const char *name;
     Array(Value *) params;

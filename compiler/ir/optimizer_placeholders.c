@@ -1,7 +1,6 @@
 #include "ir/optimizer_placeholders.h"
 
-const OpDef *placeholder_def(Module *module, OptimizerPlaceholder given)
-{
+const OpDef *placeholder_def(Module *module, OptimizerPlaceholder given) {
     static const struct {
         const char *name, *rule;
     } texts[] = {[PLACEHOLDER_GRADIENT] = {"gradient", "g[i..] = p[i..]"},

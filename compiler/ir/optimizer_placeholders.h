@@ -1,4 +1,5 @@
-/* What an optimizer's rule is given and pass differentiate alone knows: operators that stand for it until then. */
+/* What an optimizer's rule is given and pass differentiate alone knows: operators that stand for it
+ * until then. */
 #ifndef IR_OPTIMIZER_PLACEHOLDERS_H
 #define IR_OPTIMIZER_PLACEHOLDERS_H
 

@@ -1,7 +1,8 @@
 /* Bodies: what pipelines that are alike have in common.
  *
- * Pipelines of equal meshes, layers, lengths and rows of a micro-batch share one body: the operators of a step of one micro-batch, laid out on the
- * devices of the first of them. A body has stages, each with a mesh of its own; pipelines may differ in how many micro-batches they run.
+ * Pipelines of equal meshes, layers, lengths and rows of a micro-batch share one body: the
+ * operators of a step of one micro-batch, laid out on the devices of the first of them. A body has
+ * stages, each with a mesh of its own; pipelines may differ in how many micro-batches they run.
  */
 #ifndef IR_PIPELINE_TEMPLATE_H
 #define IR_PIPELINE_TEMPLATE_H
@@ -21,8 +22,9 @@ typedef struct TemplateStage {
 } TemplateStage;
 
 typedef struct Body {
-    int64_t rows;                 // of a micro-batch; a multiple of PipelineTemplates.row_unit
-    bool short_rows;                 // its rows are read only so far: its tensors begin those of the padded batch, which bindings have
+    int64_t rows;    // of a micro-batch; a multiple of PipelineTemplates.row_unit
+    bool short_rows; // its rows are read only so far: its tensors begin those of the padded batch,
+                     // which bindings have
     int first_stage, stage_count; // of Bodies.stages
     int visit_count;
     const int *visit_stage; // by visit along the data: the stage, counted from first_stage
@@ -45,11 +47,9 @@ typedef struct PipelineTemplates {
 } PipelineTemplates;
 
 /* The first run of a body: the one on whose devices its operators are laid out. */
-static inline const PipelineRun *template_first_run(const PipelineTemplates *bodies, int body)
-{
+static inline const PipelineRun *template_first_run(const PipelineTemplates *bodies, int body) {
     int first = 0;
-    while (bodies->runs.at[first].template_index != body)
-        first++;
+    while (bodies->runs.at[first].template_index != body) first++;
     return &bodies->runs.at[first];
 }
 

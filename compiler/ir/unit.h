@@ -1,4 +1,5 @@
-/* A unit: everything that one source file gives: its models, its strategies, and what the emitter must know to register them. */
+/* A unit: everything that one source file gives: its models, its strategies, and what the emitter
+ * must know to register them. */
 #ifndef IR_UNIT_H
 #define IR_UNIT_H
 
@@ -19,19 +20,25 @@ typedef struct UnitFile {
 typedef struct Unit {
     Arena *arena;
     Diag *diag;
-    const char *file;             // as given on the command line
-    Array(Module *) modules;      // strategy by strategy, in the order of the first ht_train or ht_infer that names them
-    Array(Strategy *) strategies; // that the program has; it begins with the first one; none: one device
+    const char *file;        // as given on the command line
+    Array(Module *) modules; // strategy by strategy, in the order of the first ht_train or ht_infer
+                             // that names them
+    Array(Strategy *)
+        strategies; // that the program has; it begins with the first one; none: one device
     Array(ShapeVariable) shapes;
-    Array(const char *) bodiless;        // operators of the user's that this source declares only
-    bool prepares;                       // it calls ht_prepare or ht_balance: strategies may arrive at run time
-    int known;                           // of its strategies, the first, a program that runs has already (--known); 0: it is a program
-    const char *std;                     // of -std, "c17"
-    Array(UnitFile) files;               // that it was read from: its own, their headers, and those of other sources that models need
-    Array(const char *) defined;         // functions and variables of its own file that others may use
-    Array(const char *) absent;          // those that its models need and no file defines; they wait for them, so that there are no modules
-    bool linked;                         // its models need other sources
-    const struct Migrations *migrations; // between its strategies (migration/migration.h), once its modules have roles; NULL before
+    Array(const char *) bodiless; // operators of the user's that this source declares only
+    bool prepares; // it calls ht_prepare or ht_balance: strategies may arrive at run time
+    int known; // of its strategies, the first, a program that runs has already (--known); 0: it is
+               // a program
+    const char *std;       // of -std, "c17"
+    Array(UnitFile) files; // that it was read from: its own, their headers, and those of other
+                           // sources that models need
+    Array(const char *) defined; // functions and variables of its own file that others may use
+    Array(const char *) absent;  // those that its models need and no file defines; they wait for
+                                 // them, so that there are no modules
+    bool linked;                 // its models need other sources
+    const struct Migrations *migrations; // between its strategies (migration/migration.h), once its
+                                         // modules have roles; NULL before
 } Unit;
 
 /* Ranks that the unit's program needs: those of its largest strategy. */

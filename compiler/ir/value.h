@@ -1,6 +1,6 @@
-/* Values of the intermediate representation: tensors, each with a type, names of dimensions, and, after
- * pass propagate_layouts, a layout. Types, layouts, bindings and names are shared between values and
- * never changed in place.
+/* Values of the intermediate representation: tensors, each with a type, names of dimensions, and,
+ * after pass propagate_layouts, a layout. Types, layouts, bindings and names are shared between
+ * values and never changed in place.
  *
  *     %7 : f32[8, 64] dims(batch, embed) layout<[0-3]{0:4}>
  */
@@ -43,18 +43,18 @@ struct Value {
     int id;           // unique in its module; %id in the text
     const char *name; // a parameter's, input's, state's; a result's variable where known; else NULL
     Type type;
-    const Dim *dims;     // one a dimension; NULL: no names
-    Position dims_at;    // of the `dims` pragma that named them; file NULL: none did
+    const Dim *dims;               // one a dimension; NULL: no names
+    Position dims_at;              // of the `dims` pragma that named them; file NULL: none did
     const UserLayout *user_layout; // of the source, until pass seed_layouts; NULL: none
-    Position layout_at;  // where the source gives the layout; file NULL: nowhere
-    const Layout *layout; // of all values after pass propagate_layouts
-    int micro;           // how micro-batches see it: 0 all alike; d + 1: each has some rows of
-                         // dimension d; MICRO_SUM: each has a contribution to a sum
-    const Chunk *chunk;  // after pass chunk: the rows that it has; NULL: all
-    const Value *storage; // after pass memory: whose storage it takes; NULL: its own
+    Position layout_at;            // where the source gives the layout; file NULL: nowhere
+    const Layout *layout;          // of all values after pass propagate_layouts
+    int micro;              // how micro-batches see it: 0 all alike; d + 1: each has some rows of
+                            // dimension d; MICRO_SUM: each has a contribution to a sum
+    const Chunk *chunk;     // after pass chunk: the rows that it has; NULL: all
+    const Value *storage;   // after pass memory: whose storage it takes; NULL: its own
     const Subview *subview; // after pass memory: where it lies in that; NULL: at the beginning
-    Op *def;             // of VALUE_RESULT
-    int index;           // among the results of def, the parameters, the inputs or the states
+    Op *def;                // of VALUE_RESULT
+    int index;              // among the results of def, the parameters, the inputs or the states
     Position at;
     const double *padding; // of an input: the number that stands for nothing; NULL: none.
                            // Not part of the text form

@@ -1,9 +1,10 @@
-/* Equality of layouts: every device holds the same elements, in the same order of storage, of the same contribution. */
+/* Equality of layouts: every device holds the same elements, in the same order of storage, of the
+ * same contribution. */
 #include "layout/view.h"
 
 /* What two boxes have in common: its elements, its first one's coordinates and its extents. */
-static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corner, int64_t *extents)
-{
+static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corner,
+                         int64_t *extents) {
     int64_t volume = 1;
     for (int f = 0; f < rank; f++) {
         int64_t hi = a[f].hi < b[f].hi ? a[f].hi : b[f].hi;
@@ -14,71 +15,65 @@ static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corn
     return volume;
 }
 
-/* Whether the second of two holdings stores all elements of a box of the first as that does. The search begins at its box *next, where the
- * last one ended: both lists are mostly in one order. */
-static bool has_box(const CommonView *view, const Holding *first, const Range *box, const Holding *second, const BoxList *boxes, int *next)
-{
-    int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK], left = intersect(view->rank, box, box, corner, extents);
+/* Whether the second of two holdings stores all elements of a box of the first as that does. The
+ * search begins at its box *next, where the last one ended: both lists are mostly in one order. */
+static bool has_box(const CommonView *view, const Holding *first, const Range *box,
+                    const Holding *second, const BoxList *boxes, int *next) {
+    int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK],
+        left = intersect(view->rank, box, box, corner, extents);
     for (int i = 0; i < boxes->count && left; i++, *next = (*next + 1) % boxes->count) {
-        int64_t common = intersect(view->rank, box, boxes->ranges + *next * view->rank, corner, extents);
-        if (common && !view_same_storage(view, first, second, corner, extents))
-            return false;
+        int64_t common =
+            intersect(view->rank, box, boxes->ranges + *next * view->rank, corner, extents);
+        if (common && !view_same_storage(view, first, second, corner, extents)) return false;
         left -= common;
     }
     return !left;
 }
 
-static bool same_elements(Arena *arena, const CommonView *view, const Holding *a, const Holding *b)
-{
-    if (a->region->volume != b->region->volume)
-        return false;
+static bool same_elements(Arena *arena, const CommonView *view, const Holding *a,
+                          const Holding *b) {
+    if (a->region->volume != b->region->volume) return false;
     BoxList first = view_boxes(arena, view, a), second = view_boxes(arena, view, b);
     int next = 0;
     for (int i = 0; i < first.count; i++)
-        if (!has_box(view, a, first.ranges + i * view->rank, b, &second, &next))
-            return false;
+        if (!has_box(view, a, first.ranges + i * view->rank, b, &second, &next)) return false;
     return true;
 }
 
-/* Whether the devices of a holding are those of holding `number` on the other side, and stand for the same contribution. */
-static bool same_devices(const Holding *holding, const Holdings *others, int number)
-{
+/* Whether the devices of a holding are those of holding `number` on the other side, and stand for
+ * the same contribution. */
+static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
-    if (holding->devices.count != other->devices.count || holding->replica != other->replica || holding->partial != other->partial)
+    if (holding->devices.count != other->devices.count || holding->replica != other->replica ||
+        holding->partial != other->partial)
         return false;
     for (int i = 0; i < holding->devices.count; i++)
-        if (holdings_find(others, holding->devices.at[i]) != number)
-            return false;
+        if (holdings_find(others, holding->devices.at[i]) != number) return false;
     return true;
 }
 
 /* Devices that hold no element do not count. */
-static int count_held(const Holdings *holdings)
-{
+static int count_held(const Holdings *holdings) {
     int count = 0;
-    for (int h = 0; h < holdings->list.count; h++)
-        count += holdings->list.at[h].region->volume > 0;
+    for (int h = 0; h < holdings->list.count; h++) count += holdings->list.at[h].region->volume > 0;
     return count;
 }
 
-static bool holdings_equal(Arena *arena, const CommonView *view, const Holdings *a, const Holdings *b)
-{
-    if (a->partial != b->partial || count_held(a) != count_held(b))
-        return false;
+static bool holdings_equal(Arena *arena, const CommonView *view, const Holdings *a,
+                           const Holdings *b) {
+    if (a->partial != b->partial || count_held(a) != count_held(b)) return false;
     for (int h = 0; h < a->list.count; h++) {
         const Holding *holding = &a->list.at[h];
         int other = holding->region->volume ? holdings_find(b, holding->devices.at[0]) : -1;
-        if (holding->region->volume &&
-            (other < 0 || !same_devices(holding, b, other) || !same_elements(arena, view, holding, &b->list.at[other])))
+        if (holding->region->volume && (other < 0 || !same_devices(holding, b, other) ||
+                                        !same_elements(arena, view, holding, &b->list.at[other])))
             return false;
     }
     return true;
 }
 
-bool layout_equal(const Layout *a, const Layout *b, Shape shape)
-{
-    if (a == b)
-        return true;
+bool layout_equal(const Layout *a, const Layout *b, Shape shape) {
+    if (a == b) return true;
     Arena *scratch = arena_create();
     CommonView view = view_common(shape, a, b);
     Holdings first = holdings_of(scratch, a, shape), second = holdings_of(scratch, b, shape);

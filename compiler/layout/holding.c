@@ -5,25 +5,23 @@
 #include <stdlib.h>
 
 /* By device, the smallest of those that have its replica and, if asked, its contribution. */
-static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices, int count, bool partial)
-{
+static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices,
+                                   int count, bool partial) {
     int *smallest = arena_array(arena, int, count), **names = arena_array(arena, int *, count);
     Intern *known = intern_create(arena);
     for (int i = 0; i < count; i++) {
-        int key[] = {regions[i].replica, partial ? regions[i].partial : 0}, **name = intern_slot(known, key, sizeof key);
-        if (!*name)
-            *(*name = &smallest[i]) = devices[i];
+        int key[] = {regions[i].replica, partial ? regions[i].partial : 0},
+            **name = intern_slot(known, key, sizeof key);
+        if (!*name) *(*name = &smallest[i]) = devices[i];
         **name = devices[i] < **name ? devices[i] : **name;
         names[i] = *name;
     }
-    for (int i = 0; i < count; i++)
-        smallest[i] = *names[i];
+    for (int i = 0; i < count; i++) smallest[i] = *names[i];
     return smallest;
 }
 
 /* What makes the holding of two devices one, as bytes. */
-static size_t holding_key(const Holding *holding, int64_t *key)
-{
+static size_t holding_key(const Holding *holding, int64_t *key) {
     size_t n = 0;
     key[n++] = holding->replica;
     key[n++] = holding->partial;
@@ -35,30 +33,25 @@ static size_t holding_key(const Holding *holding, int64_t *key)
     return n * sizeof *key;
 }
 
-static int64_t *longest_key(Arena *arena, const Region *regions, int count)
-{
+static int64_t *longest_key(Arena *arena, const Region *regions, int count) {
     int most = 0;
     for (int i = 0; i < count; i++)
         most = regions[i].box_count > most ? regions[i].box_count : most;
     return arena_array(arena, int64_t, 2 + 2 * most * LAYOUT_MAX_RANK);
 }
 
-static int compare_members(const void *a, const void *b)
-{
+static int compare_members(const void *a, const void *b) {
     const Member *x = a, *y = b;
     return (x->device > y->device) - (x->device < y->device);
 }
 
-static bool is_ascending(const int *devices, int count)
-{
+static bool is_ascending(const int *devices, int count) {
     for (int i = 1; i < count; i++)
-        if (devices[i] <= devices[i - 1])
-            return false;
+        if (devices[i] <= devices[i - 1]) return false;
     return true;
 }
 
-Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
-{
+Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape) {
     Holdings holdings = {.partial = layout_partial(layout)};
     int count;
     const int *devices = layout_devices(arena, layout, &count), *replica = NULL, *partial = NULL;
@@ -72,8 +65,10 @@ Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
     Intern *known = intern_create(arena);
     int64_t *key = longest_key(arena, regions, count);
     for (int i = 0; i < count; i++) {
-        Holding holding = {
-            .replica = replica ? replica[i] : 0, .partial = partial ? partial[i] : 0, .layout = layout, .region = &regions[i]};
+        Holding holding = {.replica = replica ? replica[i] : 0,
+                           .partial = partial ? partial[i] : 0,
+                           .layout = layout,
+                           .region = &regions[i]};
         intptr_t *number = intern_slot(known, key, holding_key(&holding, key));
         if (!*number) {
             array_push(arena, &holdings.list, holding);
@@ -87,8 +82,7 @@ Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
     return holdings;
 }
 
-int holdings_find(const Holdings *holdings, int device)
-{
+int holdings_find(const Holdings *holdings, int device) {
     int low = 0, high = holdings->device_count;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -97,5 +91,7 @@ int holdings_find(const Holdings *holdings, int device)
         else
             high = middle;
     }
-    return low < holdings->device_count && holdings->members[low].device == device ? holdings->members[low].holding : -1;
+    return low < holdings->device_count && holdings->members[low].device == device
+               ? holdings->members[low].holding
+               : -1;
 }

@@ -7,7 +7,8 @@
 
 /* Devices with the same region, replica and contribution. */
 typedef struct Holding {
-    int replica, partial; // named by their smallest device, so that numbering does not matter; 0 where nothing is partial
+    int replica, partial; // named by their smallest device, so that numbering does not matter; 0
+                          // where nothing is partial
     Array(int) devices;   // in the layout's order
     const Layout *layout;
     const Region *region;

@@ -1,16 +1,14 @@
-/* Layouts without copies: what is written alike is one object. Structs are filled member by member over zeroed memory, so that their
- * padding is alike, too. */
+/* Layouts without copies: what is written alike is one object. Structs are filled member by member
+ * over zeroed memory, so that their padding is alike, too. */
 #include "layout/layout.h"
 
 #include <string.h>
 
-static const int64_t *share_numbers(Intern *shared, const int64_t *numbers, int count)
-{
+static const int64_t *share_numbers(Intern *shared, const int64_t *numbers, int count) {
     return numbers ? intern(shared, numbers, sizeof *numbers * (size_t)count) : NULL;
 }
 
-static void share_state(Intern *shared, const State *state, State *own)
-{
+static void share_state(Intern *shared, const State *state, State *own) {
     own->kind = state->kind;
     own->dim = state->kind == STATE_SPLIT ? state->dim : 0;
     own->count = state->count;
@@ -18,20 +16,18 @@ static void share_state(Intern *shared, const State *state, State *own)
     own->zigzag = state->zigzag;
 }
 
-static void share_group(Intern *shared, const Group *group, Group *own)
-{
+static void share_group(Intern *shared, const Group *group, Group *own) {
     State states[group->state_count + 1];
     memset(states, 0, sizeof states);
-    for (int s = 0; s < group->state_count; s++)
-        share_state(shared, &group->states[s], &states[s]);
+    for (int s = 0; s < group->state_count; s++) share_state(shared, &group->states[s], &states[s]);
     own->device_count = group->device_count;
     own->state_count = group->state_count;
-    own->devices = intern(shared, group->devices, sizeof *group->devices * (size_t)group->device_count);
+    own->devices =
+        intern(shared, group->devices, sizeof *group->devices * (size_t)group->device_count);
     own->states = intern(shared, states, sizeof *states * (size_t)group->state_count);
 }
 
-const Layout *layout_intern(Intern *shared, const Layout *layout)
-{
+const Layout *layout_intern(Intern *shared, const Layout *layout) {
     Layout own;
     Group groups[layout->group_count];
     memset(&own, 0, sizeof own);
@@ -46,13 +42,14 @@ const Layout *layout_intern(Intern *shared, const Layout *layout)
     own.groups = intern(shared, groups, sizeof groups);
     own.view_rank = layout->view_rank;
     own.view = share_numbers(shared, layout->view, layout->view_rank);
-    own.view_dim = layout->view_rank ? intern(shared, layout->view_dim, sizeof *layout->view_dim * (size_t)layout->view_rank) : NULL;
+    own.view_dim = layout->view_rank ? intern(shared, layout->view_dim,
+                                              sizeof *layout->view_dim * (size_t)layout->view_rank)
+                                     : NULL;
     return intern(shared, &own, sizeof own);
 }
 
 /* The layout with other devices: by their numbers in it, or NULL: by their places. */
-static const Layout *with_devices(Arena *arena, const Layout *layout, const int *by_number)
-{
+static const Layout *with_devices(Arena *arena, const Layout *layout, const int *by_number) {
     Layout *renamed = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);
     for (int g = 0, next = 0; g < layout->group_count; g++) {
@@ -65,9 +62,10 @@ static const Layout *with_devices(Arena *arena, const Layout *layout, const int 
     return renamed;
 }
 
-const Layout *layout_renumbered(Arena *arena, const Layout *layout) { return with_devices(arena, layout, NULL); }
+const Layout *layout_renumbered(Arena *arena, const Layout *layout) {
+    return with_devices(arena, layout, NULL);
+}
 
-const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int *devices)
-{
+const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int *devices) {
     return with_devices(arena, numbered, devices);
 }

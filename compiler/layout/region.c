@@ -26,20 +26,20 @@ typedef struct Maker {
     const int64_t *top_before; // the same of the top's
     const int *like;           // by group: the first that has the same states
     const int *contributions;  // by group: those in front of it, under a top that is partial
-    Intervals ***parts;        // by group that is `like` no other, dimension and piece: group_piece of it; at NULL: not made yet
-    Ranges ***ranges;          // by group, dimension and piece: device_ranges of it; at NULL: not made yet
-    int edge_count;            // inner: every place where any subgroup cuts the top's dimension
+    Intervals ***parts; // by group that is `like` no other, dimension and piece: group_piece of it;
+                        // at NULL: not made yet
+    Ranges ***ranges;   // by group, dimension and piece: device_ranges of it; at NULL: not made yet
+    int edge_count;     // inner: every place where any subgroup cuts the top's dimension
     const Fraction *edges;
 } Maker;
 
-Shape layout_view(const Layout *layout, Shape shape) { return layout->view_rank ? (Shape){layout->view_rank, layout->view} : shape; }
+Shape layout_view(const Layout *layout, Shape shape) {
+    return layout->view_rank ? (Shape){layout->view_rank, layout->view} : shape;
+}
 
-StateKind layout_partial(const Layout *layout)
-{
-    if (layout->group_count > 1 && layout->top == TOP_SUM)
-        return STATE_SUM;
-    if (layout->group_count > 1 && layout->top == TOP_MAX)
-        return STATE_MAX;
+StateKind layout_partial(const Layout *layout) {
+    if (layout->group_count > 1 && layout->top == TOP_SUM) return STATE_SUM;
+    if (layout->group_count > 1 && layout->top == TOP_MAX) return STATE_MAX;
     for (int g = 0; g < layout->group_count; g++)
         for (int s = 0; s < layout->groups[g].state_count; s++) {
             const State *state = &layout->groups[g].states[s];
@@ -49,8 +49,7 @@ StateKind layout_partial(const Layout *layout)
     return STATE_DUP;
 }
 
-bool layout_has_zigzag(const Layout *layout, int dim)
-{
+bool layout_has_zigzag(const Layout *layout, int dim) {
     for (int g = 0; g < layout->group_count; g++)
         for (int s = 0; s < layout->groups[g].state_count; s++)
             if (layout->groups[g].states[s].zigzag && layout->groups[g].states[s].dim == dim)
@@ -58,11 +57,9 @@ bool layout_has_zigzag(const Layout *layout, int dim)
     return false;
 }
 
-const int *layout_devices(Arena *arena, const Layout *layout, int *count)
-{
+const int *layout_devices(Arena *arena, const Layout *layout, int *count) {
     *count = 0;
-    for (int g = 0; g < layout->group_count; g++)
-        *count += layout->groups[g].device_count;
+    for (int g = 0; g < layout->group_count; g++) *count += layout->groups[g].device_count;
     int *devices = arena_array(arena, int, *count), filled = 0;
     for (int g = 0; g < layout->group_count; g++) {
         const Group *group = &layout->groups[g];
@@ -72,34 +69,34 @@ const int *layout_devices(Arena *arena, const Layout *layout, int *count)
     return devices;
 }
 
-/* The sum of the weights in front of each piece, and of all behind the last; NULL when all weights are equal. */
-static const int64_t *before_of(Arena *arena, const int64_t *weights, int count)
-{
+/* The sum of the weights in front of each piece, and of all behind the last; NULL when all weights
+ * are equal. */
+static const int64_t *before_of(Arena *arena, const int64_t *weights, int count) {
     int64_t *before = weights ? arena_array(arena, int64_t, count + 1) : NULL;
-    for (int i = 0; weights && i < count; i++)
-        before[i + 1] = before[i] + weights[i];
+    for (int i = 0; weights && i < count; i++) before[i + 1] = before[i] + weights[i];
     return before;
 }
 
 /* Where piece `k` of `count` begins. */
-static Fraction cut_at(const int64_t *before, int count, int k)
-{
+static Fraction cut_at(const int64_t *before, int count, int k) {
     return before ? fraction_make(before[k], before[count]) : fraction_make(k, count);
 }
 
-static bool is_partial(const State *state) { return state->kind == STATE_SUM || state->kind == STATE_MAX; }
+static bool is_partial(const State *state) {
+    return state->kind == STATE_SUM || state->kind == STATE_MAX;
+}
 
-/* The pieces into which a state cuts: a folded one has two for each position, and the weights of the second half in reverse. */
-static int piece_count(const State *state) { return state->zigzag ? 2 * state->count : state->count; }
+/* The pieces into which a state cuts: a folded one has two for each position, and the weights of
+ * the second half in reverse. */
+static int piece_count(const State *state) {
+    return state->zigzag ? 2 * state->count : state->count;
+}
 
-static const int64_t *piece_weights(Arena *arena, const State *state)
-{
-    if (!state->weights || !state->zigzag)
-        return state->weights;
+static const int64_t *piece_weights(Arena *arena, const State *state) {
+    if (!state->weights || !state->zigzag) return state->weights;
     int count = piece_count(state);
     int64_t *weights = arena_array(arena, int64_t, count);
-    for (int i = 0; i < state->count; i++)
-        weights[i] = weights[count - 1 - i] = state->weights[i];
+    for (int i = 0; i < state->count; i++) weights[i] = weights[count - 1 - i] = state->weights[i];
     return weights;
 }
 
@@ -108,14 +105,16 @@ static Fraction lesser(Fraction a, Fraction b) { return fraction_compare(a, b) <
 static Fraction greater(Fraction a, Fraction b) { return fraction_compare(a, b) < 0 ? b : a; }
 
 /* Appends what lies between the places `a` and `b` of several parts taken as one. */
-static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction b, Intervals *cut)
-{
+static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction b,
+                      Intervals *cut) {
     Fraction whole = FRACTION_ZERO, before = FRACTION_ZERO;
     for (int i = 0; i < parts->count; i++)
         whole = fraction_add(whole, fraction_subtract(parts->at[i].hi, parts->at[i].lo));
-    Fraction begin = fraction_between(FRACTION_ZERO, whole, a), end = fraction_between(FRACTION_ZERO, whole, b);
+    Fraction begin = fraction_between(FRACTION_ZERO, whole, a),
+             end = fraction_between(FRACTION_ZERO, whole, b);
     for (int i = 0; i < parts->count; i++) {
-        Fraction move = fraction_subtract(parts->at[i].lo, before), behind = fraction_subtract(parts->at[i].hi, move);
+        Fraction move = fraction_subtract(parts->at[i].lo, before),
+                 behind = fraction_subtract(parts->at[i].hi, move);
         Fraction lo = greater(begin, before), hi = lesser(end, behind);
         if (fraction_compare(lo, hi) < 0)
             array_push(arena, cut, ((Interval){fraction_add(lo, move), fraction_add(hi, move)}));
@@ -124,16 +123,15 @@ static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction
 }
 
 /* Piece k of those into which a state cuts an interval. */
-static Interval interval_piece(Interval of, const State *state, const int64_t *before, int k)
-{
+static Interval interval_piece(Interval of, const State *state, const int64_t *before, int k) {
     int count = piece_count(state);
     return (Interval){fraction_between(of.lo, of.hi, cut_at(before, count, k)),
                       fraction_between(of.lo, of.hi, cut_at(before, count, k + 1))};
 }
 
 /* What position k of a folded cut has of an interval. */
-static Intervals fold_interval(Arena *arena, Interval of, const State *state, const int64_t *before, int k)
-{
+static Intervals fold_interval(Arena *arena, Interval of, const State *state, const int64_t *before,
+                               int k) {
     Intervals folded = {0};
     array_push(arena, &folded, interval_piece(of, state, before, k));
     array_push(arena, &folded, interval_piece(of, state, before, piece_count(state) - 1 - k));
@@ -141,29 +139,31 @@ static Intervals fold_interval(Arena *arena, Interval of, const State *state, co
 }
 
 /* What position k of a cut has of several parts. */
-static Intervals cut_several(Arena *arena, const Intervals *parts, const State *state, const int64_t *before, int k)
-{
+static Intervals cut_several(Arena *arena, const Intervals *parts, const State *state,
+                             const int64_t *before, int k) {
     Intervals cut = {0};
     int count = piece_count(state), mirrored = count - 1 - k;
     cut_parts(arena, parts, cut_at(before, count, k), cut_at(before, count, k + 1), &cut);
     if (state->zigzag)
-        cut_parts(arena, parts, cut_at(before, count, mirrored), cut_at(before, count, mirrored + 1), &cut);
+        cut_parts(arena, parts, cut_at(before, count, mirrored),
+                  cut_at(before, count, mirrored + 1), &cut);
     return cut;
 }
 
-static bool cuts_dim(const State *state, int dim) { return state->kind == STATE_SPLIT && state->dim == dim; }
+static bool cuts_dim(const State *state, int dim) {
+    return state->kind == STATE_SPLIT && state->dim == dim;
+}
 
-/* The pieces into which a subgroup cuts a dimension, and the number of the one that a position has. */
-static int dim_pieces(const Group *group, int dim)
-{
+/* The pieces into which a subgroup cuts a dimension, and the number of the one that a position
+ * has. */
+static int dim_pieces(const Group *group, int dim) {
     int count = 1;
     for (int s = 0; s < group->state_count; s++)
         count *= cuts_dim(&group->states[s], dim) ? group->states[s].count : 1;
     return count;
 }
 
-static int piece_number(const Group *group, int position, int dim)
-{
+static int piece_number(const Group *group, int position, int dim) {
     int after = group->device_count, number = 0;
     for (int s = 0; s < group->state_count; s++) {
         after /= group->states[s].count;
@@ -173,9 +173,9 @@ static int piece_number(const Group *group, int position, int dim)
     return number;
 }
 
-/* The parts of dimension `dim` that the device at `position` of subgroup g holds of what the subgroup holds. */
-static Intervals make_piece(const Maker *maker, int g, int position, int dim)
-{
+/* The parts of dimension `dim` that the device at `position` of subgroup g holds of what the
+ * subgroup holds. */
+static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     int after = group->device_count;
     Intervals parts = {.at = arena_array(maker->scratch, Interval, 1), .count = 1, .capacity = 1};
@@ -183,8 +183,7 @@ static Intervals make_piece(const Maker *maker, int g, int position, int dim)
     for (int s = 0; s < group->state_count; s++) {
         const State *state = &group->states[s];
         after /= state->count;
-        if (!cuts_dim(state, dim))
-            continue;
+        if (!cuts_dim(state, dim)) continue;
         int k = position / after % state->count;
         if (parts.count > 1)
             parts = cut_several(maker->scratch, &parts, state, maker->before[g][s], k);
@@ -197,42 +196,38 @@ static Intervals make_piece(const Maker *maker, int g, int position, int dim)
 }
 
 /* The same, made once for all subgroups and positions that have the piece. */
-static Intervals group_piece(const Maker *maker, int g, int position, int dim)
-{
+static Intervals group_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     Intervals **by_dim = maker->parts[maker->like[g]];
-    if (!by_dim[dim])
-        by_dim[dim] = arena_array(maker->scratch, Intervals, dim_pieces(group, dim));
+    if (!by_dim[dim]) by_dim[dim] = arena_array(maker->scratch, Intervals, dim_pieces(group, dim));
     Intervals *piece = &by_dim[dim][piece_number(group, position, dim)];
-    if (!piece->at)
-        *piece = make_piece(maker, g, position, dim);
+    if (!piece->at) *piece = make_piece(maker, g, position, dim);
     return *piece;
 }
 
-static int compare_fractions(const void *a, const void *b) { return fraction_compare(*(const Fraction *)a, *(const Fraction *)b); }
+static int compare_fractions(const void *a, const void *b) {
+    return fraction_compare(*(const Fraction *)a, *(const Fraction *)b);
+}
 
-/* Whether the position is the first of those with its coordinates on `dim`: all other coordinates are zero. */
-static bool leads_piece(const Group *group, int position, int dim)
-{
+/* Whether the position is the first of those with its coordinates on `dim`: all other coordinates
+ * are zero. */
+static bool leads_piece(const Group *group, int position, int dim) {
     int after = group->device_count;
     for (int s = 0; s < group->state_count; s++) {
         const State *state = &group->states[s];
         after /= state->count;
-        if (!cuts_dim(state, dim) && position / after % state->count)
-            return false;
+        if (!cuts_dim(state, dim) && position / after % state->count) return false;
     }
     return true;
 }
 
 /* Every place where any subgroup cuts the top's dimension, in order. */
-static void collect_edges(Maker *maker)
-{
+static void collect_edges(Maker *maker) {
     Array(Fraction) edges = {0};
     const Layout *layout = maker->layout;
     for (int g = 0; g < layout->group_count; g++)
         for (int i = 0; maker->like[g] == g && i < layout->groups[g].device_count; i++) {
-            if (!leads_piece(&layout->groups[g], i, layout->top_dim))
-                continue;
+            if (!leads_piece(&layout->groups[g], i, layout->top_dim)) continue;
             Intervals piece = group_piece(maker, g, i, layout->top_dim);
             for (int p = 0; p < piece.count; p++) {
                 array_push(maker->scratch, &edges, piece.at[p].lo);
@@ -242,14 +237,12 @@ static void collect_edges(Maker *maker)
     qsort(edges.at, (size_t)edges.count, sizeof *edges.at, compare_fractions);
     int kept = 0;
     for (int i = 0; i < edges.count; i++)
-        if (!i || fraction_compare(edges.at[i], edges.at[kept - 1]))
-            edges.at[kept++] = edges.at[i];
+        if (!i || fraction_compare(edges.at[i], edges.at[kept - 1])) edges.at[kept++] = edges.at[i];
     maker->edges = edges.at;
     maker->edge_count = kept;
 }
 
-static void sum_weights(Maker *maker)
-{
+static void sum_weights(Maker *maker) {
     const Layout *layout = maker->layout;
     maker->top_before = before_of(maker->scratch, layout->top_weights, layout->group_count);
     maker->before = arena_array(maker->scratch, const int64_t **, layout->group_count);
@@ -258,94 +251,92 @@ static void sum_weights(Maker *maker)
         maker->before[g] = arena_array(maker->scratch, const int64_t *, group->state_count);
         for (int s = 0; s < group->state_count; s++)
             maker->before[g][s] =
-                before_of(maker->scratch, piece_weights(maker->scratch, &group->states[s]), piece_count(&group->states[s]));
+                before_of(maker->scratch, piece_weights(maker->scratch, &group->states[s]),
+                          piece_count(&group->states[s]));
     }
 }
 
-static bool same_weights(const int64_t *a, const int64_t *b, int count)
-{
+static bool same_weights(const int64_t *a, const int64_t *b, int count) {
     return a == b || (a && b && !memcmp(a, b, sizeof *a * (size_t)count));
 }
 
-static bool same_states(const Group *a, const Group *b)
-{
+static bool same_states(const Group *a, const Group *b) {
     bool same = a->state_count == b->state_count;
     for (int s = 0; same && a->states != b->states && s < a->state_count; s++) {
         const State *x = &a->states[s], *y = &b->states[s];
-        same = x->kind == y->kind && x->count == y->count && x->zigzag == y->zigzag && (x->kind != STATE_SPLIT || x->dim == y->dim) &&
+        same = x->kind == y->kind && x->count == y->count && x->zigzag == y->zigzag &&
+               (x->kind != STATE_SPLIT || x->dim == y->dim) &&
                same_weights(x->weights, y->weights, x->count);
     }
     return same;
 }
 
 /* Finds the subgroups that cut alike. */
-static void find_like(Maker *maker)
-{
-    int count = maker->layout->group_count, kinds = 0, *like = arena_array(maker->scratch, int, count),
+static void find_like(Maker *maker) {
+    int count = maker->layout->group_count, kinds = 0,
+        *like = arena_array(maker->scratch, int, count),
         *first = arena_array(maker->scratch, int, count);
     for (int g = 0; g < count; g++) {
         int k = 0;
-        while (k < kinds && !same_states(&maker->layout->groups[first[k]], &maker->layout->groups[g]))
+        while (k < kinds &&
+               !same_states(&maker->layout->groups[first[k]], &maker->layout->groups[g]))
             k++;
-        if (k == kinds)
-            first[kinds++] = g;
+        if (k == kinds) first[kinds++] = g;
         like[g] = first[k];
     }
     maker->like = like;
     maker->parts = arena_array(maker->scratch, Intervals **, count);
     maker->ranges = arena_array(maker->scratch, Ranges **, count);
     for (int g = 0; g < count; g++) {
-        maker->parts[g] = like[g] == g ? arena_array(maker->scratch, Intervals *, maker->view.rank) : NULL;
+        maker->parts[g] =
+            like[g] == g ? arena_array(maker->scratch, Intervals *, maker->view.rank) : NULL;
         maker->ranges[g] = arena_array(maker->scratch, Ranges *, maker->view.rank);
     }
 }
 
 /* Which contribution of its subgroup a position holds. */
-static int group_contribution(const Group *group, int position)
-{
+static int group_contribution(const Group *group, int position) {
     int after = group->device_count, id = 0;
     for (int s = 0; s < group->state_count; s++) {
         const State *state = &group->states[s];
         after /= state->count;
-        if (is_partial(state))
-            id = id * state->count + position / after % state->count;
+        if (is_partial(state)) id = id * state->count + position / after % state->count;
     }
     return id;
 }
 
-static void count_contributions(Maker *maker)
-{
+static void count_contributions(Maker *maker) {
     const Layout *layout = maker->layout;
     int *before = arena_array(maker->scratch, int, layout->group_count + 1);
     bool partial = layout->top == TOP_SUM || layout->top == TOP_MAX;
     for (int g = 0; partial && g < layout->group_count; g++)
-        before[g + 1] = before[g] + group_contribution(&layout->groups[g], layout->groups[g].device_count - 1) + 1;
+        before[g + 1] = before[g] +
+                        group_contribution(&layout->groups[g], layout->groups[g].device_count - 1) +
+                        1;
     maker->contributions = before;
 }
 
 /* The caller destroys its scratch arena. */
-static Maker maker_for(Arena *arena, const Layout *layout, Shape shape)
-{
-    Maker maker = {.arena = arena, .scratch = arena_create(), .layout = layout, .view = layout_view(layout, shape)};
+static Maker maker_for(Arena *arena, const Layout *layout, Shape shape) {
+    Maker maker = {.arena = arena,
+                   .scratch = arena_create(),
+                   .layout = layout,
+                   .view = layout_view(layout, shape)};
     sum_weights(&maker);
     find_like(&maker);
     count_contributions(&maker);
-    if (layout->top == TOP_SPLIT && layout->inner)
-        collect_edges(&maker);
+    if (layout->top == TOP_SPLIT && layout->inner) collect_edges(&maker);
     return maker;
 }
 
 /* Appends the range of a dimension of length n that an interval holds, unless it is empty. */
-static void add_range(Arena *arena, Ranges *ranges, Interval part, int64_t n)
-{
+static void add_range(Arena *arena, Ranges *ranges, Interval part, int64_t n) {
     Range range = {fraction_floor(part.lo, n), fraction_floor(part.hi, n)};
-    if (range.lo < range.hi)
-        array_push(arena, ranges, range);
+    if (range.lo < range.hi) array_push(arena, ranges, range);
 }
 
 /* The number of a place among the edges. */
-static int find_edge(const Maker *maker, Fraction place)
-{
+static int find_edge(const Maker *maker, Fraction place) {
     int low = 0, high = maker->edge_count - 1;
     while (low < high) {
         int middle = low + (high - low) / 2;
@@ -358,26 +349,31 @@ static int find_edge(const Maker *maker, Fraction place)
 }
 
 /* The fraction from `a` to `b` of every finest slice of an interval of the top's dimension. */
-static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Fraction a, Fraction b, int64_t n)
-{
+static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Fraction a, Fraction b,
+                       int64_t n) {
     int last = find_edge(maker, own.hi);
     for (int e = find_edge(maker, own.lo); e < last; e++) {
         Fraction p = maker->edges[e], q = maker->edges[e + 1];
-        add_range(maker->scratch, ranges, (Interval){fraction_between(p, q, a), fraction_between(p, q, b)}, n);
+        add_range(maker->scratch, ranges,
+                  (Interval){fraction_between(p, q, a), fraction_between(p, q, b)}, n);
     }
 }
 
-static bool cut_by_top(const Layout *layout, int dim) { return layout->top == TOP_SPLIT && layout->top_dim == dim; }
+static bool cut_by_top(const Layout *layout, int dim) {
+    return layout->top == TOP_SPLIT && layout->top_dim == dim;
+}
 
-static bool cuts_slices(const Layout *layout, int dim) { return cut_by_top(layout, dim) && layout->inner; }
+static bool cuts_slices(const Layout *layout, int dim) {
+    return cut_by_top(layout, dim) && layout->inner;
+}
 
 /* The non-empty ranges of dimension `dim` that a device holds, in order. */
-static Ranges make_ranges(const Maker *maker, int g, int position, int dim)
-{
+static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     const Layout *layout = maker->layout;
     int64_t n = maker->view.extent[dim];
     Intervals own = group_piece(maker, g, position, dim);
-    Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count + 1), .capacity = own.count + 1};
+    Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count + 1),
+                     .capacity = own.count + 1};
     bool cut = cut_by_top(layout, dim);
     Fraction a = cut ? cut_at(maker->top_before, layout->group_count, g) : FRACTION_ZERO;
     Fraction b = cut ? cut_at(maker->top_before, layout->group_count, g + 1) : FRACTION_ONE;
@@ -385,47 +381,43 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim)
         if (cuts_slices(layout, dim))
             add_slices(maker, &ranges, own.at[i], a, b, n);
         else if (cut)
-            add_range(maker->scratch, &ranges, (Interval){fraction_between(a, b, own.at[i].lo), fraction_between(a, b, own.at[i].hi)}, n);
+            add_range(maker->scratch, &ranges,
+                      (Interval){fraction_between(a, b, own.at[i].lo),
+                                 fraction_between(a, b, own.at[i].hi)},
+                      n);
         else
             add_range(maker->scratch, &ranges, own.at[i], n);
     return ranges;
 }
 
-/* The same, made once for all positions that have the piece, and for all subgroups that do where the top leaves the dimension whole. */
-static Ranges device_ranges(const Maker *maker, int g, int position, int dim)
-{
+/* The same, made once for all positions that have the piece, and for all subgroups that do where
+ * the top leaves the dimension whole. */
+static Ranges device_ranges(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     Ranges **by_dim = maker->ranges[cut_by_top(maker->layout, dim) ? g : maker->like[g]];
-    if (!by_dim[dim])
-        by_dim[dim] = arena_array(maker->scratch, Ranges, dim_pieces(group, dim));
+    if (!by_dim[dim]) by_dim[dim] = arena_array(maker->scratch, Ranges, dim_pieces(group, dim));
     Ranges *ranges = &by_dim[dim][piece_number(group, position, dim)];
-    if (!ranges->at)
-        *ranges = make_ranges(maker, g, position, dim);
+    if (!ranges->at) *ranges = make_ranges(maker, g, position, dim);
     return *ranges;
 }
 
-static int contribution_id(const Maker *maker, int g, int position)
-{
+static int contribution_id(const Maker *maker, int g, int position) {
     return maker->contributions[g] + group_contribution(&maker->layout->groups[g], position);
 }
 
 static int64_t range_length(Range range) { return range.hi - range.lo; }
 
 /* The length of the first `count` ranges. */
-static int64_t ranges_length(const Ranges *ranges, int count)
-{
+static int64_t ranges_length(const Ranges *ranges, int count) {
     int64_t length = 0;
-    for (int i = 0; i < count; i++)
-        length += range_length(ranges->at[i]);
+    for (int i = 0; i < count; i++) length += range_length(ranges->at[i]);
     return length;
 }
 
 /* All combinations of the ranges of the dimensions, the last fastest. */
-static void combine_ranges(const Maker *maker, Region *region, const Ranges *ranges)
-{
+static void combine_ranges(const Maker *maker, Region *region, const Ranges *ranges) {
     region->box_count = 1;
-    for (int d = 0; d < region->rank; d++)
-        region->box_count *= ranges[d].count;
+    for (int d = 0; d < region->rank; d++) region->box_count *= ranges[d].count;
     Box *boxes = arena_array(maker->arena, Box, region->box_count);
     for (int b = 0; b < region->box_count; b++) {
         int64_t volume = 1;
@@ -438,16 +430,16 @@ static void combine_ranges(const Maker *maker, Region *region, const Ranges *ran
     region->boxes = boxes;
 }
 
-/* Where box `b` lies. The finest slices of an inner split, which are ranges of one dimension, are tensors one after another; in each of
- * them the ranges of the other dimensions are joined. */
-static Placing place_box(const Maker *maker, const Region *region, const Ranges *ranges, int b)
-{
+/* Where box `b` lies. The finest slices of an inner split, which are ranges of one dimension, are
+ * tensors one after another; in each of them the ranges of the other dimensions are joined. */
+static Placing place_box(const Maker *maker, const Region *region, const Ranges *ranges, int b) {
     Placing placing = {0};
     int64_t slice = 1, in_front = 0, step = 1, offset = 0;
     for (int d = region->rank - 1, rest = b; d >= 0; rest /= ranges[d--].count) {
         int number = rest % ranges[d].count;
         bool apart = cuts_slices(maker->layout, d);
-        placing.room[d] = apart ? range_length(ranges[d].at[number]) : ranges_length(&ranges[d], ranges[d].count);
+        placing.room[d] =
+            apart ? range_length(ranges[d].at[number]) : ranges_length(&ranges[d], ranges[d].count);
         offset += apart ? 0 : ranges_length(&ranges[d], number) * step;
         in_front += apart ? ranges_length(&ranges[d], number) : 0;
         slice *= apart ? 1 : placing.room[d];
@@ -458,34 +450,29 @@ static Placing place_box(const Maker *maker, const Region *region, const Ranges 
 }
 
 /* Finds out how boxes lie where folded cuts join some. */
-static void place_boxes(const Maker *maker, Region *region, const Ranges *ranges)
-{
+static void place_boxes(const Maker *maker, Region *region, const Ranges *ranges) {
     bool joined = false;
     for (int d = 0; d < region->rank; d++)
         joined |= ranges[d].count > 1 && !cuts_slices(maker->layout, d);
-    if (!joined)
-        return;
+    if (!joined) return;
     Placing *placing = arena_array(maker->arena, Placing, region->box_count);
-    for (int b = 0; b < region->box_count; b++)
-        placing[b] = place_box(maker, region, ranges, b);
+    for (int b = 0; b < region->box_count; b++) placing[b] = place_box(maker, region, ranges, b);
     region->placing = placing;
 }
 
-static Region region_at(const Maker *maker, int g, int position)
-{
+static Region region_at(const Maker *maker, int g, int position) {
     const Layout *layout = maker->layout;
-    Region region = {.member = true, .rank = maker->view.rank, .replica = layout->top == TOP_DUP ? g : 0};
+    Region region = {
+        .member = true, .rank = maker->view.rank, .replica = layout->top == TOP_DUP ? g : 0};
     region.partial = contribution_id(maker, g, position);
     Ranges ranges[LAYOUT_MAX_RANK];
-    for (int d = 0; d < region.rank; d++)
-        ranges[d] = device_ranges(maker, g, position, d);
+    for (int d = 0; d < region.rank; d++) ranges[d] = device_ranges(maker, g, position, d);
     combine_ranges(maker, &region, ranges);
     place_boxes(maker, &region, ranges);
     return region;
 }
 
-Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device)
-{
+Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device) {
     for (int g = 0; g < layout->group_count; g++)
         for (int i = 0; i < layout->groups[g].device_count; i++)
             if (layout->groups[g].devices[i] == device) {
@@ -497,8 +484,7 @@ Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device
     return (Region){.rank = layout_view(layout, shape).rank};
 }
 
-const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, int *count)
-{
+const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, int *count) {
     layout_devices(arena, layout, count);
     Region *regions = arena_array(arena, Region, *count);
     Maker maker = maker_for(arena, layout, shape);
@@ -509,9 +495,9 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
     return regions;
 }
 
-/* What the device of a subgroup holds that holds most: cuts of different dimensions are independent. */
-static int64_t group_most(const Maker *maker, int g)
-{
+/* What the device of a subgroup holds that holds most: cuts of different dimensions are
+ * independent. */
+static int64_t group_most(const Maker *maker, int g) {
     const Group *group = &maker->layout->groups[g];
     int64_t volume = 1;
     for (int d = 0; d < maker->view.rank; d++) {
@@ -527,8 +513,7 @@ static int64_t group_most(const Maker *maker, int g)
     return volume;
 }
 
-int64_t layout_most(const Layout *layout, Shape shape)
-{
+int64_t layout_most(const Layout *layout, Shape shape) {
     Arena *scratch = arena_create();
     Maker maker = maker_for(scratch, layout, shape);
     int64_t most = 0;

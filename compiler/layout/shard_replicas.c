@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* By position in a group whose copies are cut, behind its own cuts: the position in the group as it was. */
-static int position_before(const Group *group, int index)
-{
+/* By position in a group whose copies are cut, behind its own cuts: the position in the group as it
+ * was. */
+static int position_before(const Group *group, int index) {
     int coordinate[group->state_count + 1], position = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int s = group->state_count - 1; s >= 0; s--)
@@ -18,9 +18,9 @@ static int position_before(const Group *group, int index)
     return position;
 }
 
-/* The group with dimension `dim` cut further where it had copies: each device keeps a part of what it held. */
-static Group spread_group(Arena *arena, const Group *group, int dim)
-{
+/* The group with dimension `dim` cut further where it had copies: each device keeps a part of what
+ * it held. */
+static Group spread_group(Arena *arena, const Group *group, int dim) {
     State *states = arena_array(arena, State, group->state_count + 1);
     int *devices = arena_array(arena, int, group->device_count), count = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -28,18 +28,21 @@ static Group spread_group(Arena *arena, const Group *group, int dim)
             if ((group->states[s].kind == STATE_DUP) == (pass == 1)) {
                 states[count] = group->states[s];
                 if (pass)
-                    states[count] = (State){.kind = STATE_SPLIT, .dim = dim, .count = group->states[s].count};
+                    states[count] =
+                        (State){.kind = STATE_SPLIT, .dim = dim, .count = group->states[s].count};
                 count++;
             }
     for (int i = 0; i < group->device_count; i++)
         devices[i] = group->devices[position_before(group, i)];
-    return (Group){.device_count = group->device_count, .state_count = count, .devices = devices, .states = states};
+    return (Group){.device_count = group->device_count,
+                   .state_count = count,
+                   .devices = devices,
+                   .states = states};
 }
 
-/* The layout with copies inside the subgroups cut along dimension `inside`, and those across them along `across`, a subgroup's share being
- * that of its devices. */
-static Layout *spread_along(Arena *arena, const Layout *layout, int across, int inside)
-{
+/* The layout with copies inside the subgroups cut along dimension `inside`, and those across them
+ * along `across`, a subgroup's share being that of its devices. */
+static Layout *spread_along(Arena *arena, const Layout *layout, int across, int inside) {
     Group *groups = arena_array(arena, Group, layout->group_count);
     int64_t *weights = arena_array(arena, int64_t, layout->group_count);
     bool equal = true;
@@ -59,18 +62,18 @@ static Layout *spread_along(Arena *arena, const Layout *layout, int across, int 
     return spread;
 }
 
-static bool has_inner_copies(const Layout *layout)
-{
+static bool has_inner_copies(const Layout *layout) {
     for (int g = 0; g < layout->group_count; g++)
         for (int s = 0; s < layout->groups[g].state_count; s++)
-            if (layout->groups[g].states[s].kind == STATE_DUP && layout->groups[g].states[s].count > 1)
+            if (layout->groups[g].states[s].kind == STATE_DUP &&
+                layout->groups[g].states[s].count > 1)
                 return true;
     return false;
 }
 
-const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape)
-{
-    int rank = layout_view(layout, shape).rank, across = layout->top == TOP_DUP ? rank : 1, inside = has_inner_copies(layout) ? rank : 1;
+const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape) {
+    int rank = layout_view(layout, shape).rank, across = layout->top == TOP_DUP ? rank : 1,
+        inside = has_inner_copies(layout) ? rank : 1;
     const Layout *best = NULL;
     int64_t least = INT64_MAX;
     for (int a = 0; rank && a < across; a++)

@@ -1,8 +1,9 @@
-/* Layouts as a model's source writes them, in the pragmas `shard` and `reshard`: in device numbers, or over the axes of a mesh that is
- * known later.
+/* Layouts as a model's source writes them, in the pragmas `shard` and `reshard`: in device numbers,
+ * or over the axes of a mesh that is known later.
  *
  *     [0-3]{0:4}            device numbers: a layout
- *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the first major; `seq:cp zigzag`
+ *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the
+ *                           first major; `seq:cp zigzag`
  */
 #ifndef LAYOUT_USER_LAYOUT_H
 #define LAYOUT_USER_LAYOUT_H
@@ -31,7 +32,8 @@ typedef struct UserLayout {
     const UserLayoutState *states;
 } UserLayout;
 
-/* Reads a layout from the tokens, up to `close`, which stays the current token; NULL: up to the end. NULL after an error was reported. */
+/* Reads a layout from the tokens, up to `close`, which stays the current token; NULL: up to the
+ * end. NULL after an error was reported. */
 const UserLayout *user_layout_parse(Tokens *tokens, const char *close);
 
 /* Appends its text, which parses back. */

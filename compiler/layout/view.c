@@ -10,31 +10,28 @@ typedef Array(Range) Ranges;
 
 /* ---- the view ---- */
 
-/* The factors of dimension `dim` in the numbering of a layout: the first goes to *first, the result is past the last. */
-static int view_factors(const Layout *layout, int dim, int *first)
-{
+/* The factors of dimension `dim` in the numbering of a layout: the first goes to *first, the result
+ * is past the last. */
+static int view_factors(const Layout *layout, int dim, int *first) {
     if (!layout->view_rank) {
         *first = dim;
         return dim + 1;
     }
     int f = 0;
-    while (f < layout->view_rank && layout->view_dim[f] < dim)
-        f++;
+    while (f < layout->view_rank && layout->view_dim[f] < dim) f++;
     *first = f;
-    while (f < layout->view_rank && layout->view_dim[f] == dim)
-        f++;
+    while (f < layout->view_rank && layout->view_dim[f] == dim) f++;
     return f;
 }
 
-static int compare_down(const void *a, const void *b)
-{
+static int compare_down(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x < y) - (x > y);
 }
 
-/* The strides of all factors of a dimension in both layouts, and its extent, from the largest, each once. */
-static int collect_strides(Shape shape, const Layout *const *layouts, int dim, int64_t *strides)
-{
+/* The strides of all factors of a dimension in both layouts, and its extent, from the largest, each
+ * once. */
+static int collect_strides(Shape shape, const Layout *const *layouts, int dim, int64_t *strides) {
     int count = 0;
     for (int side = 0; side < 2; side++) {
         Shape own = layout_view(layouts[side], shape);
@@ -49,26 +46,22 @@ static int collect_strides(Shape shape, const Layout *const *layouts, int dim, i
     qsort(strides, (size_t)count, sizeof *strides, compare_down);
     int kept = 0;
     for (int i = 0; i < count; i++)
-        if (!i || strides[i] != strides[kept - 1])
-            strides[kept++] = strides[i];
+        if (!i || strides[i] != strides[kept - 1]) strides[kept++] = strides[i];
     return kept;
 }
 
-static void add_factor(CommonView *view, int dim, int64_t extent, int64_t weight)
-{
+static void add_factor(CommonView *view, int dim, int64_t extent, int64_t weight) {
     view->dim[view->rank] = dim;
     view->extent[view->rank] = extent;
     view->weight[view->rank++] = weight;
 }
 
 /* Adds a dimension of the tensor, refined as far as both layouts need. */
-static void refine(CommonView *view, const Layout *const *layouts, int dim)
-{
+static void refine(CommonView *view, const Layout *const *layouts, int dim) {
     int64_t strides[2 * LAYOUT_MAX_RANK + 2];
     int count = collect_strides(view->shape, layouts, dim, strides);
     bool nests = true;
-    for (int i = 0; i + 1 < count; i++)
-        nests = nests && strides[i] % strides[i + 1] == 0;
+    for (int i = 0; i + 1 < count; i++) nests = nests && strides[i] % strides[i + 1] == 0;
     view->flat[dim] = !nests;
     if (!nests)
         add_factor(view, dim, view->shape.extent[dim], 1);
@@ -79,54 +72,45 @@ static void refine(CommonView *view, const Layout *const *layouts, int dim)
             add_factor(view, dim, strides[i] / strides[i + 1], strides[i + 1]);
 }
 
-CommonView view_common(Shape shape, const Layout *a, const Layout *b)
-{
+CommonView view_common(Shape shape, const Layout *a, const Layout *b) {
     CommonView view = {.shape = shape};
     for (int d = 0; d < shape.rank; d++)
-        if (!shape.extent[d])
-            return view;
-    for (int d = 0; d < shape.rank; d++)
-        refine(&view, (const Layout *const[]){a, b}, d);
+        if (!shape.extent[d]) return view;
+    for (int d = 0; d < shape.rank; d++) refine(&view, (const Layout *const[]){a, b}, d);
     return view;
 }
 
 /* The same in the common view. */
-static int common_factors(const CommonView *view, int dim, int *first)
-{
+static int common_factors(const CommonView *view, int dim, int *first) {
     int f = 0;
-    while (f < view->rank && view->dim[f] < dim)
-        f++;
+    while (f < view->rank && view->dim[f] < dim) f++;
     *first = f;
-    while (f < view->rank && view->dim[f] == dim)
-        f++;
+    while (f < view->rank && view->dim[f] == dim) f++;
     return f;
 }
 
 /* ---- boxes of one view as boxes of the common one ---- */
 
-/* Appends the boxes, over `count` factors, of the range [lo, hi) of their product; `prefix` has `before` ranges that go in front of each.
+/* Appends the boxes, over `count` factors, of the range [lo, hi) of their product; `prefix` has
+ * `before` ranges that go in front of each.
  */
-static void split_range(Arena *arena, Ranges *out, const Range *prefix, int before, const int64_t *extents, int count, int64_t lo,
-                        int64_t hi)
-{
+static void split_range(Arena *arena, Ranges *out, const Range *prefix, int before,
+                        const int64_t *extents, int count, int64_t lo, int64_t hi) {
     Range head[VIEW_MAX_RANK];
-    if (before)
-        memcpy(head, prefix, sizeof(Range) * (size_t)before);
+    if (before) memcpy(head, prefix, sizeof(Range) * (size_t)before);
     if (count <= 1) {
         head[before] = (Range){lo, hi};
-        for (int i = 0; i < before + count; i++)
-            array_push(arena, out, head[i]);
+        for (int i = 0; i < before + count; i++) array_push(arena, out, head[i]);
         return;
     }
     int64_t inner = 1;
-    for (int i = 1; i < count; i++)
-        inner *= extents[i];
+    for (int i = 1; i < count; i++) inner *= extents[i];
     int64_t a = lo / inner, b = hi / inner;
     if (lo % inner) {
         head[before] = (Range){a, a + 1};
-        split_range(arena, out, head, before + 1, extents + 1, count - 1, lo % inner, a == b ? hi % inner : inner);
-        if (a++ == b)
-            return;
+        split_range(arena, out, head, before + 1, extents + 1, count - 1, lo % inner,
+                    a == b ? hi % inner : inner);
+        if (a++ == b) return;
     }
     if (a < b) {
         head[before] = (Range){a, b};
@@ -138,23 +122,20 @@ static void split_range(Arena *arena, Ranges *out, const Range *prefix, int befo
     }
 }
 
-BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi)
-{
+BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi) {
     Ranges ranges = {0};
     split_range(arena, &ranges, NULL, 0, extents, rank, lo, hi);
     return (BoxList){rank ? ranges.count / rank : 1, ranges.at};
 }
 
 /* The part of a box that lies in one dimension, as stretches of the whole dimension. */
-static Ranges flat_ranges(Arena *arena, Shape own, const Range *range)
-{
+static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
     Ranges list = {0};
     int64_t stride = 1, count = 1;
     int last = own.rank - 1;
     for (; last > 0 && range[last].lo == 0 && range[last].hi == own.extent[last]; last--)
         stride *= own.extent[last];
-    for (int f = 0; f < last; f++)
-        count *= range[f].hi - range[f].lo;
+    for (int f = 0; f < last; f++) count *= range[f].hi - range[f].lo;
     for (int64_t i = 0; i < count; i++) {
         int64_t begin = 0, weight = stride * own.extent[last], rest = i;
         for (int f = last - 1; f >= 0; f--) {
@@ -163,7 +144,8 @@ static Ranges flat_ranges(Arena *arena, Shape own, const Range *range)
             rest /= width;
             weight *= own.extent[f];
         }
-        array_push(arena, &list, (Range){begin + range[last].lo * stride, begin + range[last].hi * stride});
+        array_push(arena, &list,
+                   (Range){begin + range[last].lo * stride, begin + range[last].hi * stride});
     }
     return list;
 }
@@ -175,31 +157,31 @@ typedef struct Product {
     int width[VIEW_MAX_RANK]; // how many factors a list has
 } DimProduct;
 
-static void add_list(DimProduct *product, BoxList list, int width)
-{
+static void add_list(DimProduct *product, BoxList list, int width) {
     product->list[product->count] = list;
     product->width[product->count++] = width;
 }
 
-/* Adds the part of a box that lies in one dimension where the views nest: by factor of the layout's view. */
-static void add_nested(Arena *arena, const CommonView *view, Shape own, const Range *range, int dim, DimProduct *product)
-{
+/* Adds the part of a box that lies in one dimension where the views nest: by factor of the layout's
+ * view. */
+static void add_nested(Arena *arena, const CommonView *view, Shape own, const Range *range, int dim,
+                       DimProduct *product) {
     static const Range one = {0, 1};
     int first, last = common_factors(view, dim, &first), at = first;
     for (int f = 0; f < own.rank; f++) {
         int begin = at;
-        for (int64_t extent = 1; extent < own.extent[f]; at++)
-            extent *= view->extent[at];
+        for (int64_t extent = 1; extent < own.extent[f]; at++) extent *= view->extent[at];
         if (begin < at)
-            add_list(product, range_boxes(arena, view->extent + begin, at - begin, range[f].lo, range[f].hi), at - begin);
+            add_list(product,
+                     range_boxes(arena, view->extent + begin, at - begin, range[f].lo, range[f].hi),
+                     at - begin);
     }
-    if (at < last)
-        add_list(product, (BoxList){1, &one}, 1);
+    if (at < last) add_list(product, (BoxList){1, &one}, 1);
 }
 
 /* Appends a box of a layout's view as boxes of the common view. */
-static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout, const Box *box, Ranges *out)
-{
+static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout, const Box *box,
+                      Ranges *out) {
     Shape own = layout_view(layout, view->shape);
     DimProduct product = {0};
     for (int d = 0; d < view->shape.rank; d++) {
@@ -212,35 +194,33 @@ static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout
             add_nested(arena, view, part, box->dim + first, d, &product);
     }
     int total = 1;
-    for (int p = 0; p < product.count; p++)
-        total *= product.list[p].count;
+    for (int p = 0; p < product.count; p++) total *= product.list[p].count;
     for (int i = 0; i < total; i++)
         for (int p = 0, rest = total; p < product.count; p++) {
             rest /= product.list[p].count;
-            const Range *ranges = product.list[p].ranges + i / rest % product.list[p].count * product.width[p];
-            for (int w = 0; w < product.width[p]; w++)
-                array_push(arena, out, ranges[w]);
+            const Range *ranges =
+                product.list[p].ranges + i / rest % product.list[p].count * product.width[p];
+            for (int w = 0; w < product.width[p]; w++) array_push(arena, out, ranges[w]);
         }
 }
 
-BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding)
-{
+BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding) {
     Ranges ranges = {.at = arena_array(arena, Range, 0)};
     for (int b = 0; b < holding->region->box_count; b++)
         add_boxes(arena, view, holding->layout, &holding->region->boxes[b], &ranges);
-    return (BoxList){view->rank ? ranges.count / view->rank : holding->region->box_count, ranges.at};
+    return (BoxList){view->rank ? ranges.count / view->rank : holding->region->box_count,
+                     ranges.at};
 }
 
 /* ---- storage ---- */
 
 /* The same element's coordinates in the numbering of a layout. */
-static void own_place(const CommonView *view, const Layout *layout, const int64_t *place, int64_t *own)
-{
+static void own_place(const CommonView *view, const Layout *layout, const int64_t *place,
+                      int64_t *own) {
     Shape numbered = layout_view(layout, view->shape);
     for (int d = 0, f = 0; d < view->shape.rank; d++) {
         int64_t along = 0;
-        for (; f < view->rank && view->dim[f] == d; f++)
-            along += place[f] * view->weight[f];
+        for (; f < view->rank && view->dim[f] == d; f++) along += place[f] * view->weight[f];
         int first, last = view_factors(layout, d, &first);
         for (int v = last - 1; v >= first; v--) {
             own[v] = along % numbered.extent[v];
@@ -250,8 +230,7 @@ static void own_place(const CommonView *view, const Layout *layout, const int64_
 }
 
 /* The box of a region in which an element lies, and where it lies in storage. */
-static const Box *box_at(const Region *region, const int64_t *place, Placing *placing)
-{
+static const Box *box_at(const Region *region, const int64_t *place, Placing *placing) {
     int64_t before = 0;
     for (int b = 0; b < region->box_count; b++) {
         const Range *range = region->boxes[b].dim;
@@ -263,20 +242,20 @@ static const Box *box_at(const Region *region, const int64_t *place, Placing *pl
             placing->room[d] = range[d].hi - range[d].lo;
             volume *= placing->room[d];
         }
-        if (inside && region->placing)
-            *placing = region->placing[b];
-        if (inside)
-            return &region->boxes[b];
+        if (inside && region->placing) *placing = region->placing[b];
+        if (inside) return &region->boxes[b];
         before += volume;
     }
     BUG("an element lies outside of the region that holds it");
 }
 
-/* Strides along the common factors that belong to dimension `dim`, from those along the layout's own. */
-static void common_strides(const CommonView *view, const Layout *layout, int dim, const int64_t *along, int64_t *strides)
-{
+/* Strides along the common factors that belong to dimension `dim`, from those along the layout's
+ * own. */
+static void common_strides(const CommonView *view, const Layout *layout, int dim,
+                           const int64_t *along, int64_t *strides) {
     Shape own = layout_view(layout, view->shape);
-    int first, last = view_factors(layout, dim, &first), begin, end = common_factors(view, dim, &begin);
+    int first, last = view_factors(layout, dim, &first), begin,
+               end = common_factors(view, dim, &begin);
     int64_t weight = 1; // of the layout's factor v
     int v = last - 1;
     for (int f = end - 1; f >= begin; f--) {
@@ -286,8 +265,8 @@ static void common_strides(const CommonView *view, const Layout *layout, int dim
     }
 }
 
-int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner, int64_t *strides)
-{
+int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
+                     int64_t *strides) {
     int64_t own[LAYOUT_MAX_RANK], along[LAYOUT_MAX_RANK], step = 1;
     Placing placing;
     own_place(view, holding->layout, corner, own);
@@ -303,13 +282,11 @@ int64_t view_storage(const CommonView *view, const Holding *holding, const int64
     return offset;
 }
 
-bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b, const int64_t *corner, const int64_t *extents)
-{
+bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
+                       const int64_t *corner, const int64_t *extents) {
     int64_t first[VIEW_MAX_RANK], second[VIEW_MAX_RANK];
-    if (view_storage(view, a, corner, first) != view_storage(view, b, corner, second))
-        return false;
+    if (view_storage(view, a, corner, first) != view_storage(view, b, corner, second)) return false;
     for (int f = 0; f < view->rank; f++)
-        if (extents[f] > 1 && first[f] != second[f])
-            return false;
+        if (extents[f] > 1 && first[f] != second[f]) return false;
     return true;
 }

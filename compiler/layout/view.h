@@ -1,7 +1,9 @@
-/* Views: the finer shapes in which layouts number a tensor's elements, and the one in which two layouts meet.
+/* Views: the finer shapes in which layouts number a tensor's elements, and the one in which two
+ * layouts meet.
  *
- * The common view of two layouts refines both: each of its factors is one step along a dimension of the shape. Where the factors of the
- * two do not nest in a dimension, that is taken as a whole ("flat").
+ * The common view of two layouts refines both: each of its factors is one step along a dimension of
+ * the shape. Where the factors of the two do not nest in a dimension, that is taken as a whole
+ * ("flat").
  */
 #ifndef LAYOUT_VIEW_H
 #define LAYOUT_VIEW_H
@@ -25,18 +27,23 @@ typedef struct BoxList {
     const Range *ranges;
 } BoxList;
 
-/* The common view of two checked layouts of a tensor of `shape`; without factors where that has no elements. */
+/* The common view of two checked layouts of a tensor of `shape`; without factors where that has no
+ * elements. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
 /* The boxes of a holding in the common view, in the order of its region. */
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
-/* Where an element, by its coordinates in the common view, lies in the storage of a holding's devices; and a stride a factor of the common
- * view, as it is within the box of the region in which the element lies. */
-int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner, int64_t *strides);
+/* Where an element, by its coordinates in the common view, lies in the storage of a holding's
+ * devices; and a stride a factor of the common view, as it is within the box of the region in which
+ * the element lies. */
+int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
+                     int64_t *strides);
 
-/* Whether two holdings store a box that lies within one box of each at the same place and in the same order. */
-bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b, const int64_t *corner, const int64_t *extents);
+/* Whether two holdings store a box that lies within one box of each at the same place and in the
+ * same order. */
+bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
+                       const int64_t *corner, const int64_t *extents);
 
 /* The boxes, over `rank` factors of these extents, of the elements [lo, hi) in row-major order. */
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi);

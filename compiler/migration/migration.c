@@ -35,28 +35,28 @@ typedef struct TensorMove {
     int64_t *fresh; // by device: new storage of the window at hand
 } TensorMove;
 
-static int find_parameter(const Module *module, const char *name)
-{
+static int find_parameter(const Module *module, const char *name) {
     int p = 0;
-    while (strcmp(module->params.at[p]->name, name))
-        p++;
+    while (strcmp(module->params.at[p]->name, name)) p++;
     return p;
 }
 
-static int state_slot(const Module *module, int param, int state) { return module->params.count + param * module->optimizer.state_count + state; }
+static int state_slot(const Module *module, int param, int state) {
+    return module->params.count + param * module->optimizer.state_count + state;
+}
 
 /* What a tensor is converted from and to, in a shape of which both modules see a view. */
-static Conversion conversion_of(Arena *arena, const Moving *moving)
-{
+static Conversion conversion_of(Arena *arena, const Moving *moving) {
     Shape before = type_shape(moving->from->type), after = type_shape(moving->to->type);
-    int *of_before = arena_array(arena, int, before.rank + 1), *of_after = arena_array(arena, int, after.rank + 1);
+    int *of_before = arena_array(arena, int, before.rank + 1),
+        *of_after = arena_array(arena, int, after.rank + 1);
     Shape shape = shape_shared(arena, before, after, of_before, of_after);
-    return (Conversion){shape, HT_F32, layout_coarse(arena, moving->from->layout, before, of_before),
+    return (Conversion){shape, HT_F32,
+                        layout_coarse(arena, moving->from->layout, before, of_before),
                         layout_coarse(arena, moving->to->layout, after, of_after)};
 }
 
-static const char *conversion_key(Arena *arena, const Conversion *conversion)
-{
+static const char *conversion_key(Arena *arena, const Conversion *conversion) {
     Text text = {.arena = arena};
     for (int d = 0; d < conversion->shape.rank; d++)
         text_print(&text, "%lld ", (long long)conversion->shape.extent[d]);
@@ -67,8 +67,7 @@ static const char *conversion_key(Arena *arena, const Conversion *conversion)
 }
 
 /* Bytes of a tensor on each device. */
-static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const Value *value)
-{
+static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const Value *value) {
     int64_t *bytes = arena_array(mover->scratch, int64_t, mover->device_count);
     for (int device = 0; device < mover->device_count; device++)
         bytes[device] = value_local_bytes(module, value, device);
@@ -76,11 +75,9 @@ static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const V
 }
 
 /* Adds a tensor to those of its kind, unless it lies alike. */
-static void add_tensor(TensorMove *mover, Moving moving)
-{
+static void add_tensor(TensorMove *mover, Moving moving) {
     Arena *arena = mover->scratch;
-    if (!type_elements(moving.from->type))
-        return;
+    if (!type_elements(moving.from->type)) return;
     Conversion conversion = conversion_of(mover->arena, &moving);
     const char *key = conversion_key(arena, &conversion);
     intptr_t *kind = intern_slot(mover->by_key, key, strlen(key));
@@ -95,28 +92,27 @@ static void add_tensor(TensorMove *mover, Moving moving)
             own->after = bytes_by_device(mover, mover->migration->to, moving.to);
         }
     }
-    if (*kind > 0)
-        array_push(arena, &mover->kinds.at[*kind - 1].tensors, moving.slots);
+    if (*kind > 0) array_push(arena, &mover->kinds.at[*kind - 1].tensors, moving.slots);
 }
 
-static void add_parameter(TensorMove *mover, int to)
-{
+static void add_parameter(TensorMove *mover, int to) {
     Module *before = mover->migration->from, *after = mover->migration->to;
     int from = find_parameter(before, after->params.at[to]->name);
     const Parameter *old = before->params.at[from], *new = after->params.at[to];
     add_tensor(mover, (Moving){{from, to}, old->value, new->value});
     for (int s = 0; s < new->state_count; s++)
-        add_tensor(mover, (Moving){{state_slot(before, from, s), state_slot(after, to, s)}, old->states[s], new->states[s]});
+        add_tensor(mover, (Moving){{state_slot(before, from, s), state_slot(after, to, s)},
+                                   old->states[s],
+                                   new->states[s]});
 }
 
 /* ---- plans ---- */
 
 /* The plan of a window's tensors; the same for windows of the same kinds. */
-static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conversions, const char *key, int count)
-{
+static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conversions,
+                                     const char *key, int count) {
     intptr_t *number = intern_slot(mover->known, key, strlen(key));
-    if (*number)
-        return mover->all->plans.at[*number - 1];
+    if (*number) return mover->all->plans.at[*number - 1];
     const Cluster *cluster = mover->migration->to->context.options.cluster;
     MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
     made->number = mover->all->plans.count;
@@ -129,9 +125,9 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
 
 /* ---- windows ---- */
 
-/* What a device would have beyond its storage of before, the window and one tensor more of a kind included: the most of any device. */
-static int64_t level_with(const TensorMove *mover, const MoveKind *kind)
-{
+/* What a device would have beyond its storage of before, the window and one tensor more of a kind
+ * included: the most of any device. */
+static int64_t level_with(const TensorMove *mover, const MoveKind *kind) {
     int64_t most = INT64_MIN;
     for (int d = 0; d < mover->device_count; d++) {
         int64_t level = mover->level[d] + mover->fresh[d] + kind->after[d];
@@ -140,23 +136,20 @@ static int64_t level_with(const TensorMove *mover, const MoveKind *kind)
     return most;
 }
 
-static bool fits(const TensorMove *mover, const MoveKind *kind)
-{
+static bool fits(const TensorMove *mover, const MoveKind *kind) {
     for (int d = 0; d < mover->device_count; d++)
-        if (kind->after[d] && mover->fresh[d] + kind->after[d] > MIGRATION_WINDOW)
-            return false;
+        if (kind->after[d] && mover->fresh[d] + kind->after[d] > MIGRATION_WINDOW) return false;
     return true;
 }
 
-/* The kind whose next tensor leaves the devices with the least storage; NULL: all are taken, or none fits into the window. */
-static MoveKind *next_kind(TensorMove *mover, bool first)
-{
+/* The kind whose next tensor leaves the devices with the least storage; NULL: all are taken, or
+ * none fits into the window. */
+static MoveKind *next_kind(TensorMove *mover, bool first) {
     MoveKind *best = NULL;
     int64_t least = INT64_MAX;
     for (int k = 0; k < mover->kinds.count; k++) {
         MoveKind *kind = &mover->kinds.at[k];
-        if (kind->taken == kind->tensors.count || (!first && !fits(mover, kind)))
-            continue;
+        if (kind->taken == kind->tensors.count || (!first && !fits(mover, kind))) continue;
         int64_t level = level_with(mover, kind);
         if (level < least) {
             least = level;
@@ -167,19 +160,18 @@ static MoveKind *next_kind(TensorMove *mover, bool first)
 }
 
 /* The tensors of a window, so many of each kind, in the order of the kinds. */
-static void close_window(TensorMove *mover, const int *counts)
-{
+static void close_window(TensorMove *mover, const int *counts) {
     MigrationBatch window = {0};
     Array(Conversion) conversions = {0};
     Text key = {.arena = mover->scratch};
     for (int k = 0; k < mover->kinds.count; k++) {
         MoveKind *kind = &mover->kinds.at[k];
         for (int i = 0; i < counts[k]; i++) {
-            array_push(mover->arena, &window.tensors, kind->tensors.at[kind->taken - counts[k] + i]);
+            array_push(mover->arena, &window.tensors,
+                       kind->tensors.at[kind->taken - counts[k] + i]);
             array_push(mover->arena, &conversions, kind->conversion);
         }
-        if (counts[k])
-            text_print(&key, "%d * %s\n", counts[k], kind->key);
+        if (counts[k]) text_print(&key, "%d * %s\n", counts[k], kind->key);
         for (int d = 0; d < mover->device_count; d++)
             mover->level[d] += counts[k] * (kind->after[d] - kind->before[d]);
     }
@@ -190,24 +182,20 @@ static void close_window(TensorMove *mover, const int *counts)
 }
 
 /* Fills a window. False when nothing is left. */
-static bool add_window(TensorMove *mover)
-{
+static bool add_window(TensorMove *mover) {
     int *counts = arena_array(mover->scratch, int, mover->kinds.count + 1);
     bool filled = false;
     memset(mover->fresh, 0, sizeof *mover->fresh * (size_t)mover->device_count);
     for (MoveKind *kind; (kind = next_kind(mover, !filled)); filled = true) {
         kind->taken++;
         counts[kind - mover->kinds.at]++;
-        for (int d = 0; d < mover->device_count; d++)
-            mover->fresh[d] += kind->after[d];
+        for (int d = 0; d < mover->device_count; d++) mover->fresh[d] += kind->after[d];
     }
-    if (filled)
-        close_window(mover, counts);
+    if (filled) close_window(mover, counts);
     return filled;
 }
 
-static void plan_migration(TensorMove *mover, Module *from, Module *to)
-{
+static void plan_migration(TensorMove *mover, Module *from, Module *to) {
     mover->scratch = arena_create();
     mover->migration = arena_new(mover->arena, Migration);
     *mover->migration = (Migration){.from = from, .to = to};
@@ -215,22 +203,22 @@ static void plan_migration(TensorMove *mover, Module *from, Module *to)
     memset(&mover->kinds, 0, sizeof mover->kinds);
     mover->level = arena_array(mover->scratch, int64_t, mover->device_count);
     mover->fresh = arena_array(mover->scratch, int64_t, mover->device_count);
-    for (int p = 0; p < to->params.count; p++)
-        add_parameter(mover, p);
-    while (add_window(mover))
-        ;
+    for (int p = 0; p < to->params.count; p++) add_parameter(mover, p);
+    while (add_window(mover));
     array_push(mover->arena, &mover->all->at, mover->migration);
     arena_destroy(mover->scratch);
 }
 
-const Migrations *migrations_plan(Arena *arena, const Unit *unit)
-{
-    TensorMove mover = {
-        .arena = arena, .all = arena_new(arena, Migrations), .known = intern_create(arena), .device_count = unit_device_count(unit)};
+const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
+    TensorMove mover = {.arena = arena,
+                        .all = arena_new(arena, Migrations),
+                        .known = intern_create(arena),
+                        .device_count = unit_device_count(unit)};
     for (int i = 0; i < unit->modules.count; i++)
         for (int j = 0; j < unit->modules.count; j++)
             if (module_same_program(unit->modules.at[i], unit->modules.at[j]) &&
-                !(unit->modules.at[i]->progress.layouts_only && unit->modules.at[j]->progress.layouts_only))
+                !(unit->modules.at[i]->progress.layouts_only &&
+                  unit->modules.at[j]->progress.layouts_only))
                 plan_migration(&mover, unit->modules.at[i], unit->modules.at[j]);
     return mover.all;
 }
@@ -244,8 +232,7 @@ typedef struct Sum {
     double seconds;
 } Sum;
 
-static void add_window_to(Sum *sum, const MigrationPlan *migration, int64_t *sent)
-{
+static void add_window_to(Sum *sum, const MigrationPlan *migration, int64_t *sent) {
     const Plan *plan = migration->plan;
     const ReplicaGroups *replica_groups = &migration->replica_groups;
     int rounds = 0;
@@ -254,14 +241,14 @@ static void add_window_to(Sum *sum, const MigrationPlan *migration, int64_t *sen
         sum->messages += (int64_t)replica_groups->count * plan->steps.at[s].messages.count;
     }
     for (int i = 0; i < replica_groups->count * replica_groups->size; i++)
-        sent[replica_groups->devices[i]] += plan_bytes_sent(plan, replica_groups->name[i % replica_groups->size]);
+        sent[replica_groups->devices[i]] +=
+            plan_bytes_sent(plan, replica_groups->name[i % replica_groups->size]);
     sum->bytes += replica_groups_bytes(replica_groups, plan);
     sum->rounds = rounds > sum->rounds ? rounds : sum->rounds;
     sum->seconds += plan_seconds(plan);
 }
 
-static void report(const Migration *migration, Diag *diag, int device_count)
-{
+static void report(const Migration *migration, Diag *diag, int device_count) {
     Arena *scratch = arena_create();
     int64_t *sent = arena_array(scratch, int64_t, device_count);
     Sum sum = {0};
@@ -270,16 +257,17 @@ static void report(const Migration *migration, Diag *diag, int device_count)
     for (int d = 0; d < device_count; d++)
         sum.busiest = sent[d] > sum.busiest ? sent[d] : sum.busiest;
     diag_remark(diag, migration->to->strategy->at,
-                "%s goes from strategy \"%s\" to \"%s\" with %lld bytes received in all, messages: %lld, windows: %d, rounds of a window: "
+                "%s goes from strategy \"%s\" to \"%s\" with %lld bytes received in all, messages: "
+                "%lld, windows: %d, rounds of a window: "
                 "%d, at most "
                 "%lld bytes sent by one device, %.3g s",
-                migration->to->name, migration->from->strategy->name, migration->to->strategy->name, (long long)sum.bytes,
-                (long long)sum.messages, migration->windows.count, sum.rounds, (long long)sum.busiest, sum.seconds);
+                migration->to->name, migration->from->strategy->name, migration->to->strategy->name,
+                (long long)sum.bytes, (long long)sum.messages, migration->windows.count, sum.rounds,
+                (long long)sum.busiest, sum.seconds);
     arena_destroy(scratch);
 }
 
-void migrations_report(const Migrations *migrations, const Unit *unit)
-{
+void migrations_report(const Migrations *migrations, const Unit *unit) {
     for (int i = 0; i < migrations->at.count; i++)
         report(migrations->at.at[i], unit->diag, unit_device_count(unit));
 }

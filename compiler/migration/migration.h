@@ -1,9 +1,11 @@
 /* Migrations: what training has learnt goes from one strategy of a program to another.
  *
- * Parameters and the optimizer's states are converted together, in windows: of a window the new storage is made, its tensors are moved by
- * one plan, and the old storage goes. So a device needs little more than the larger of the two strategies, and of one sender and receiver
- * there is one message a round. What lies alike under both strategies is in no window: its storage is handed over. What a device holds is
- * never sent to it, and among several holders those send that have the least to send (reshard_plan_messages).
+ * Parameters and the optimizer's states are converted together, in windows: of a window the new
+ * storage is made, its tensors are moved by one plan, and the old storage goes. So a device needs
+ * little more than the larger of the two strategies, and of one sender and receiver there is one
+ * message a round. What lies alike under both strategies is in no window: its storage is handed
+ * over. What a device holds is never sent to it, and among several holders those send that have the
+ * least to send (reshard_plan_messages).
  *
  *     Migrations *migrations = migrations_plan(arena, unit);
  */
@@ -16,7 +18,8 @@
 /* The most new storage of a window on one device, unless a single tensor has more; bytes. */
 enum { MIGRATION_WINDOW = 64 << 20 };
 
-/* A tensor, by its slot under either strategy, as emitted code numbers them: the parameters, then the states of each in a row. */
+/* A tensor, by its slot under either strategy, as emitted code numbers them: the parameters, then
+ * the states of each in a row. */
 typedef struct MigratedTensor {
     int from, to;
 } MigratedTensor;
@@ -47,7 +50,8 @@ typedef struct Migrations {
 /* The migrations between all strategies of each program of a unit, whose modules have layouts. */
 const Migrations *migrations_plan(Arena *arena, const Unit *unit);
 
-/* Reports each on standard error: bytes, messages, rounds, the busiest sender, seconds (-Rswitch). */
+/* Reports each on standard error: bytes, messages, rounds, the busiest sender, seconds
+ * (-Rswitch). */
 void migrations_report(const Migrations *migrations, const Unit *unit);
 
 #endif

@@ -4,10 +4,12 @@
 
 #include "layout/layout.h"
 
-/* The finest shape of which both are views, and the dimension of it that each dimension of either belongs to. Neither shape is empty. */
+/* The finest shape of which both are views, and the dimension of it that each dimension of either
+ * belongs to. Neither shape is empty. */
 Shape shape_shared(Arena *arena, Shape a, Shape b, int *of_a, int *of_b);
 
-/* A layout of a tensor of `fine`, as one of the shape whose dimension of[d] has dimension d of `fine` as a factor. */
+/* A layout of a tensor of `fine`, as one of the shape whose dimension of[d] has dimension d of
+ * `fine` as a factor. */
 const Layout *layout_coarse(Arena *arena, const Layout *layout, Shape fine, const int *of);
 
 #endif

@@ -5,7 +5,8 @@
 #include "rule/expr.h"
 #include "ir/module.h"
 
-/* The value of argument `attr` (into the attributes) of a call, as a number that a rule's text can have; not a shape. */
+/* The value of argument `attr` (into the attributes) of a call, as a number that a rule's text can
+ * have; not a shape. */
 const Expr *argument_number(Arena *arena, const Op *op, int attr);
 
 #endif

@@ -43,55 +43,52 @@ typedef struct Sums {
 
 /* ---- the terms ---- */
 
-static void count_reader(Sums *sums, const Value *value)
-{
-    if (value)
-        sums->readers[value->id]++;
+static void count_reader(Sums *sums, const Value *value) {
+    if (value) sums->readers[value->id]++;
 }
 
-static void count_readers(Sums *sums)
-{
+static void count_readers(Sums *sums) {
     const Module *module = sums->module;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             count_reader(sums, module->ops.at[i]->operands[k]);
     count_reader(sums, module->loss);
-    for (int i = 0; i < module->outputs.count; i++)
-        count_reader(sums, module->outputs.at[i].value);
+    for (int i = 0; i < module->outputs.count; i++) count_reader(sums, module->outputs.at[i].value);
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *param = module->params.at[i];
         count_reader(sums, param->gradient);
         count_reader(sums, param->updated);
-        for (int s = 0; s < param->state_count; s++)
-            count_reader(sums, param->states_updated[s]);
+        for (int s = 0; s < param->state_count; s++) count_reader(sums, param->states_updated[s]);
     }
 }
 
 /* Whether an operator adds two values element by element that lie as the result does. */
-static bool is_sum(Module *module, const Op *op)
-{
-    if (!op_adds_alike(op) || op->marks.run_in_place)
-        return false;
+static bool is_sum(Module *module, const Op *op) {
+    if (!op_adds_alike(op) || op->marks.run_in_place) return false;
     for (int k = 0; k < 2; k++)
         if (op->operands[k]->micro != op->results[0]->micro ||
-            !module_layouts_equal(module, op->operands[k]->layout, op->results[0]->layout, op->results[0]->type))
+            !module_layouts_equal(module, op->operands[k]->layout, op->results[0]->layout,
+                                  op->results[0]->type))
             return false;
     return true;
 }
 
-/* Whether pass propagate_layouts has put a conversion of a term in front of a sum, within its part. */
-static bool is_conversion(const Sums *sums, const Op *op)
-{
-    return op->def == sums->module->builtin.reshard && op->convert.reason && !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
-           same_phase(sums->module, op, sums->root) && op->operands[0]->micro == op->results[0]->micro &&
-           layout_partial(op->operands[0]->layout) != STATE_MAX && layout_partial(op->results[0]->layout) != STATE_MAX;
+/* Whether pass propagate_layouts has put a conversion of a term in front of a sum, within its
+ * part. */
+static bool is_conversion(const Sums *sums, const Op *op) {
+    return op->def == sums->module->builtin.reshard && op->convert.reason &&
+           !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
+           same_phase(sums->module, op, sums->root) &&
+           op->operands[0]->micro == op->results[0]->micro &&
+           layout_partial(op->operands[0]->layout) != STATE_MAX &&
+           layout_partial(op->results[0]->layout) != STATE_MAX;
 }
 
 /* Gathers the terms that make up a value, through sums and conversions that nobody else reads. */
-static void gather(Sums *sums, Value *value)
-{
+static void gather(Sums *sums, Value *value) {
     Op *op = value->def;
-    bool alone = op && sums->readers[value->id] == 1 && !op->recomputes && op->loop == sums->root->loop;
+    bool alone =
+        op && sums->readers[value->id] == 1 && !op->recomputes && op->loop == sums->root->loop;
     bool sum = alone && is_sum(sums->module, op) && same_phase(sums->module, op, sums->root);
     bool conversion = alone && !sum && is_conversion(sums, op);
     if (!sum && !conversion) {
@@ -101,38 +98,38 @@ static void gather(Sums *sums, Value *value)
     sums->conversions += conversion;
     sums->inside[op->index] = true;
     array_push(sums->arena, &sums->old, op);
-    for (int k = 0; k < op->operand_count; k++)
-        gather(sums, op->operands[k]);
+    for (int k = 0; k < op->operand_count; k++) gather(sums, op->operands[k]);
 }
 
 /* The terms by layout, those that need no conversion last. */
-static Groups group_terms(const Sums *sums)
-{
+static Groups group_terms(const Sums *sums) {
     Module *module = sums->module;
     const Value *root = sums->root->results[0];
     Groups groups = {0};
     Alike whole = {.layout = root->layout};
     for (int t = 0; t < sums->terms.count; t++) {
         Value *term = sums->terms.at[t];
-        Alike *own = module_layouts_equal(module, term->layout, root->layout, root->type) ? &whole : NULL;
+        Alike *own =
+            module_layouts_equal(module, term->layout, root->layout, root->type) ? &whole : NULL;
         for (int g = 0; g < groups.count && !own; g++)
-            own = module_layouts_equal(module, term->layout, groups.at[g].layout, root->type) ? &groups.at[g] : NULL;
+            own = module_layouts_equal(module, term->layout, groups.at[g].layout, root->type)
+                      ? &groups.at[g]
+                      : NULL;
         if (!own) {
             array_push(sums->arena, &groups, ((Alike){.layout = term->layout}));
             own = &groups.at[groups.count - 1];
         }
         array_push(sums->arena, &own->terms, term);
     }
-    if (whole.terms.count)
-        array_push(sums->arena, &groups, whole);
+    if (whole.terms.count) array_push(sums->arena, &groups, whole);
     return groups;
 }
 
 /* ---- the sum anew ---- */
 
 /* A new operator where the sum's last addition stands, with a result of this layout. */
-static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int count, const Layout *layout)
-{
+static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int count,
+                  const Layout *layout) {
     const Value *root = sums->root->results[0];
     Op *op = ir_op_like(sums->module, def, operands, count, NULL, sums->root);
     op->results[0]->type = root->type;
@@ -143,38 +140,33 @@ static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int coun
 }
 
 /* The sum of two values of one layout; NULL is none. */
-static Value *add(Sums *sums, Value *a, Value *b, const Layout *layout)
-{
+static Value *add(Sums *sums, Value *a, Value *b, const Layout *layout) {
     Value *operands[] = {a, b};
     return a ? insert(sums, sums->root->def, operands, 2, layout)->results[0] : b;
 }
 
 /* Adds the terms of a group to a sum of their layout, which may be NULL. */
-static Value *add_group(Sums *sums, Value *sum, const Alike *group)
-{
+static Value *add_group(Sums *sums, Value *sum, const Alike *group) {
     for (int t = 0; t < group->terms.count; t++)
         sum = add(sums, sum, group->terms.at[t], group->layout);
     return sum;
 }
 
-static const char *first_reason(const Sums *sums)
-{
+static const char *first_reason(const Sums *sums) {
     for (int i = 0; i < sums->old.count; i++)
-        if (sums->old.at[i]->convert.reason)
-            return sums->old.at[i]->convert.reason;
+        if (sums->old.at[i]->convert.reason) return sums->old.at[i]->convert.reason;
     return NULL;
 }
 
 /* Whether a group lies as the sum does. */
-static bool is_whole(const Sums *sums, const Alike *group)
-{
+static bool is_whole(const Sums *sums, const Alike *group) {
     const Value *root = sums->root->results[0];
     return module_layouts_equal(sums->module, group->layout, root->layout, root->type);
 }
 
-/* Puts the sums of the groups, converted, in the place of the last addition, whose result is the new ones'. */
-static void add_anew(Sums *sums, const Better *better)
-{
+/* Puts the sums of the groups, converted, in the place of the last addition, whose result is the
+ * new ones'. */
+static void add_anew(Sums *sums, const Better *better) {
     Value *root = sums->root->results[0], *sum = NULL;
     for (int g = 0; g < better->groups.count; g++) {
         const Alike *group = &better->groups.at[g];
@@ -194,31 +186,25 @@ static void add_anew(Sums *sums, const Better *better)
 }
 
 /* Finds the terms of the sum that ends in an addition. */
-static void find_terms(Sums *sums, Op *root)
-{
+static void find_terms(Sums *sums, Op *root) {
     sums->root = root;
     sums->terms = (Terms){0};
     sums->old = (Ops){0};
     sums->conversions = 0;
-    for (int k = 0; k < 2; k++)
-        gather(sums, root->operands[k]);
+    for (int k = 0; k < 2; k++) gather(sums, root->operands[k]);
 }
 
 /* The sum that ends in an addition with fewer conversions; NULL where there is nothing to gain. */
-static Better *find_better(Sums *sums, Op *root)
-{
+static Better *find_better(Sums *sums, Op *root) {
     find_terms(sums, root);
     Better better = {group_terms(sums), first_reason(sums)};
     int needed = better.groups.count - is_whole(sums, &better.groups.at[better.groups.count - 1]);
-    if (needed < sums->conversions)
-        return arena_copy(sums->arena, &better, sizeof better);
-    for (int o = 0; o < sums->old.count; o++)
-        sums->inside[sums->old.at[o]->index] = false;
+    if (needed < sums->conversions) return arena_copy(sums->arena, &better, sizeof better);
+    for (int o = 0; o < sums->old.count; o++) sums->inside[sums->old.at[o]->index] = false;
     return NULL;
 }
 
-void pass_defer_reductions(Module *module)
-{
+void pass_defer_reductions(Module *module) {
     Sums sums = {.module = module, .arena = arena_create()};
     ir_number(module);
     sums.readers = arena_array(sums.arena, int, module->context.next_id);

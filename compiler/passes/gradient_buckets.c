@@ -25,29 +25,24 @@ typedef struct Filler {
 
 typedef Array(int) Words;
 
-static void add_devices(Arena *arena, Words *words, const int *devices, int count)
-{
+static void add_devices(Arena *arena, Words *words, const int *devices, int count) {
     array_push(arena, words, count);
-    for (int i = 0; i < count; i++)
-        array_push(arena, words, devices[i]);
+    for (int i = 0; i < count; i++) array_push(arena, words, devices[i]);
 }
 
 /* Layouts are told apart by their addresses, which are never printed. */
-static void add_layout(Arena *arena, Words *words, const Layout *layout)
-{
+static void add_layout(Arena *arena, Words *words, const Layout *layout) {
     int part[sizeof layout / sizeof(int)];
     memcpy(part, &layout, sizeof layout);
-    for (size_t w = 0; w < sizeof layout / sizeof(int); w++)
-        array_push(arena, words, part[w]);
+    for (size_t w = 0; w < sizeof layout / sizeof(int); w++) array_push(arena, words, part[w]);
 }
 
-/* The kind of a conversion of one tensor: its replica groups, and where there are several its layouts, without which tensors have no replica groups together;
- * the steps' groups, its type and its name. */
-static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversion)
-{
+/* The kind of a conversion of one tensor: its replica groups, and where there are several its
+ * layouts, without which tensors have no replica groups together; the steps' groups, its type and
+ * its name. */
+static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversion) {
     ConversionKind **known = &filler->of[conversion->number];
-    if (*known)
-        return *known;
+    if (*known) return *known;
     Words words = {0};
     const Plan *plan = conversion->plan;
     const ReplicaGroups *replica_groups = &conversion->groups;
@@ -58,21 +53,20 @@ static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversi
     }
     array_push(filler->arena, &words, replica_groups->size);
     array_push(filler->arena, &words, (int)conversion->tensors.at[0].type.dtype);
-    add_devices(filler->arena, &words, replica_groups->devices, replica_groups->count * replica_groups->size);
+    add_devices(filler->arena, &words, replica_groups->devices,
+                replica_groups->count * replica_groups->size);
     add_devices(filler->arena, &words, plan->devices, plan->device_count);
     for (int g = 0; g < plan->groups.count; g++)
         add_devices(filler->arena, &words, plan->groups.at[g].device, plan->groups.at[g].count);
-    for (const char *c = plan_name(plan); *c; c++)
-        array_push(filler->arena, &words, *c);
-    ConversionKind **kind = intern_slot(filler->kinds, words.at, sizeof *words.at * (size_t)words.count);
-    if (!*kind)
-        *kind = arena_new(filler->arena, ConversionKind);
+    for (const char *c = plan_name(plan); *c; c++) array_push(filler->arena, &words, *c);
+    ConversionKind **kind =
+        intern_slot(filler->kinds, words.at, sizeof *words.at * (size_t)words.count);
+    if (!*kind) *kind = arena_new(filler->arena, ConversionKind);
     return *known = *kind;
 }
 
 /* The most bytes that a device has of what is converted. */
-static int64_t most_bytes(const Filler *filler, const Value *value)
-{
+static int64_t most_bytes(const Filler *filler, const Value *value) {
     int64_t most = 0;
     for (int r = 0; r < filler->roles->role_count; r++) {
         int64_t bytes = value_local_bytes(filler->module, value, filler->roles->at[r].devices[0]);
@@ -81,11 +75,13 @@ static int64_t most_bytes(const Filler *filler, const Value *value)
     return most;
 }
 
-static int compare_indices(const void *a, const void *b) { return (*(Op *const *)a)->index - (*(Op *const *)b)->index; }
+static int compare_indices(const void *a, const void *b) {
+    return (*(Op *const *)a)->index - (*(Op *const *)b)->index;
+}
 
-/* Makes one conversion of the operators of a bucket, its tensors in the order of their operators. */
-static void close_bucket(Filler *filler, ConversionKind *kind)
-{
+/* Makes one conversion of the operators of a bucket, its tensors in the order of their
+ * operators. */
+static void close_bucket(Filler *filler, ConversionKind *kind) {
     Module *module = filler->module;
     if (kind->open.count > 1) {
         PlannedConversion *bucket = conversion_add(module);
@@ -101,23 +97,24 @@ static void close_bucket(Filler *filler, ConversionKind *kind)
     kind->open_bytes = 0;
 }
 
-static void find_limit(const Filler *filler, ConversionKind *kind)
-{
+static void find_limit(const Filler *filler, ConversionKind *kind) {
     int64_t share = (kind->bytes + MIN_GRADIENT_BUCKETS - 1) / MIN_GRADIENT_BUCKETS;
-    kind->limit = filler->module->context.options.bucket ? filler->module->context.options.bucket : share < GRADIENT_BUCKET_BYTES ? share : GRADIENT_BUCKET_BYTES;
+    kind->limit = filler->module->context.options.bucket ? filler->module->context.options.bucket
+                  : share < GRADIENT_BUCKET_BYTES        ? share
+                                                         : GRADIENT_BUCKET_BYTES;
 }
 
-/* Drops conversions without users; the users of the others are the first operators that have them. */
-static void drop_unused(Module *module)
-{
+/* Drops conversions without users; the users of the others are the first operators that have
+ * them. */
+static void drop_unused(Module *module) {
     int count = 0;
     for (int c = 0; c < module->devices.conversions.count; c++)
         module->devices.conversions.at[c]->user = NULL;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        PlannedConversion *own = op->convert.plan ? module->devices.conversions.at[op->convert.plan->number] : NULL;
-        if (own && !own->user)
-            own->user = op;
+        PlannedConversion *own =
+            op->convert.plan ? module->devices.conversions.at[op->convert.plan->number] : NULL;
+        if (own && !own->user) own->user = op;
     }
     for (int c = 0; c < module->devices.conversions.count; c++)
         if (module->devices.conversions.at[c]->user) {
@@ -128,15 +125,15 @@ static void drop_unused(Module *module)
     module->devices.conversions.count = count;
 }
 
-/* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many pieces as it may have on `devices`. */
-static bool is_full(const Filler *filler, const ConversionKind *kind, int devices)
-{
+/* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many
+ * pieces as it may have on `devices`. */
+static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
     bool given = filler->module->context.options.bucket > 0;
-    return kind->open_bytes >= kind->limit || (!given && (int64_t)kind->open.count * devices >= MOST_PIECES);
+    return kind->open_bytes >= kind->limit ||
+           (!given && (int64_t)kind->open.count * devices >= MOST_PIECES);
 }
 
-void fill_gradient_buckets(Module *module, const Roles *roles)
-{
+void fill_gradient_buckets(Module *module, const Roles *roles) {
     Filler filler = {module, roles, arena_create(), NULL, NULL};
     filler.kinds = intern_create(filler.arena);
     filler.of = arena_array(filler.arena, ConversionKind *, module->devices.conversions.count + 1);
@@ -153,9 +150,7 @@ void fill_gradient_buckets(Module *module, const Roles *roles)
         if (is_full(&filler, kind[f], collectives.at[f].op->convert.plan->groups.size))
             close_bucket(&filler, kind[f]);
     }
-    for (int f = 0; f < collectives.count; f++)
-        close_bucket(&filler, kind[f]);
-    if (collectives.count)
-        drop_unused(module);
+    for (int f = 0; f < collectives.count; f++) close_bucket(&filler, kind[f]);
+    if (collectives.count) drop_unused(module);
     arena_destroy(filler.arena);
 }

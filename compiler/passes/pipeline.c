@@ -9,9 +9,9 @@
 /* How far a module has come. */
 typedef enum Form {
     FORM_MODEL,       // what the frontend makes, and what changes operators only
-    FORM_FACTORED,     // dimensions are factors
+    FORM_FACTORED,    // dimensions are factors
     FORM_SEEDED,      // there is a mesh, and what is given has layouts
-    FORM_LAID_OUT,     // everything has
+    FORM_LAID_OUT,    // everything has
     FORM_SPECIALIZED, // roles and plans are there
     FORM_SCHEDULED,   // and tables of what runs when
     FORM_STORED       // and storage
@@ -25,60 +25,71 @@ typedef struct Pass {
 
 /* The passes in order. */
 static const Pass passes[] = {
-    {"precision", pass_precision, FORM_MODEL, FORM_FACTORED, FORM_MODEL},             // element types
-    {"differentiate", pass_differentiate, FORM_MODEL, FORM_FACTORED, FORM_MODEL},     // the backward and update sections
-    {"split_reductions", pass_split_reductions, FORM_MODEL, FORM_FACTORED, FORM_MODEL},                       // sums of pieces
-    {"factor_dims", pass_factor_dims, FORM_MODEL, FORM_FACTORED, FORM_FACTORED},                 // dimensions become factors
-    {"chunk", pass_chunk, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},                 // what is large, some rows after others
-    {"microbatch", pass_microbatch, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},       // the loop over micro-batches
-    {"stage", pass_stage, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},                 // bodies, stages
-    {"recompute", pass_recompute, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED},         // what backward makes anew
-    {"seed_layouts", pass_seed_layouts, FORM_FACTORED, FORM_FACTORED, FORM_SEEDED},                  // the mesh, and layouts of what is given
-    {"propagate_layouts", pass_propagate_layouts, FORM_SEEDED, FORM_SEEDED, FORM_LAID_OUT},                 // layouts of the rest, and conversions
-    {"rematerialize", pass_rematerialize, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},           // conversions that backward makes anew
-    {"defer_reductions", pass_defer_reductions, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},                   // of what lies alike before conversions
-    {"split_wgrad", pass_split_wgrad, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},             // what no other layer waits for
-    {"fuse", pass_fuse, FORM_LAID_OUT, FORM_LAID_OUT, FORM_LAID_OUT},                   // elementwise operators together
-    {"specialize", pass_specialize, FORM_LAID_OUT, FORM_LAID_OUT, FORM_SPECIALIZED},   // roles and plans
-    {"schedule", pass_schedule, FORM_SPECIALIZED, FORM_SPECIALIZED, FORM_SCHEDULED}, // what runs when
-    {"memory", pass_memory, FORM_SCHEDULED, FORM_SCHEDULED, FORM_STORED},            // storage
+    {"precision", pass_precision, FORM_MODEL, FORM_FACTORED, FORM_MODEL}, // element types
+    {"differentiate", pass_differentiate, FORM_MODEL, FORM_FACTORED,
+     FORM_MODEL}, // the backward and update sections
+    {"split_reductions", pass_split_reductions, FORM_MODEL, FORM_FACTORED,
+     FORM_MODEL}, // sums of pieces
+    {"factor_dims", pass_factor_dims, FORM_MODEL, FORM_FACTORED,
+     FORM_FACTORED}, // dimensions become factors
+    {"chunk", pass_chunk, FORM_FACTORED, FORM_FACTORED,
+     FORM_FACTORED}, // what is large, some rows after others
+    {"microbatch", pass_microbatch, FORM_FACTORED, FORM_FACTORED,
+     FORM_FACTORED}, // the loop over micro-batches
+    {"stage", pass_stage, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED}, // bodies, stages
+    {"recompute", pass_recompute, FORM_FACTORED, FORM_FACTORED,
+     FORM_FACTORED}, // what backward makes anew
+    {"seed_layouts", pass_seed_layouts, FORM_FACTORED, FORM_FACTORED,
+     FORM_SEEDED}, // the mesh, and layouts of what is given
+    {"propagate_layouts", pass_propagate_layouts, FORM_SEEDED, FORM_SEEDED,
+     FORM_LAID_OUT}, // layouts of the rest, and conversions
+    {"rematerialize", pass_rematerialize, FORM_LAID_OUT, FORM_LAID_OUT,
+     FORM_LAID_OUT}, // conversions that backward makes anew
+    {"defer_reductions", pass_defer_reductions, FORM_LAID_OUT, FORM_LAID_OUT,
+     FORM_LAID_OUT}, // of what lies alike before conversions
+    {"split_wgrad", pass_split_wgrad, FORM_LAID_OUT, FORM_LAID_OUT,
+     FORM_LAID_OUT}, // what no other layer waits for
+    {"fuse", pass_fuse, FORM_LAID_OUT, FORM_LAID_OUT,
+     FORM_LAID_OUT}, // elementwise operators together
+    {"specialize", pass_specialize, FORM_LAID_OUT, FORM_LAID_OUT,
+     FORM_SPECIALIZED}, // roles and plans
+    {"schedule", pass_schedule, FORM_SPECIALIZED, FORM_SPECIALIZED,
+     FORM_SCHEDULED},                                                     // what runs when
+    {"memory", pass_memory, FORM_SCHEDULED, FORM_SCHEDULED, FORM_STORED}, // storage
 };
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
 
 /* Prints a module under a heading, where the options ask for it. */
-static void dump(const Module *module, const PassOptions *options, const char *pass)
-{
-    if (!options->print_after || (strcmp(options->print_after, pass) && strcmp(options->print_after, "all")))
+static void dump(const Module *module, const PassOptions *options, const char *pass) {
+    if (!options->print_after ||
+        (strcmp(options->print_after, pass) && strcmp(options->print_after, "all")))
         return;
     Text text = {.arena = module->arena};
     ir_print(&text, module);
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* The number of the pass that a module has come through last; -1: none. Whether there is such a pass. */
-static bool last_pass(const Module *module, int *last)
-{
+/* The number of the pass that a module has come through last; -1: none. Whether there is such a
+ * pass. */
+static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->progress.last_pass; p++)
-        if (!strcmp(passes[p].name, module->progress.last_pass))
-            *last = p;
+        if (!strcmp(passes[p].name, module->progress.last_pass)) *last = p;
     return *last >= 0 || !module->progress.last_pass;
 }
 
 /* Runs one pass, and notes that it has run. */
-static void run_pass(Module *module, const Pass *pass)
-{
+static void run_pass(Module *module, const Pass *pass) {
     int last;
     pass->run(module);
     last_pass(module, &last);
-    if (pass - passes > last)
-        module->progress.last_pass = pass->name;
+    if (pass - passes > last) module->progress.last_pass = pass->name;
 }
 
-/* Returns the 64-bit FNV-1a hash of what a module is, whatever the command line asks of the passes; never 0. */
-static uint64_t digest_of(const Module *module)
-{
+/* Returns the 64-bit FNV-1a hash of what a module is, whatever the command line asks of the passes;
+ * never 0. */
+static uint64_t digest_of(const Module *module) {
     Text text = {.arena = module->arena};
     uint64_t hash = 0xcbf29ce484222325u;
     Module plain = *module;
@@ -91,29 +102,31 @@ static uint64_t digest_of(const Module *module)
 
 static bool run(Module *module, const Pass *pass, const PassOptions *options);
 
-/* Runs a pass over the model with the lengths of pipelines, up to the one that puts it into the module; pipelines of equal lengths share
- * it. */
-static bool run_shorter(const Module *module, const Pass *pass, const PassOptions *options)
-{
+/* Runs a pass over the model with the lengths of pipelines, up to the one that puts it into the
+ * module; pipelines of equal lengths share it. */
+static bool run_shorter(const Module *module, const Pass *pass, const PassOptions *options) {
     bool good = true;
     PassOptions own = *options;
     own.print_after = NULL;
-    for (int i = 0; module->lengths.variants && pass->run != pass_stage && i < module->strategy->pipelines.count; i++)
-        good = good && (!module->lengths.variants[i] || run(module->lengths.variants[i], pass, &own));
+    for (int i = 0; module->lengths.variants && pass->run != pass_stage &&
+                    i < module->strategy->pipelines.count;
+         i++)
+        good =
+            good && (!module->lengths.variants[i] || run(module->lengths.variants[i], pass, &own));
     return good;
 }
 
-/* Runs a pass over a module that has not come through it; over that of the strategy that its `optimizer` names before. */
-static bool run(Module *module, const Pass *pass, const PassOptions *options)
-{
+/* Runs a pass over a module that has not come through it; over that of the strategy that its
+ * `optimizer` names before. */
+static bool run(Module *module, const Pass *pass, const PassOptions *options) {
     int last;
     last_pass(module, &last);
     if (pass - passes <= last || (module->progress.layouts_only && pass->from > FORM_FACTORED))
         return true;
-    if (module->optimizer.program && !run(module->optimizer.program, pass, options))
-        return false;
+    if (module->optimizer.program && !run(module->optimizer.program, pass, options)) return false;
     run_pass(module, pass);
-    if (diag_errors(module->diag) || (pass->to <= FORM_FACTORED && !run_shorter(module, pass, options)))
+    if (diag_errors(module->diag) ||
+        (pass->to <= FORM_FACTORED && !run_shorter(module, pass, options)))
         return false;
     if (options->verify && !ir_verify(module))
         BUG("pass %s left %s malformed", pass->name, module->name);
@@ -123,89 +136,74 @@ static bool run(Module *module, const Pass *pass, const PassOptions *options)
     return true;
 }
 
-bool passes_run(Unit *unit, const PassOptions *options)
-{
+bool passes_run(Unit *unit, const PassOptions *options) {
     unit_find_homes(unit);
     for (int p = 0; p < PASS_COUNT; p++) {
         bool left_out = passes[p].run == pass_fuse && options->no_fuse;
         for (int i = 0; i < unit->modules.count && !left_out; i++)
             run(unit->modules.at[i], &passes[p], options);
-        if (diag_errors(unit->diag))
-            return false;
-        if (options->stop_after && !strcmp(options->stop_after, passes[p].name))
-            break;
+        if (diag_errors(unit->diag)) return false;
+        if (options->stop_after && !strcmp(options->stop_after, passes[p].name)) break;
     }
     return true;
 }
 
 /* ---- modules from text ---- */
 
-static bool inputs_laid_out(const Module *module)
-{
+static bool inputs_laid_out(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++)
-        if (!module->inputs.at[i]->layout && !module->inputs.at[i]->micro)
-            return false;
+        if (!module->inputs.at[i]->layout && !module->inputs.at[i]->micro) return false;
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];
         for (int s = 0; s < parameter->state_count; s++)
-            if (!parameter->states[s]->layout)
-                return false;
-        if (!parameter->value->layout)
-            return false;
+            if (!parameter->states[s]->layout) return false;
+        if (!parameter->value->layout) return false;
     }
     return module->devices.mesh;
 }
 
-static bool results_laid_out(const Module *module)
-{
+static bool results_laid_out(const Module *module) {
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
-            if (!module->ops.at[i]->results[r]->layout)
-                return false;
+            if (!module->ops.at[i]->results[r]->layout) return false;
     return true;
 }
 
 /* Whether no dimension of a call merges factors. */
-static bool op_factored(const Op *op)
-{
+static bool op_factored(const Op *op) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
-        const BoundAccess *access = k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count];
+        const BoundAccess *access = k < op->operand_count
+                                        ? &op->binding->operands[k]
+                                        : &op->binding->results[k - op->operand_count];
         for (int d = 0; d < access->rank; d++)
-            if (access->dims[d].count > 1)
-                return false;
+            if (access->dims[d].count > 1) return false;
     }
     return true;
 }
 
-static bool ops_factored(const Module *module)
-{
+static bool ops_factored(const Module *module) {
     for (int i = 0; i < module->ops.count; i++)
-        if (!op_factored(module->ops.at[i]))
-            return false;
+        if (!op_factored(module->ops.at[i])) return false;
     return true;
 }
 
-static bool roles_found(const Module *module)
-{
+static bool roles_found(const Module *module) {
     bool found = module->devices.roles != NULL;
     for (int i = 0; i < module->ops.count; i++)
-        found = found && (module->ops.at[i]->def != module->builtin.reshard || module->ops.at[i]->convert.plan);
+        found = found && (module->ops.at[i]->def != module->builtin.reshard ||
+                          module->ops.at[i]->convert.plan);
     return found;
 }
 
-static bool runs_scheduled(const Module *module)
-{
+static bool runs_scheduled(const Module *module) {
     for (int r = 0; r < module->templates.runs.count; r++)
-        if (!module->templates.runs.at[r].schedule)
-            return false;
+        if (!module->templates.runs.at[r].schedule) return false;
     return true;
 }
 
-static bool roles_have_storage(const Module *module)
-{
+static bool roles_have_storage(const Module *module) {
     for (int i = 0; i < module->devices.roles->role_count; i++)
-        if (!module->devices.roles->at[i].offset)
-            return false;
+        if (!module->devices.roles->at[i].offset) return false;
     return true;
 }
 
@@ -220,57 +218,55 @@ static const struct FormPart {
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_have_storage}};
 
-/* The form that a module has come to; false, with an error at `at`, where it lacks what it should have. */
-static bool find_form(const Module *module, Position at, Form *form)
-{
+/* The form that a module has come to; false, with an error at `at`, where it lacks what it should
+ * have. */
+static bool find_form(const Module *module, Position at, Form *form) {
     int last;
     if (!last_pass(module, &last)) {
-        diag_error(module->diag, at, "there is no pass \"%s\" that this module could have come through", module->progress.last_pass);
+        diag_error(module->diag, at,
+                   "there is no pass \"%s\" that this module could have come through",
+                   module->progress.last_pass);
         return false;
     }
     *form = last < 0 ? FORM_MODEL : passes[last].leaves;
     for (Form part = FORM_FACTORED; part <= *form; part++)
         if (!parts[part].there(module)) {
-            diag_error(module->diag, at, "this module is not as the pass %s leaves it: it lacks %s", parts[part].pass, parts[part].what);
+            diag_error(module->diag, at, "this module is not as the pass %s leaves it: it lacks %s",
+                       parts[part].pass, parts[part].what);
             return false;
         }
     return true;
 }
 
-bool passes_check(const Module *module, Position at)
-{
+bool passes_check(const Module *module, Position at) {
     Form form;
     return find_form(module, at, &form);
 }
 
 /* Whether a pass may run over a module as it is. */
-static bool check_form(const Module *module, const Pass *pass, Position at)
-{
+static bool check_form(const Module *module, const Pass *pass, Position at) {
     Form form;
-    if (!find_form(module, at, &form))
-        return false;
+    if (!find_form(module, at, &form)) return false;
     if (form < pass->from)
-        diag_error(module->diag, at, "the pass %s needs %s: run %s first", pass->name, parts[form + 1].what, parts[form + 1].pass);
+        diag_error(module->diag, at, "the pass %s needs %s: run %s first", pass->name,
+                   parts[form + 1].what, parts[form + 1].pass);
     else if (form > pass->to)
-        diag_error(module->diag, at, "the pass %s comes too late: this module has %s", pass->name, parts[form].what);
+        diag_error(module->diag, at, "the pass %s comes too late: this module has %s", pass->name,
+                   parts[form].what);
     return form >= pass->from && form <= pass->to;
 }
 
-bool pass_run_one(Module *module, const char *name, Position at)
-{
+bool pass_run_one(Module *module, const char *name, Position at) {
     for (int p = 0; p < PASS_COUNT; p++)
         if (!strcmp(passes[p].name, name)) {
-            if (check_form(module, &passes[p], at))
-                run_pass(module, &passes[p]);
+            if (check_form(module, &passes[p], at)) run_pass(module, &passes[p]);
             return true;
         }
     return false;
 }
 
-const char *const *pass_names(void)
-{
+const char *const *pass_names(void) {
     static const char *names[PASS_COUNT + 1];
-    for (int p = 0; p < PASS_COUNT; p++)
-        names[p] = passes[p].name;
+    for (int p = 0; p < PASS_COUNT; p++) names[p] = passes[p].name;
     return names;
 }

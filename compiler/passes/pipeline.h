@@ -1,4 +1,5 @@
-/* The passes, in order (pipeline.c is the list). Each is a function of a module that says above itself what it requires and what it leaves.
+/* The passes, in order (pipeline.c is the list). Each is a function of a module that says above
+ * itself what it requires and what it leaves.
  */
 #ifndef PASSES_PIPELINE_H
 #define PASSES_PIPELINE_H
@@ -14,15 +15,16 @@ typedef struct PassOptions {
     bool digest;             // set the modules' digests
 } PassOptions;
 
-/* Runs the passes that a module has not come through yet over every module; stops after the first that reported errors. Returns whether
- * there were none. */
+/* Runs the passes that a module has not come through yet over every module; stops after the first
+ * that reported errors. Returns whether there were none. */
 bool passes_run(Unit *unit, const PassOptions *options);
 
-/* Whether a module that was read from text at `at` is as the pass leaves it that it says to have come through last; else an error. */
+/* Whether a module that was read from text at `at` is as the pass leaves it that it says to have
+ * come through last; else an error. */
 bool passes_check(const Module *module, Position at);
 
-/* Runs one pass by name over one module (hetu-opt), whose text is at `at`: an error where the module is not as the passes before leave it.
- * False when there is no such pass. */
+/* Runs one pass by name over one module (hetu-opt), whose text is at `at`: an error where the
+ * module is not as the passes before leave it. False when there is no such pass. */
 bool pass_run_one(Module *module, const char *name, Position at);
 
 /* The names of all passes in order, NULL at the end. */

@@ -68,10 +68,8 @@ typedef struct Lowering {
     Text key;
 } Lowering;
 
-static Known *known_of(Lowering *lowering, const Value *value)
-{
-    while (lowering->known.count <= value->id)
-        array_push(lowering->arena, &lowering->known, NULL);
+static Known *known_of(Lowering *lowering, const Value *value) {
+    while (lowering->known.count <= value->id) array_push(lowering->arena, &lowering->known, NULL);
     Known **known = &lowering->known.at[value->id];
     if (!*known) {
         *known = arena_new(lowering->arena, Known);
@@ -82,8 +80,7 @@ static Known *known_of(Lowering *lowering, const Value *value)
 
 /* ---- conversions ---- */
 
-static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, const Op *user)
-{
+static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, const Op *user) {
     Module *module = lowering->module;
     Op *op = ir_op_like(module, rule_convert(module->arena, dtype), &value, 1, NULL, user);
     op->results[0]->dims = value->dims;
@@ -93,22 +90,17 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
 }
 
 /* Has a conversion serve another user: what several layers read is outside of layers. */
-static Value *shared(Value *value, const Op *user)
-{
-    if (!layer_same(value->def->source.layer, user->source.layer))
-        value->def->source.layer = NULL;
+static Value *shared(Value *value, const Op *user) {
+    if (!layer_same(value->def->source.layer, user->source.layer)) value->def->source.layer = NULL;
     return value;
 }
 
 /* The value in another type: what is there, or a new conversion for `user`. */
-static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op *user)
-{
+static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op *user) {
     Known *known = known_of(lowering, value);
-    if (value->type.dtype == dtype)
-        return value;
+    if (value->type.dtype == dtype) return value;
     for (Copy *copy = known->copies; copy; copy = copy->next)
-        if (copy->value->type.dtype == dtype)
-            return shared(copy->value, user);
+        if (copy->value->type.dtype == dtype) return shared(copy->value, user);
     Copy *copy = arena_new(lowering->arena, Copy);
     *copy = (Copy){.value = insert_conversion(lowering, value, dtype, user), .next = known->copies};
     known->copies = copy;
@@ -118,19 +110,18 @@ static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op 
 /* ---- operators ---- */
 
 /* Whether the rule leaves it to the call in which type this operand comes. */
-static bool is_open(const Op *op, int k)
-{
+static bool is_open(const Op *op, int k) {
     const Access *access = &op->def->rule->operands[op->binding->operands[k].access];
-    return op->operands[k] && access->element.kind == ELEMENT_FOLLOWS && dtype_is_float(op->operands[k]->type.dtype);
+    return op->operands[k] && access->element.kind == ELEMENT_FOLLOWS &&
+           dtype_is_float(op->operands[k]->type.dtype);
 }
 
-/* Whether the operator works on the values of the source as they are: it moves no arithmetic, or must not. */
-static bool keeps_source(Lowering *lowering, const Op *op)
-{
+/* Whether the operator works on the values of the source as they are: it moves no arithmetic, or
+ * must not. */
+static bool keeps_source(Lowering *lowering, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int k = 0; k < op->operand_count; k++)
-        if (is_open(op, k) && known_of(lowering, op->operands[k])->source != DTYPE_F32)
-            return true;
+        if (is_open(op, k) && known_of(lowering, op->operands[k])->source != DTYPE_F32) return true;
     return rule->kind == RULE_CALL && !(rule->types >> lowering->module->precision & 1);
 }
 
@@ -138,18 +129,14 @@ static bool keeps_source(Lowering *lowering, const Op *op)
 static bool is_pliant(Origin origin) { return origin != ORIGIN_COMPUTED && origin != ORIGIN_ASKED; }
 
 /* What the values of two operands make together. */
-static Origin join_origins(Origin a, Origin b)
-{
-    if (a == b || b == ORIGIN_NUMBER)
-        return a == ORIGIN_PARAM ? ORIGIN_COMPUTED : a;
-    if (a == ORIGIN_NUMBER)
-        return join_origins(b, a);
+static Origin join_origins(Origin a, Origin b) {
+    if (a == b || b == ORIGIN_NUMBER) return a == ORIGIN_PARAM ? ORIGIN_COMPUTED : a;
+    if (a == ORIGIN_NUMBER) return join_origins(b, a);
     return ORIGIN_COMPUTED;
 }
 
 /* What the floating-point operands make together; inputs where there are none. */
-static Origin origin_of_operands(Lowering *lowering, const Op *op)
-{
+static Origin origin_of_operands(Lowering *lowering, const Op *op) {
     Origin origin = ORIGIN_INPUT;
     bool any = false;
     for (int k = 0; k < op->operand_count; k++)
@@ -161,20 +148,19 @@ static Origin origin_of_operands(Lowering *lowering, const Op *op)
     return origin;
 }
 
-/* Whether the results have the same types whatever type the operator works in: it needs its operands as they are. */
-static bool fixes_results(const Op *op)
-{
+/* Whether the results have the same types whatever type the operator works in: it needs its
+ * operands as they are. */
+static bool fixes_results(const Op *op) {
     for (int r = 0; r < op->def->rule->result_count; r++) {
         ElementKind kind = op->def->rule->results[r].element.kind;
-        if (kind != ELEMENT_FIXED && kind != ELEMENT_ARGUMENT)
-            return false;
+        if (kind != ELEMENT_FIXED && kind != ELEMENT_ARGUMENT) return false;
     }
     return true;
 }
 
-/* The widest type of the open operands that do not take the type they meet; the program's where there are none. */
-static DType widest_type(Lowering *lowering, const Op *op)
-{
+/* The widest type of the open operands that do not take the type they meet; the program's where
+ * there are none. */
+static DType widest_type(Lowering *lowering, const Op *op) {
     DType widest = lowering->module->precision;
     for (int k = 0; k < op->operand_count; k++)
         if (is_open(op, k) && !is_pliant(known_of(lowering, op->operands[k])->origin) &&
@@ -183,17 +169,14 @@ static DType widest_type(Lowering *lowering, const Op *op)
     return widest;
 }
 
-static bool all_pliant(Lowering *lowering, const Op *op)
-{
+static bool all_pliant(Lowering *lowering, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (is_open(op, k) && !is_pliant(known_of(lowering, op->operands[k])->origin))
-            return false;
+        if (is_open(op, k) && !is_pliant(known_of(lowering, op->operands[k])->origin)) return false;
     return true;
 }
 
 /* The type that the operator works in from now on. */
-static DType working_type(Lowering *lowering, const Op *op)
-{
+static DType working_type(Lowering *lowering, const Op *op) {
     Origin origin = origin_of_operands(lowering, op);
     if (op->def->rule->form == RULE_PRODUCT)
         return origin == ORIGIN_ASKED ? DTYPE_F32 : lowering->module->precision;
@@ -201,29 +184,32 @@ static DType working_type(Lowering *lowering, const Op *op)
     return as_made ? DTYPE_F32 : widest_type(lowering, op);
 }
 
-/* Whether the operator gives its operand as it is: a view, or what was inserted where two types met. */
-static bool moves_only(const Lowering *lowering, const Op *op)
-{
+/* Whether the operator gives its operand as it is: a view, or what was inserted where two types
+ * met. */
+static bool moves_only(const Lowering *lowering, const Op *op) {
     return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->builtin.reshard;
 }
 
-static bool is_conversion(const Op *op) { return !op->def->at.file && op->operand_count == 1 && rule_is_copy(op->def->rule); }
+static bool is_conversion(const Op *op) {
+    return !op->def->at.file && op->operand_count == 1 && rule_is_copy(op->def->rule);
+}
 
-static void convert_operands(Lowering *lowering, Op *op)
-{
+static void convert_operands(Lowering *lowering, Op *op) {
     bool source = op->section == SECTION_UPDATE || keeps_source(lowering, op);
     DType working = working_type(lowering, op), given;
     for (int k = 0; k < op->operand_count; k++)
         if (is_open(op, k))
-            op->operands[k] = converted(lowering, op->operands[k], source ? known_of(lowering, op->operands[k])->source : working, op);
+            op->operands[k] =
+                converted(lowering, op->operands[k],
+                          source ? known_of(lowering, op->operands[k])->source : working, op);
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op_operand_dtype(lowering->arena, op, k, &given) && dtype_is_float(op->operands[k]->type.dtype))
+        if (op->operands[k] && op_operand_dtype(lowering->arena, op, k, &given) &&
+            dtype_is_float(op->operands[k]->type.dtype))
             op->operands[k] = converted(lowering, op->operands[k], given, op);
 }
 
 /* What result `r` is made of. Asked before its operands are converted. */
-static Origin origin_of_result(Lowering *lowering, const Op *op, int r)
-{
+static Origin origin_of_result(Lowering *lowering, const Op *op, int r) {
     ElementKind kind = op->def->rule->results[r].element.kind;
     if (moves_only(lowering, op) || is_conversion(op))
         return known_of(lowering, op->operands[0])->origin;
@@ -235,12 +221,10 @@ static Origin origin_of_result(Lowering *lowering, const Op *op, int r)
     return op->def->rule->form == RULE_PRODUCT && is_pliant(origin) ? ORIGIN_COMPUTED : origin;
 }
 
-static void lower_op(Lowering *lowering, Op *op)
-{
+static void lower_op(Lowering *lowering, Op *op) {
     for (int r = 0; r < op->result_count; r++)
         known_of(lowering, op->results[r])->origin = origin_of_result(lowering, op, r);
-    if (!moves_only(lowering, op))
-        convert_operands(lowering, op);
+    if (!moves_only(lowering, op)) convert_operands(lowering, op);
     ir_rebind(lowering->module, op);
     array_push(lowering->module->arena, lowering->out, op);
 }
@@ -248,8 +232,7 @@ static void lower_op(Lowering *lowering, Op *op)
 /* ---- gradient functions ---- */
 
 /* An argument of a gradient function in another type. */
-static Value *clone_argument(Lowering *lowering, const Value *value, DType dtype)
-{
+static Value *clone_argument(Lowering *lowering, const Value *value, DType dtype) {
     Value *clone = ir_value(lowering->module, VALUE_ARGUMENT, value->name, value->type, value->at);
     clone->dims = value->dims;
     clone->index = value->index;
@@ -258,23 +241,21 @@ static Value *clone_argument(Lowering *lowering, const Value *value, DType dtype
     return clone;
 }
 
-static Op *clone_op(Lowering *lowering, const Op *op, Value *const *mapped)
-{
+static Op *clone_op(Lowering *lowering, const Op *op, Value *const *mapped) {
     Value **operands = arena_array(lowering->arena, Value *, op->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = op->operands[k] ? mapped[op->operands[k]->id] : NULL;
     return ir_clone(lowering->module, op, operands);
 }
 
-/* What argument `i` of an operator's gradient function stands for: the gradient of a result, a result, or an operand. */
-static const Value *argument_of(const Op *op, int i)
-{
+/* What argument `i` of an operator's gradient function stands for: the gradient of a result, a
+ * result, or an operand. */
+static const Value *argument_of(const Op *op, int i) {
     int results = op->result_count;
     return i < 2 * results ? op->results[i % results] : op->operands[i - 2 * results];
 }
 
-static Function *specialize(Lowering *lowering, const Op *op)
-{
+static Function *specialize(Lowering *lowering, const Op *op) {
     const Function *function = op->gradient;
     Arena *arena = lowering->module->arena;
     Function *clone = arena_new(arena, Function);
@@ -284,8 +265,7 @@ static Function *specialize(Lowering *lowering, const Op *op)
     for (int i = 0; i < function->params.count; i++) {
         const Value *param = function->params.at[i];
         Value *own = param ? clone_argument(lowering, param, argument_of(op, i)->type.dtype) : NULL;
-        if (param)
-            mapped[param->id] = own;
+        if (param) mapped[param->id] = own;
         array_push(arena, &clone->params, own);
     }
     lowering->out = &ops;
@@ -299,13 +279,13 @@ static Function *specialize(Lowering *lowering, const Op *op)
     clone->ops.at = ops.at;
     clone->ops.count = clone->ops.capacity = ops.count;
     for (int i = 0; i < function->returns.count; i++)
-        array_push(arena, &clone->returns, function->returns.at[i] ? mapped[function->returns.at[i]->id] : NULL);
+        array_push(arena, &clone->returns,
+                   function->returns.at[i] ? mapped[function->returns.at[i]->id] : NULL);
     return clone;
 }
 
 /* Writes which function it is and of which types; returns whether those are the function's own. */
-static bool write_key(Text *key, const Op *op)
-{
+static bool write_key(Text *key, const Op *op) {
     const Function *function = op->gradient;
     bool same = true;
     key->length = 0;
@@ -320,13 +300,11 @@ static bool write_key(Text *key, const Op *op)
 }
 
 /* The operator's gradient function for the types that it has now, made once for equal calls. */
-static const Function *gradient_for(Lowering *lowering, const Op *op)
-{
+static const Function *gradient_for(Lowering *lowering, const Op *op) {
     Specialized *entry;
     bool same = write_key(&lowering->key, op);
     HASH_FIND(hh, lowering->functions, lowering->key.bytes, lowering->key.length, entry);
-    if (entry)
-        return entry->function;
+    if (entry) return entry->function;
     entry = arena_new(lowering->arena, Specialized);
     entry->key = arena_copy(lowering->arena, lowering->key.bytes, lowering->key.length);
     size_t length = lowering->key.length;
@@ -339,14 +317,13 @@ static const Function *gradient_for(Lowering *lowering, const Op *op)
 /* ---- the pass ---- */
 
 /* What the program gives to the outside has the type that the source says. */
-static Value *given_back(Lowering *lowering, Value *value)
-{
+static Value *given_back(Lowering *lowering, Value *value) {
     Op end = op_place_at(value->at);
-    return converted(lowering, value, known_of(lowering, value)->source, value->kind == VALUE_RESULT ? value->def : &end);
+    return converted(lowering, value, known_of(lowering, value)->source,
+                     value->kind == VALUE_RESULT ? value->def : &end);
 }
 
-static void lower(Lowering *lowering)
-{
+static void lower(Lowering *lowering) {
     Module *module = lowering->module;
     Ops forward = {0};
     lowering->out = &forward;
@@ -358,11 +335,9 @@ static void lower(Lowering *lowering)
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         lower_op(lowering, op);
-        if (op->gradient)
-            op->gradient = gradient_for(lowering, op);
+        if (op->gradient) op->gradient = gradient_for(lowering, op);
     }
-    if (module->loss)
-        module->loss = given_back(lowering, module->loss);
+    if (module->loss) module->loss = given_back(lowering, module->loss);
     for (int i = 0; i < module->outputs.count; i++)
         module->outputs.at[i].value = given_back(lowering, module->outputs.at[i].value);
     module->ops.at = forward.at;
@@ -370,10 +345,8 @@ static void lower(Lowering *lowering)
     ir_number(module);
 }
 
-void pass_precision(Module *module)
-{
-    if (module->precision == DTYPE_F32)
-        return;
+void pass_precision(Module *module) {
+    if (module->precision == DTYPE_F32) return;
     Lowering lowering = {.module = module, .arena = arena_create()};
     lowering.key.arena = lowering.arena;
     lower(&lowering);

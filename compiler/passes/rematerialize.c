@@ -17,55 +17,56 @@
 #include <string.h>
 
 /* How often all subgroups of a layout together hold a tensor. */
-static double layout_copies(const Layout *layout)
-{
+static double layout_copies(const Layout *layout) {
     double copies = 0, weights = 0;
     for (int g = 0; g < layout->group_count; g++) {
-        double group = layout->top == TOP_SPLIT && layout->top_weights ? (double)layout->top_weights[g] : 1;
+        double group =
+            layout->top == TOP_SPLIT && layout->top_weights ? (double)layout->top_weights[g] : 1;
         weights += group;
         for (int s = 0; s < layout->groups[g].state_count; s++)
-            group *= layout->groups[g].states[s].kind == STATE_SPLIT ? 1 : layout->groups[g].states[s].count;
+            group *= layout->groups[g].states[s].kind == STATE_SPLIT
+                         ? 1
+                         : layout->groups[g].states[s].count;
         copies += group;
     }
     return layout->top == TOP_SPLIT ? copies / weights : copies;
 }
 
-static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+static int compare_ints(const void *a, const void *b) {
+    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
 
 /* The devices of a layout, ascending. */
-static const int *sorted_devices(Arena *scratch, const Layout *layout, int *count)
-{
+static const int *sorted_devices(Arena *scratch, const Layout *layout, int *count) {
     const int *devices = layout_devices(scratch, layout, count);
     int *sorted = arena_copy(scratch, devices, sizeof *devices * (size_t)*count);
     qsort(sorted, (size_t)*count, sizeof *sorted, compare_ints);
     return sorted;
 }
 
-static bool same_devices(Arena *scratch, const Layout *a, const Layout *b)
-{
+static bool same_devices(Arena *scratch, const Layout *a, const Layout *b) {
     int a_count, b_count;
-    const int *of_a = sorted_devices(scratch, a, &a_count), *of_b = sorted_devices(scratch, b, &b_count);
+    const int *of_a = sorted_devices(scratch, a, &a_count),
+              *of_b = sorted_devices(scratch, b, &b_count);
     return a_count == b_count && !memcmp(of_a, of_b, sizeof *of_a * (size_t)a_count);
 }
 
 /* Whether a conversion gives devices more of a value than they had. */
-static bool enlarges(Arena *scratch, const Module *module, const Op *op)
-{
+static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
     const double rounding = 1e-9;
-    if (op->def != module->builtin.reshard || op_crosses_stages(module, op))
-        return false;
+    if (op->def != module->builtin.reshard || op_crosses_stages(module, op)) return false;
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
-    return layout_copies(to) > layout_copies(from) * (1 + rounding) && same_devices(scratch, from, to);
+    return layout_copies(to) > layout_copies(from) * (1 + rounding) &&
+           same_devices(scratch, from, to);
 }
 
 /* Whether an operator gives what was converted anew as it is, in another shape. */
-static bool reshapes(const Op *op, const bool *may)
-{
-    return op->def->rule->kind == RULE_VIEW && op->operands[0]->def && may[op->operands[0]->def->index];
+static bool reshapes(const Op *op, const bool *may) {
+    return op->def->rule->kind == RULE_VIEW && op->operands[0]->def &&
+           may[op->operands[0]->def->index];
 }
 
-void pass_rematerialize(Module *module)
-{
+void pass_rematerialize(Module *module) {
     Arena *scratch = arena_create();
     bool *may = arena_array(scratch, bool, module->ops.count), any = false;
     int *region = arena_array(scratch, int, module->ops.count);
@@ -75,7 +76,6 @@ void pass_rematerialize(Module *module)
         may[i] = op_in_step(module, op) && (enlarges(scratch, module, op) || reshapes(op, may));
         any |= may[i];
     }
-    if (any)
-        make_anew(module, &(Anew){may, region});
+    if (any) make_anew(module, &(Anew){may, region});
     arena_destroy(scratch);
 }

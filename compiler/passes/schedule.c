@@ -11,30 +11,29 @@
 #include "ir/analysis/phases.h"
 #include "passes/pipeline.h"
 
-static const Schedule *made_before(const PipelineTemplates *bodies, int run)
-{
+static const Schedule *made_before(const PipelineTemplates *bodies, int run) {
     for (int r = 0; r < run; r++)
-        if (bodies->runs.at[r].template_index == bodies->runs.at[run].template_index && bodies->runs.at[r].microbatches == bodies->runs.at[run].microbatches)
+        if (bodies->runs.at[r].template_index == bodies->runs.at[run].template_index &&
+            bodies->runs.at[r].microbatches == bodies->runs.at[run].microbatches)
             return bodies->runs.at[r].schedule;
     return NULL;
 }
 
-static const Schedule *make(Module *module, const StageGraph *graph, const PipelineRun *run)
-{
+static const Schedule *make(Module *module, const StageGraph *graph, const PipelineRun *run) {
     const Strategy *strategy = module->strategy;
-    const Schedule *schedule = schedule_create(module->arena, strategy_schedule(strategy), graph, run->microbatches);
-    schedule_check(module->diag, strategy->schedule_at.file ? strategy->schedule_at : strategy->at, graph, schedule, run->microbatches);
+    const Schedule *schedule =
+        schedule_create(module->arena, strategy_schedule(strategy), graph, run->microbatches);
+    schedule_check(module->diag, strategy->schedule_at.file ? strategy->schedule_at : strategy->at,
+                   graph, schedule, run->microbatches);
     return schedule;
 }
 
-void pass_schedule(Module *module)
-{
+void pass_schedule(Module *module) {
     PipelineTemplates *bodies = &module->templates;
     for (int r = 0; r < bodies->runs.count; r++) {
         PipelineRun *run = &bodies->runs.at[r];
         run->schedule = made_before(bodies, r);
-        if (run->schedule)
-            continue;
+        if (run->schedule) continue;
         StageGraph graph = template_graph(module->arena, module, run->template_index);
         run->schedule = make(module, &graph, run);
     }

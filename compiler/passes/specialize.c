@@ -4,8 +4,8 @@
  *     stage devices(0-3) mesh(tp:4)                  one role
  *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two: devices 0-1 and 2-3
  *
- * Requires: pass propagate_layouts. Leaves: module->devices.roles without storage, module->devices.conversions.
- * Reports conversions for -Rcomm and -Wimplicit-reshard.
+ * Requires: pass propagate_layouts. Leaves: module->devices.roles without storage,
+ * module->devices.conversions. Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"
@@ -18,13 +18,15 @@
 
 /* ---- devices and roles ---- */
 
-static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+static int compare_ints(const void *a, const void *b) {
+    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
 
 /* All devices of the mesh, ascending. */
-static void list_devices(const Module *module, Roles *roles)
-{
+static void list_devices(const Module *module, Roles *roles) {
     const Mesh *mesh = module->devices.mesh;
-    int *devices = arena_copy(module->arena, mesh->devices, sizeof(int) * (size_t)mesh->device_count);
+    int *devices =
+        arena_copy(module->arena, mesh->devices, sizeof(int) * (size_t)mesh->device_count);
     qsort(devices, (size_t)mesh->device_count, sizeof(int), compare_ints);
     roles->devices = devices;
     roles->device_count = mesh->device_count;
@@ -33,14 +35,11 @@ static void list_devices(const Module *module, Roles *roles)
 /* One value of each pair of layout and type in the module. */
 typedef Array(const Value *) Values;
 
-static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value *value)
-{
+static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value *value) {
     bool staged = value->def && value->def->stage != STAGE_ALL;
     int64_t key[IR_MAX_RANK + 3] = {(int64_t)(intptr_t)value->layout, value->type.rank, staged};
-    if (!value->layout)
-        BUG("value %%%d has no layout", value->id);
-    for (int d = 0; d < value->type.rank; d++)
-        key[3 + d] = value->type.extent[d];
+    if (!value->layout) BUG("value %%%d has no layout", value->id);
+    for (int d = 0; d < value->type.rank; d++) key[3 + d] = value->type.extent[d];
     const Value **first = intern_slot(seen, key, sizeof key);
     if (!*first) {
         *first = value;
@@ -48,8 +47,7 @@ static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value
     }
 }
 
-static Values distinct_values(Arena *arena, const Module *module)
-{
+static Values distinct_values(Arena *arena, const Module *module) {
     Values values = {0};
     Intern *seen = intern_create(arena);
     for (int i = 0; i < module->params.count; i++) {
@@ -58,8 +56,7 @@ static Values distinct_values(Arena *arena, const Module *module)
             add_distinct(arena, seen, &values, module->params.at[i]->states[s]);
     }
     for (int i = 0; i < module->inputs.count; i++)
-        if (module->inputs.at[i]->layout)
-            add_distinct(arena, seen, &values, module->inputs.at[i]);
+        if (module->inputs.at[i]->layout) add_distinct(arena, seen, &values, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
             add_distinct(arena, seen, &values, module->ops.at[i]->results[r]);
@@ -68,9 +65,10 @@ static Values distinct_values(Arena *arena, const Module *module)
 
 typedef Array(int64_t) Words;
 
-/* A class of devices in that of `before` that have pieces of a value of one shape: equal bytes for devices of one. */
-static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before, const Region *region)
-{
+/* A class of devices in that of `before` that have pieces of a value of one shape: equal bytes for
+ * devices of one. */
+static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before,
+                                 const Region *region) {
     words->count = 0;
     array_push(arena, words, (intptr_t)before);
     array_push(arena, words, region->box_count);
@@ -80,16 +78,16 @@ static const void *refined_class(Arena *arena, Intern *classes, Words *words, co
     return intern(classes, words->at, sizeof *words->at * (size_t)words->count);
 }
 
-/* Refines the classes of the devices that stand in the layouts of values, of those inside the loop over micro-batches or of the others. */
-static void refine_classes(Arena *arena, Module *module, const Roles *roles, const Values *values, bool staged, const void **class)
-{
+/* Refines the classes of the devices that stand in the layouts of values, of those inside the loop
+ * over micro-batches or of the others. */
+static void refine_classes(Arena *arena, Module *module, const Roles *roles, const Values *values,
+                           bool staged, const void **class) {
     Words words = {0};
     for (int v = 0; v < values->count; v++) {
         const Value *value = values->at[v];
         const int *devices;
         int count;
-        if ((value->def && value->def->stage != STAGE_ALL) != staged)
-            continue;
+        if ((value->def && value->def->stage != STAGE_ALL) != staged) continue;
         const Region *held = value_regions(module, value, &devices, &count);
         Intern *classes = intern_create(arena);
         for (int i = 0; i < count; i++) {
@@ -99,9 +97,10 @@ static void refine_classes(Arena *arena, Module *module, const Roles *roles, con
     }
 }
 
-/* By index in roles->devices, what is equal for devices of one role: they have pieces of the same shapes of all values. */
-static const void **find_classes(Arena *arena, Module *module, const Roles *roles, const Values *values)
-{
+/* By index in roles->devices, what is equal for devices of one role: they have pieces of the same
+ * shapes of all values. */
+static const void **find_classes(Arena *arena, Module *module, const Roles *roles,
+                                 const Values *values) {
     const void **standing = arena_array(arena, const void *, roles->device_count),
                **class = arena_array(arena, const void *, roles->device_count);
     refine_classes(arena, module, roles, values, true, standing);
@@ -111,18 +110,17 @@ static const void **find_classes(Arena *arena, Module *module, const Roles *role
     return class;
 }
 
-static void find_roles(Module *module, Roles *roles)
-{
+static void find_roles(Module *module, Roles *roles) {
     Arena *scratch = arena_create();
     Values values = distinct_values(scratch, module);
-    const void **class = find_classes(scratch, module, roles, &values), **first = arena_array(scratch, const void *, roles->device_count);
-    int *role_of = arena_array(module->arena, int, roles->device_count), *size = arena_array(scratch, int, roles->device_count);
+    const void **class = find_classes(scratch, module, roles, &values),
+               **first = arena_array(scratch, const void *, roles->device_count);
+    int *role_of = arena_array(module->arena, int, roles->device_count),
+        *size = arena_array(scratch, int, roles->device_count);
     for (int i = 0; i < roles->device_count; i++) {
         int role = 0;
-        while (role < roles->role_count && first[role] != class[i])
-            role++;
-        if (role == roles->role_count)
-            first[roles->role_count++] = class[i];
+        while (role < roles->role_count && first[role] != class[i]) role++;
+        if (role == roles->role_count) first[roles->role_count++] = class[i];
         role_of[i] = role;
         size[role]++;
     }
@@ -131,8 +129,7 @@ static void find_roles(Module *module, Roles *roles)
     for (int r = 0; r < roles->role_count; r++) {
         int *devices = arena_array(module->arena, int, size[r]), count = 0;
         for (int i = 0; i < roles->device_count; i++)
-            if (role_of[i] == r)
-                devices[count++] = roles->devices[i];
+            if (role_of[i] == r) devices[count++] = roles->devices[i];
         roles->at[r].devices = devices;
         roles->at[r].device_count = count;
     }
@@ -147,25 +144,23 @@ typedef struct ConversionKey {
     int64_t rank, dtype, body; // of the stage on which it is; -1 on all devices
 } ConversionKey;
 
-static PlannedConversion *conversion_of(Module *module, const Op *op)
-{
+static PlannedConversion *conversion_of(Module *module, const Op *op) {
     PlannedConversion *conversion = conversion_add(module);
-    array_push(module->arena, &conversion->tensors,
-               (ConvertedTensor){op->results[0]->type, op->operands[0]->layout, op->results[0]->layout});
+    array_push(
+        module->arena, &conversion->tensors,
+        (ConvertedTensor){op->results[0]->type, op->operands[0]->layout, op->results[0]->layout});
     return conversion;
 }
 
 /* What an operator converts; one for equal layouts and types. */
-static void use_conversion(Module *module, Intern *known, Op *op)
-{
+static void use_conversion(Module *module, Intern *known, Op *op) {
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     Type type = op->results[0]->type;
     const int64_t *extent = intern(known, type.extent, sizeof *type.extent * (size_t)type.rank);
     int body = op->stage == STAGE_ALL ? -1 : module->templates.stages.at[op->stage].template_index;
     ConversionKey key = {from, to, extent, type.rank, type.dtype, body};
     PlannedConversion **conversion = intern_slot(known, &key, sizeof key);
-    if (!*conversion)
-        *conversion = conversion_of(module, op);
+    if (!*conversion) *conversion = conversion_of(module, op);
     conversion_use(*conversion, 0, op);
 }
 
@@ -174,48 +169,51 @@ typedef struct MessageKey {
     int64_t sender, sender_visit, sender_phase, receiver, receiver_visit, receiver_phase;
 } MessageKey;
 
-/* All that one part hands to another is one message, with a plan of its own: it may be on its way beside others. */
-static void use_message(Module *module, Intern *messages, Op *op)
-{
+/* All that one part hands to another is one message, with a plan of its own: it may be on its way
+ * beside others. */
+static void use_message(Module *module, Intern *messages, Op *op) {
     const Op *maker = op->operands[0]->def;
-    MessageKey key = {maker->stage, maker->visit, op_phase(module, maker), op->stage, op->visit, op_phase(module, op)};
+    MessageKey key = {maker->stage, maker->visit, op_phase(module, maker),
+                      op->stage,    op->visit,    op_phase(module, op)};
     PlannedConversion **message = intern_slot(messages, &key, sizeof key);
     if (*message)
         array_push(module->arena, &(*message)->tensors,
-                   (ConvertedTensor){op->results[0]->type, op->operands[0]->layout, op->results[0]->layout});
+                   (ConvertedTensor){op->results[0]->type, op->operands[0]->layout,
+                                     op->results[0]->layout});
     else
         *message = conversion_of(module, op);
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
-/* Says what a conversion is: those of gradients at the line of their parameter. What nobody receives is no news. */
-static void report(Module *module, Arena *scratch, const Op *op, const Parameter *gradient)
-{
+/* Says what a conversion is: those of gradients at the line of their parameter. What nobody
+ * receives is no news. */
+static void report(Module *module, Arena *scratch, const Op *op, const Parameter *gradient) {
     if (!module->context.options.remark_comm && !module->context.options.warn_implicit_reshard)
         return;
     ReplicaGroups replica_groups;
     const Plan *plan = op_plan_alone(scratch, module, op, &replica_groups);
     long bytes = (long)replica_groups_bytes(&replica_groups, plan);
     const char *name = op->results[0]->name ? op->results[0]->name : "a value";
-    const char *what = gradient ? arena_format(scratch, "the gradient of %s", gradient->name) : name, *scope = gradient ? NULL : op->source.scope;
+    const char *what =
+                   gradient ? arena_format(scratch, "the gradient of %s", gradient->name) : name,
+               *scope = gradient ? NULL : op->source.scope;
     Position at = gradient && gradient->value->at.file ? gradient->value->at : op->at;
     const char *reason = op->convert.reason ? op->convert.reason : "reshard in the source";
     if (module->context.options.remark_comm && bytes)
-        diag_remark(module->diag, at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, scope ? " in " : "",
-                    scope ? scope : "", bytes, reason);
+        diag_remark(module->diag, at, "%s of %s%s%s: %ld bytes received in all, for %s",
+                    plan_name(plan), what, scope ? " in " : "", scope ? scope : "", bytes, reason);
     if (module->context.options.warn_implicit_reshard && op->convert.reason && bytes)
-        diag_warning(module->diag, at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
+        diag_warning(module->diag, at, "%s of %s that nobody wrote: %ld bytes, for %s",
+                     plan_name(plan), what, bytes, reason);
 }
 
-static void plan_conversions(Module *module, const Roles *roles)
-{
+static void plan_conversions(Module *module, const Roles *roles) {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch), *messages = intern_create(scratch);
     module->devices.conversions.count = 0;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->def != module->builtin.reshard)
-            continue;
+        if (op->def != module->builtin.reshard) continue;
         if (op_crosses_stages(module, op))
             use_message(module, messages, op);
         else
@@ -227,12 +225,12 @@ static void plan_conversions(Module *module, const Roles *roles)
     const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->convert.plan)
-            report(module, scratch, module->ops.at[i], gradients[module->ops.at[i]->results[0]->id]);
+            report(module, scratch, module->ops.at[i],
+                   gradients[module->ops.at[i]->results[0]->id]);
     arena_destroy(scratch);
 }
 
-void pass_specialize(Module *module)
-{
+void pass_specialize(Module *module) {
     Roles *roles = arena_new(module->arena, Roles);
     ir_order_parts(module);
     list_devices(module, roles);

@@ -25,26 +25,21 @@ typedef struct Tile {
 typedef Array(Op *) Pieces;
 
 /* Whether the operator adds up two tensors of its result's type. */
-static bool is_sum(const Op *op)
-{
+static bool is_sum(const Op *op) {
     bool sum = rule_is_sum(op->def->rule);
     for (int k = 0; sum && k < 2; k++)
         sum = op->operands[k] && type_equal(op->operands[k]->type, op->results[0]->type);
     return sum;
 }
 
-static void find_uses(Tile *tile)
-{
+static void find_uses(Tile *tile) {
     Module *module = tile->module;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
-            if (module->ops.at[i]->operands[k])
-                tile->uses[module->ops.at[i]->operands[k]->id]++;
-    for (int i = 0; i < module->outputs.count; i++)
-        tile->uses[module->outputs.at[i].value->id]++;
+            if (module->ops.at[i]->operands[k]) tile->uses[module->ops.at[i]->operands[k]->id]++;
+    for (int i = 0; i < module->outputs.count; i++) tile->uses[module->outputs.at[i].value->id]++;
     for (int i = 0; i < module->params.count; i++)
-        if (module->params.at[i]->gradient)
-            tile->uses[module->params.at[i]->gradient->id]++;
+        if (module->params.at[i]->gradient) tile->uses[module->params.at[i]->gradient->id]++;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; is_sum(module->ops.at[i]) && k < 2; k++)
             if (tile->uses[module->ops.at[i]->operands[k]->id] == 1)
@@ -52,12 +47,10 @@ static void find_uses(Tile *tile)
 }
 
 /* Gathers what a sum adds up; false where something is no piece, or is used elsewhere. */
-static bool gather(const Tile *tile, const Op *sum, Pieces *pieces)
-{
+static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
     for (int k = 0; k < 2; k++) {
         const Value *value = sum->operands[k];
-        if (!value->def || tile->sum_of[value->id] != sum)
-            return false;
+        if (!value->def || tile->sum_of[value->id] != sum) return false;
         if (value->def->def->rule->tiles)
             array_push(tile->arena, pieces, value->def);
         else if (!is_sum(value->def) || !gather(tile, value->def, pieces))
@@ -70,15 +63,13 @@ static int64_t argument(const Op *piece, int attr) { return piece->attrs[attr].i
 
 static int64_t start_of(const Op *piece) { return argument(piece, piece->def->rule->tiles_start); }
 
-static int by_start(const void *a, const void *b)
-{
+static int by_start(const void *a, const void *b) {
     int64_t first = start_of(*(Op *const *)a), second = start_of(*(Op *const *)b);
     return (first > second) - (first < second);
 }
 
 /* Whether pieces in order fill the tensor along their dimension, one behind the other. */
-static bool fill(const Pieces *pieces, const Value *whole)
-{
+static bool fill(const Pieces *pieces, const Value *whole) {
     const Op *first = pieces->at[0];
     int dim_attr = first->def->rule->tiles_dim;
     int64_t end = 0, dim = argument(first, dim_attr);
@@ -92,62 +83,52 @@ static bool fill(const Pieces *pieces, const Value *whole)
 }
 
 /* The definition that the rule names. */
-static const OpDef *tiled_def(const Module *module, const Rule *rule)
-{
+static const OpDef *tiled_def(const Module *module, const Rule *rule) {
     for (int i = 0; i < module->library.defs.count; i++)
         if (!strcmp(module->library.defs.at[i]->name, rule->tiles))
             return module->library.defs.at[i];
     return NULL;
 }
 
-static bool is_attr(const OpDef *def, int param)
-{
+static bool is_attr(const OpDef *def, int param) {
     return def->params[param].kind != PARAM_TENSOR && def->params[param].kind != PARAM_TENSORS;
 }
 
 /* The value of the argument `name` of a call; NULL when it has none. */
-static const Attr *named_attr(const Op *op, const char *name)
-{
+static const Attr *named_attr(const Op *op, const char *name) {
     for (int p = 0, attr = 0; p < op->def->param_count; p++) {
-        if (!is_attr(op->def, p))
-            continue;
-        if (!strcmp(op->def->params[p].name, name))
-            return &op->attrs[attr];
+        if (!is_attr(op->def, p)) continue;
+        if (!strcmp(op->def->params[p].name, name)) return &op->attrs[attr];
         attr++;
     }
     return NULL;
 }
 
-/* The operator that puts the pieces together, in the place of the sum; NULL where its arguments are not those of the pieces. */
-static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum)
-{
+/* The operator that puts the pieces together, in the place of the sum; NULL where its arguments are
+ * not those of the pieces. */
+static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
     Module *module = tile->module;
     const OpDef *def = tiled_def(module, pieces->at[0]->def->rule);
     Attr *attrs = arena_array(tile->arena, Attr, def ? def->attr_count + 1 : 1);
     Value **operands = arena_array(tile->arena, Value *, pieces->count);
     for (int p = 0, a = 0; def && p < def->param_count; p++) {
         const Attr *attr = is_attr(def, p) ? named_attr(pieces->at[0], def->params[p].name) : NULL;
-        if (is_attr(def, p) && !attr)
-            return NULL;
-        if (attr)
-            attrs[a++] = *attr;
+        if (is_attr(def, p) && !attr) return NULL;
+        if (attr) attrs[a++] = *attr;
     }
-    for (int i = 0; i < pieces->count; i++)
-        operands[i] = pieces->at[i]->operands[0];
+    for (int i = 0; i < pieces->count; i++) operands[i] = pieces->at[i]->operands[0];
     Op *op = def ? ir_op(module, def, operands, pieces->count, attrs, sum->at) : NULL;
     return op && type_equal(op->results[0]->type, sum->results[0]->type) ? op : NULL;
 }
 
 /* Gives the new operator the place and the result of the sum. */
-static void take_place(Op *op, const Op *sum)
-{
+static void take_place(Op *op, const Op *sum) {
     op_take_place(op, sum);
     op->results[0] = sum->results[0];
     op->results[0]->def = op;
 }
 
-void pass_split_reductions(Module *module)
-{
+void pass_split_reductions(Module *module) {
     Tile tile = {.module = module, .arena = arena_create()};
     tile.uses = arena_array(tile.arena, int, module->context.next_id);
     tile.sum_of = arena_array(tile.arena, Op *, module->context.next_id);
@@ -159,8 +140,7 @@ void pass_split_reductions(Module *module)
             continue;
         qsort(pieces.at, (size_t)pieces.count, sizeof *pieces.at, by_start);
         Op *op = fill(&pieces, sum->results[0]) ? put_together(&tile, &pieces, sum) : NULL;
-        if (!op)
-            continue;
+        if (!op) continue;
         take_place(op, sum);
         module->ops.at[i] = op;
     }

@@ -26,32 +26,31 @@ typedef struct Weighing {
     Lead *reader; // by value: the worst of its readers, as the value's maker sees them
 } Weighing;
 
-static bool hands_on(const Module *module, const Op *op)
-{
+static bool hands_on(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
-    return (op->def == module->builtin.reshard && !op_crosses_stages(module, op)) || rule->kind == RULE_VIEW || rule_is_copy(rule) ||
-           op_is_addition(op);
+    return (op->def == module->builtin.reshard && !op_crosses_stages(module, op)) ||
+           rule->kind == RULE_VIEW || rule_is_copy(rule) || op_is_addition(op);
 }
 
-static bool is_backward(const Op *op) { return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD; }
+static bool is_backward(const Op *op) {
+    return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD;
+}
 
 /* What `op` makes of a value's readers: those of another layer than its maker's are others. */
-static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader)
-{
-    if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader))
-        return LEAD_SUMS;
-    if (!is_backward(reader) || op_crosses_stages(weighing->module, reader))
-        return LEAD_OTHER;
+static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader) {
+    if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
+    if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;
     Lead lead = weighing->lead[reader->index];
-    return lead == LEAD_LAYER && !layer_same(reader->source.layer, maker->source.layer) ? LEAD_OTHER : lead;
+    return lead == LEAD_LAYER && !layer_same(reader->source.layer, maker->source.layer) ? LEAD_OTHER
+                                                                                        : lead;
 }
 
-static void find_lead(Weighing *weighing, const Op *op)
-{
+static void find_lead(Weighing *weighing, const Op *op) {
     const Module *module = weighing->module;
     Lead worst = LEAD_SUMS;
     for (int r = 0; r < op->result_count; r++)
-        worst = weighing->reader[op->results[r]->id] > worst ? weighing->reader[op->results[r]->id] : worst;
+        worst = weighing->reader[op->results[r]->id] > worst ? weighing->reader[op->results[r]->id]
+                                                             : worst;
     worst = worst == LEAD_SUMS && !hands_on(module, op) ? LEAD_LAYER : worst;
     weighing->lead[op->index] = op_crosses_stages(module, op) ? LEAD_OTHER : worst;
     for (int k = 0; k < op->operand_count; k++) {
@@ -62,8 +61,7 @@ static void find_lead(Weighing *weighing, const Op *op)
     }
 }
 
-static bool reads_weights(const Op *op)
-{
+static bool reads_weights(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->def && op->operands[k]->def->marks.is_wgrad)
             return true;
@@ -71,23 +69,21 @@ static bool reads_weights(const Op *op)
 }
 
 /* What hands on, or adds up, runs where what it reads is made. */
-static void mark(const Weighing *weighing, Op *op)
-{
+static void mark(const Weighing *weighing, Op *op) {
     bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
-    op->marks.is_wgrad = is_backward(op) && (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
+    op->marks.is_wgrad = is_backward(op) &&
+                         (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
 }
 
-void pass_split_wgrad(Module *module)
-{
+void pass_split_wgrad(Module *module) {
     if (!module->templates.at.count || strategy_schedule(module->strategy) != SCHEDULE_ZERO_BUBBLE)
         return;
     Arena *scratch = arena_create();
-    Weighing weighing = {module, arena_array(scratch, Lead, module->ops.count), arena_array(scratch, Lead, module->context.next_id)};
+    Weighing weighing = {module, arena_array(scratch, Lead, module->ops.count),
+                         arena_array(scratch, Lead, module->context.next_id)};
     ir_number(module);
-    for (int i = module->ops.count - 1; i >= 0; i--)
-        find_lead(&weighing, module->ops.at[i]);
-    for (int i = 0; i < module->ops.count; i++)
-        mark(&weighing, module->ops.at[i]);
+    for (int i = module->ops.count - 1; i >= 0; i--) find_lead(&weighing, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++) mark(&weighing, module->ops.at[i]);
     arena_destroy(scratch);
     ir_order_parts(module);
 }

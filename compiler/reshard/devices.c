@@ -5,107 +5,94 @@
 #include <stdlib.h>
 #include <string.h>
 
-Devices devices_joined(Arena *arena, const Devices *a, const Devices *b)
-{
+Devices devices_joined(Arena *arena, const Devices *a, const Devices *b) {
     int count = a->count + b->count;
     Devices joined = {arena_array(arena, int, count), count, count};
     memcpy(joined.at, a->at, sizeof *a->at * (size_t)a->count);
-    if (b->count)
-        memcpy(joined.at + a->count, b->at, sizeof *b->at * (size_t)b->count);
+    if (b->count) memcpy(joined.at + a->count, b->at, sizeof *b->at * (size_t)b->count);
     return joined;
 }
 
-Devices devices_without(Arena *arena, const Devices *devices, int device)
-{
+Devices devices_without(Arena *arena, const Devices *devices, int device) {
     Devices others = {0};
     for (int i = 0; i < devices->count; i++)
-        if (devices->at[i] != device)
-            array_push(arena, &others, devices->at[i]);
+        if (devices->at[i] != device) array_push(arena, &others, devices->at[i]);
     return others;
 }
 
-static int compare_devices(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+static int compare_devices(const void *a, const void *b) {
+    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
 
-void sort_devices(int *devices, int count)
-{
-    enum { FEW = 4 }; // moves of a device; beyond, sorting by insertion is no longer the shorter way
+void sort_devices(int *devices, int count) {
+    enum {
+        FEW = 4
+    }; // moves of a device; beyond, sorting by insertion is no longer the shorter way
     int left = FEW * count;
     for (int i = 1; i < count && left >= 0; i++) {
         int device = devices[i], k = i;
-        for (; k > 0 && devices[k - 1] > device; k--, left--)
-            devices[k] = devices[k - 1];
+        for (; k > 0 && devices[k - 1] > device; k--, left--) devices[k] = devices[k - 1];
         devices[k] = device;
     }
-    if (left < 0)
-        qsort(devices, (size_t)count, sizeof *devices, compare_devices);
+    if (left < 0) qsort(devices, (size_t)count, sizeof *devices, compare_devices);
 }
 
 /* ---- places ---- */
 
-Index *index_create(PlanBuilder *planner)
-{
+Index *index_create(PlanBuilder *planner) {
     Index *index = arena_new(planner->arena, Index);
     int count = planner->plan->device_count;
-    *index = (Index){planner->plan, arena_array(planner->arena, int, count), arena_array(planner->arena, int, count), 1};
+    *index = (Index){planner->plan, arena_array(planner->arena, int, count),
+                     arena_array(planner->arena, int, count), 1};
     return index;
 }
 
 void index_clear(Index *index) { index->list++; }
 
-void index_set(Index *index, int device, int place)
-{
+void index_set(Index *index, int device, int place) {
     int slot = plan_slot(index->plan, device);
     index->stamp[slot] = index->list;
     index->place[slot] = place;
 }
 
-void index_devices(Index *index, const Devices *devices)
-{
+void index_devices(Index *index, const Devices *devices) {
     index_clear(index);
-    for (int i = 0; i < devices->count; i++)
-        index_set(index, devices->at[i], i);
+    for (int i = 0; i < devices->count; i++) index_set(index, devices->at[i], i);
 }
 
-int index_find(const Index *index, int device)
-{
+int index_find(const Index *index, int device) {
     int slot = plan_slot(index->plan, device);
     return slot >= 0 && index->stamp[slot] == index->list ? index->place[slot] : -1;
 }
 
 /* ---- groups ---- */
 
-int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin)
-{
+int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin) {
     int *order = arena_array(arena, int, count), *next = arena_array(arena, int, keys + 1);
-    for (int i = 0; i < count; i++)
-        begin[key[i] + 1]++;
-    for (int k = 0; k < keys; k++)
-        next[k + 1] = begin[k + 1] += begin[k];
-    for (int i = 0; i < count; i++)
-        order[next[key[i]]++] = i;
+    for (int i = 0; i < count; i++) begin[key[i] + 1]++;
+    for (int k = 0; k < keys; k++) next[k + 1] = begin[k + 1] += begin[k];
+    for (int i = 0; i < count; i++) order[next[key[i]]++] = i;
     return order;
 }
 
 /* The device that stands for all that are joined with one; by slot. */
-static int representative(int *joined, int i)
-{
-    while (joined[i] != i)
-        i = joined[i] = joined[joined[i]];
+static int representative(int *joined, int i) {
+    while (joined[i] != i) i = joined[i] = joined[joined[i]];
     return i;
 }
 
-/* Joins the devices of each set. Sets may share their lists: `last` has by slot the list, of those that begin with the device, that was
- * joined last. */
-static void join_sets(const Plan *plan, const Devices *sets, int count, int *joined, const Devices **last)
-{
+/* Joins the devices of each set. Sets may share their lists: `last` has by slot the list, of those
+ * that begin with the device, that was joined last. */
+static void join_sets(const Plan *plan, const Devices *sets, int count, int *joined,
+                      const Devices **last) {
     for (int s = 0; s < count; s++) {
         int first = plan_slot(plan, sets[s].at[0]);
         const Devices *before = last[first];
-        if (before && before->at == sets[s].at && before->count == sets[s].count)
-            continue;
+        if (before && before->at == sets[s].at && before->count == sets[s].count) continue;
         last[first] = &sets[s];
         for (int k = 1; k < sets[s].count; k++) {
-            int a = representative(joined, first), b = representative(joined, plan_slot(plan, sets[s].at[k]));
+            int a = representative(joined, first),
+                b = representative(joined, plan_slot(plan, sets[s].at[k]));
             joined[a > b ? a : b] = a > b ? b : a;
         }
     }
@@ -118,8 +105,8 @@ typedef struct Joining {
 } Joining;
 
 /* Numbers the components of sets of one kind, from *count on, and counts the devices of each. */
-static void number_sets(const Plan *plan, const Devices *sets, int set_count, const Joining *joining, int *component, int *size, int *count)
-{
+static void number_sets(const Plan *plan, const Devices *sets, int set_count,
+                        const Joining *joining, int *component, int *size, int *count) {
     int *joined = joining->joined, *number = joining->number;
     for (int i = 0; i < plan->device_count; i++) {
         joined[i] = i;
@@ -129,42 +116,36 @@ static void number_sets(const Plan *plan, const Devices *sets, int set_count, co
     join_sets(plan, sets, set_count, joined, joining->last);
     for (int s = 0; s < set_count; s++) {
         int first = representative(joined, plan_slot(plan, sets[s].at[0]));
-        if (!number[first])
-            number[first] = ++*count;
+        if (!number[first]) number[first] = ++*count;
         component[s] = number[first] - 1;
     }
     for (int i = 0; i < plan->device_count; i++)
-        if (number[representative(joined, i)])
-            size[number[representative(joined, i)] - 1]++;
+        if (number[representative(joined, i)]) size[number[representative(joined, i)] - 1]++;
 }
 
 /* Whether each set has all devices of its component. */
-static bool all_full(const Devices *sets, int set_count, const int *component, const int *size)
-{
+static bool all_full(const Devices *sets, int set_count, const int *component, const int *size) {
     for (int s = 0; s < set_count; s++)
-        if (sets[s].count != size[component[s]])
-            return false;
+        if (sets[s].count != size[component[s]]) return false;
     return true;
 }
 
-/* By set: the number of its class, sets of one component that have the same devices; none of sets of small components. The result is how
- * many classes there are. */
-static int number_classes(const Devices *sets, int set_count, const int *component, const bool *small, int *class_of)
-{
+/* By set: the number of its class, sets of one component that have the same devices; none of sets
+ * of small components. The result is how many classes there are. */
+static int number_classes(const Devices *sets, int set_count, const int *component,
+                          const bool *small, int *class_of) {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch);
     int classes = 0;
     for (int s = 0; s < set_count; s++) {
         int count = sets[s].count;
-        if (small[component[s]])
-            continue;
+        if (small[component[s]]) continue;
         int *key = arena_array(scratch, int, count + 1);
         memcpy(key, sets[s].at, sizeof *key * (size_t)count);
         sort_devices(key, count);
         key[count] = component[s];
         intptr_t *number = intern_slot(known, key, sizeof *key * (size_t)(count + 1));
-        if (!*number)
-            *number = ++classes;
+        if (!*number) *number = ++classes;
         class_of[s] = (int)*number - 1;
     }
     arena_destroy(scratch);
@@ -172,8 +153,8 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
 }
 
 /* Marks the components that have a set of few devices; how many others there are. */
-static int find_large(const Devices *sets, int set_count, const int *component, int count, bool *small)
-{
+static int find_large(const Devices *sets, int set_count, const int *component, int count,
+                      bool *small) {
     int large = count;
     for (int s = 0; s < set_count; s++) {
         large -= sets[s].count < COLLECTIVE_MANY && !small[component[s]];
@@ -182,45 +163,46 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
     return large;
 }
 
-/* Classes become components of their own where those of a component have many devices and, on average, many sets: the layouts cut finest
- * slices of which devices with coarser cuts have several. What goes on in a class is then one collective. */
-static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count, int *component, const int *size, int *count)
-{
+/* Classes become components of their own where those of a component have many devices and, on
+ * average, many sets: the layouts cut finest slices of which devices with coarser cuts have
+ * several. What goes on in a class is then one collective. */
+static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,
+                              int *component, const int *size, int *count) {
     Arena *arena = planner->arena;
     bool *small = arena_array(arena, bool, *count);
     int large = find_large(sets, set_count, component, *count, small);
-    if (!large || all_full(sets, set_count, component, size))
-        return;
-    int *class_of = arena_array(arena, int, set_count), classes = number_classes(sets, set_count, component, small, class_of), numbered = 0;
-    int *number = arena_array(arena, int, classes + *count), *members = arena_array(arena, int, *count);
+    if (!large || all_full(sets, set_count, component, size)) return;
+    int *class_of = arena_array(arena, int, set_count),
+        classes = number_classes(sets, set_count, component, small, class_of), numbered = 0;
+    int *number = arena_array(arena, int, classes + *count),
+        *members = arena_array(arena, int, *count);
     bool *seen = arena_array(arena, bool, classes);
-    if (classes == large)
-        return;
+    if (classes == large) return;
     for (int s = 0; s < set_count; s++) {
-        if (small[component[s]])
-            continue;
+        if (small[component[s]]) continue;
         members[component[s]] += seen[class_of[s]] ? 1 : 1 - COLLECTIVE_MANY;
         seen[class_of[s]] = true;
     }
     for (int s = 0; s < set_count; s++) {
-        int c = component[s], *own = &number[small[c] || members[c] < 0 ? classes + c : class_of[s]];
+        int c = component[s],
+            *own = &number[small[c] || members[c] < 0 ? classes + c : class_of[s]];
         *own = *own ? *own : ++numbered;
         component[s] = *own - 1;
     }
     *count = numbered;
 }
 
-Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count)
-{
+Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count) {
     Arena *arena = planner->arena;
-    int devices = planner->plan->device_count, *component = arena_array(arena, int, count), *size = arena_array(arena, int, count);
+    int devices = planner->plan->device_count, *component = arena_array(arena, int, count),
+        *size = arena_array(arena, int, count);
     const Joining joining = {arena_array(arena, int, devices), arena_array(arena, int, devices),
                              arena_array(arena, const Devices *, devices)};
     Components components = {.of = component};
     for (int s = 0, end; s < count; s = end) {
-        for (end = s + 1; end < count && (!kinds || kinds[end] == kinds[s]);)
-            end++;
-        number_sets(planner->plan, sets + s, end - s, &joining, component + s, size, &components.count);
+        for (end = s + 1; end < count && (!kinds || kinds[end] == kinds[s]);) end++;
+        number_sets(planner->plan, sets + s, end - s, &joining, component + s, size,
+                    &components.count);
     }
     divide_components(planner, sets, count, component, size, &components.count);
     int *begin = arena_array(arena, int, components.count + 1);
@@ -229,51 +211,42 @@ Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *ki
     return components;
 }
 
-bool may_collect(const PlanBuilder *planner, const Devices *devices)
-{
+bool may_collect(const PlanBuilder *planner, const Devices *devices) {
     for (int i = 0; i < devices->count; i++)
-        if (planner->avoid[plan_slot(planner->plan, devices->at[i])])
-            return false;
+        if (planner->avoid[plan_slot(planner->plan, devices->at[i])]) return false;
     return !planner->messages;
 }
 
 /* Whether all devices of a set are in the index. */
-static bool all_indexed(const Index *places, const Devices *set)
-{
+static bool all_indexed(const Index *places, const Devices *set) {
     for (int k = 0; k < set->count; k++)
-        if (index_find(places, set->at[k]) < 0)
-            return false;
+        if (index_find(places, set->at[k]) < 0) return false;
     return true;
 }
 
-static void add_member(const PlanBuilder *planner, Index *places, Devices *members, int device)
-{
-    if (index_find(places, device) >= 0)
-        return;
+static void add_member(const PlanBuilder *planner, Index *places, Devices *members, int device) {
+    if (index_find(places, device) >= 0) return;
     index_set(places, device, members->count);
     array_push(planner->arena, members, device);
 }
 
-Devices closed_group(const PlanBuilder *planner, const Components *components, int component, const Devices *sets, const int *leaders,
-                     Index *places, int *leading)
-{
+Devices closed_group(const PlanBuilder *planner, const Components *components, int component,
+                     const Devices *sets, const int *leaders, Index *places, int *leading) {
     const int *order = components->sets + components->begin[component];
     int count = components->begin[component + 1] - components->begin[component];
     const Devices *first = &sets[order[0]];
     Devices members = {0};
     index_clear(places);
-    for (int i = 0; i < count; i++)
-        add_member(planner, places, &members, leaders[order[i]]);
+    for (int i = 0; i < count; i++) add_member(planner, places, &members, leaders[order[i]]);
     *leading = members.count;
-    for (int k = 0; k < first->count; k++)
-        add_member(planner, places, &members, first->at[k]);
+    for (int k = 0; k < first->count; k++) add_member(planner, places, &members, first->at[k]);
     bool same = members.count == first->count;
     for (int i = 1; i < count && same; i++) {
         const Devices *set = &sets[order[i]];
         same = set->at == first->at || (set->count == first->count && all_indexed(places, set));
     }
-    if (!same || !may_collect(planner, &members))
-        return (Devices){0};
-    qsort(members.at + *leading, (size_t)(members.count - *leading), sizeof *members.at, compare_devices);
+    if (!same || !may_collect(planner, &members)) return (Devices){0};
+    qsort(members.at + *leading, (size_t)(members.count - *leading), sizeof *members.at,
+          compare_devices);
     return members;
 }

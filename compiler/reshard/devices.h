@@ -1,4 +1,5 @@
-/* Lists of devices: places in them, and which of them belong together. (plan.h has devices_find.) */
+/* Lists of devices: places in them, and which of them belong together. (plan.h has
+ * devices_find.) */
 #ifndef RESHARD_DEVICES_H
 #define RESHARD_DEVICES_H
 
@@ -10,7 +11,8 @@ Devices devices_joined(Arena *arena, const Devices *a, const Devices *b);
 /* A list without one device. */
 Devices devices_without(Arena *arena, const Devices *devices, int device);
 
-/* Puts device numbers in ascending order; in a time that grows with their count where few are out of place. */
+/* Puts device numbers in ascending order; in a time that grows with their count where few are out
+ * of place. */
 void sort_devices(int *devices, int count);
 
 /* ---- places ---- */
@@ -41,12 +43,12 @@ int index_find(const Index *index, int device);
 /* Whether these devices may act together in a collective. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* From so many devices on, and so many sets of them, a collective is worth that some act in several, one after another: messages would be
- * as many as the pairs of its devices. */
+/* From so many devices on, and so many sets of them, a collective is worth that some act in
+ * several, one after another: messages would be as many as the pairs of its devices. */
 enum { COLLECTIVE_MANY = 4 };
 
-/* Sets of devices by components: two sets are in one when they share devices, directly or through others; where these are many and fall
- * into few different ones, when they are the same. */
+/* Sets of devices by components: two sets are in one when they share devices, directly or through
+ * others; where these are many and fall into few different ones, when they are the same. */
 typedef struct Components {
     int count;
     const int *of;    // by set: its component
@@ -54,16 +56,18 @@ typedef struct Components {
     const int *sets;  // numbers of sets, of each component in their order
 } Components;
 
-/* Sets of different `kinds` are not connected; equal kinds stand together. NULL: all are of one kind. */
+/* Sets of different `kinds` are not connected; equal kinds stand together. NULL: all are of one
+ * kind. */
 Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count);
 
-/* The numbers 0 .. count - 1 by their keys, which are below `keys`; those of one key stay in order. `begin`, of keys + 1 entries that are
- * zero, gets where each key's begin. */
+/* The numbers 0 .. count - 1 by their keys, which are below `keys`; those of one key stay in order.
+ * `begin`, of keys + 1 entries that are zero, gets where each key's begin. */
 int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin);
 
-/* The devices of a component when all its sets have the same ones and these may act together in a collective, else none: first the leaders
- * of the sets, each once, then the others, ascending. Their places go to the index, the number of leaders to *leading. */
-Devices closed_group(const PlanBuilder *planner, const Components *components, int component, const Devices *sets, const int *leaders,
-                     Index *places, int *leading);
+/* The devices of a component when all its sets have the same ones and these may act together in a
+ * collective, else none: first the leaders of the sets, each once, then the others, ascending.
+ * Their places go to the index, the number of leaders to *leading. */
+Devices closed_group(const PlanBuilder *planner, const Components *components, int component,
+                     const Devices *sets, const int *leaders, Index *places, int *leading);
 
 #endif

@@ -1,12 +1,13 @@
 /* Plans: what the planner makes of a conversion.
  *
- * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles (overlap/overlap.h), by one collective in
- * a group or by a batch of messages. It names devices and segments only; plan_device lowers it, for one device, to the tables of
- * <hetu/reshard.h>.
+ * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles
+ * (overlap/overlap.h), by one collective in a group or by a batch of messages. It names devices and
+ * segments only; plan_device lowers it, for one device, to the tables of <hetu/reshard.h>.
  *
- * Tensors of one shape and type that go between the same layouts form a bucket: they are planned as one tensor with another dimension in
- * front, which no layout cuts. So the work of planning grows with the number of different conversions. A bundle of a bucket has the
- * elements of its first tensor, then those of the second, and so on.
+ * Tensors of one shape and type that go between the same layouts form a bucket: they are planned as
+ * one tensor with another dimension in front, which no layout cuts. So the work of planning grows
+ * with the number of different conversions. A bundle of a bucket has the elements of its first
+ * tensor, then those of the second, and so on.
  */
 #ifndef RESHARD_PLAN_H
 #define RESHARD_PLAN_H
@@ -27,8 +28,9 @@ typedef struct Bucket {
     bool nothing;       // every device already holds what it shall hold, as it shall
 } Bucket;
 
-/* What is sent: what the sender holds of the source; the reduction of all contributions on its host, or another one that is not complete,
- * which lie in scratch; or the value as the target stores it. */
+/* What is sent: what the sender holds of the source; the reduction of all contributions on its
+ * host, or another one that is not complete, which lie in scratch; or the value as the target
+ * stores it. */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
 /* The part [lo, hi) of a task's bundle. */
@@ -42,8 +44,8 @@ typedef struct Segment {
 typedef Array(Segment) Segments;
 typedef Array(int) Devices;
 
-/* One reduction or copy: the contributions to a bundle that make one value, and the devices that want it, whether they
- * hold it already or receive it. */
+/* One reduction or copy: the contributions to a bundle that make one value, and the devices that
+ * want it, whether they hold it already or receive it. */
 typedef struct Task {
     int bucket, bundle;
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
@@ -74,17 +76,21 @@ typedef Array(Message) Messages;
 typedef Array(Reducing) Reducings;
 
 typedef struct Step {
-    ht_verb verb;      // HT_ALL_REDUCE, HT_REDUCE_SCATTER, HT_ALL_GATHER, HT_ALL_TO_ALL, HT_BROADCAST, HT_REDUCE or HT_EXCHANGE
-    int stage;         // steps of different stages depend on each other
-    ht_dtype dtype;    // of what it moves; exchanges of several types: the one with the smallest elements
+    ht_verb verb; // HT_ALL_REDUCE, HT_REDUCE_SCATTER, HT_ALL_GATHER, HT_ALL_TO_ALL, HT_BROADCAST,
+                  // HT_REDUCE or HT_EXCHANGE
+    int stage;    // steps of different stages depend on each other
+    ht_dtype
+        dtype; // of what it moves; exchanges of several types: the one with the smallest elements
     Devices group;     // in the order of their parts, the root first; empty for an exchange
     int group_index;   // in plan->groups
-    Segments *parts;   // by position in the group: what the device contributes to a gather or keeps of a reduction; HT_ALL_REDUCE: parts[0]
+    Segments *parts;   // by position in the group: what the device contributes to a gather or keeps
+                       // of a reduction; HT_ALL_REDUCE: parts[0]
     Messages messages; // HT_ALL_TO_ALL, HT_EXCHANGE: of one sender and receiver there is one
     bool combine;      // what the messages carry are contributions to `reductions`, else values
     Reducings reductions;
     int together;   // the first of the steps that it takes place with
-    double seconds; // that these take, by what was measured too: of the first one; else 0 (price_steps)
+    double seconds; // that these take, by what was measured too: of the first one; else 0
+                    // (price_steps)
 } Step;
 
 typedef Array(Step) Steps;
@@ -103,18 +109,20 @@ struct Plan {
     Steps steps;
     int64_t *received, *sent;          // bytes, by slot
     const ht_reshard_device **lowered; // by slot, made on demand
-    struct DeviceSteps **seats;              // one place: by slot, what there is to lower (lower/seats.h), made on demand
-    struct Intern *wholes;             // by step, all its parts as one list, and the moves of these (lower/whole.h)
-    struct Intern *blocks;             // lists of blocks that lowered devices have alike, by what they follow from
-    struct Intern *shared;             // moves, blocks and steps that lowered devices have alike
+    struct DeviceSteps *
+        *seats; // one place: by slot, what there is to lower (lower/seats.h), made on demand
+    struct Intern
+        *wholes; // by step, all its parts as one list, and the moves of these (lower/whole.h)
+    struct Intern
+        *blocks; // lists of blocks that lowered devices have alike, by what they follow from
+    struct Intern *shared; // moves, blocks and steps that lowered devices have alike
     Array(ht_group) groups;
     const char *name;
     double seconds;
 };
 
 /* A device's slot, and its position in a list; -1 when it is not there. */
-static inline int plan_slot(const Plan *plan, int device)
-{
+static inline int plan_slot(const Plan *plan, int device) {
     int offset = plan->span ? device - plan->devices[0] : -1;
     return offset >= 0 && offset < plan->span ? plan->slots[offset] : -1;
 }
@@ -124,8 +132,8 @@ int devices_find(const Devices *devices, int device);
 int step_part_count(const Step *step);
 bool step_reduces(const Step *step);
 
-/* The bucket that a task belongs to, the bytes of one of its elements, and all that it makes: as a segment of what the target stores, or of
- * its first contribution. */
+/* The bucket that a task belongs to, the bytes of one of its elements, and all that it makes: as a
+ * segment of what the target stores, or of its first contribution. */
 const Bucket *task_bucket(const Plan *plan, int task);
 int task_element(const Plan *plan, int task);
 Segment task_segment(const Plan *plan, int task);
@@ -140,10 +148,12 @@ int segments_element(const Plan *plan, const Segments *lists, int count);
 /* The bytes of the tensors that a step is about: of a collective's parts, and of its messages. */
 double step_bytes(const Plan *plan, const Step *step);
 
-/* Bytes of the tensors that a device touches: all that it then holds, and what it sends or keeps of what it held. */
+/* Bytes of the tensors that a device touches: all that it then holds, and what it sends or keeps of
+ * what it held. */
 double plan_touched_bytes(const Plan *plan, int device);
 
-/* What `device` does; a device outside of the plan has no steps. Groups are numbered as in plan->groups. */
+/* What `device` does; a device outside of the plan has no steps. Groups are numbered as in
+ * plan->groups. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);
 
 /* The whole plan in the form that the run-time library executes. */

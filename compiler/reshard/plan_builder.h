@@ -1,4 +1,5 @@
-/* The planner while it makes a plan: what its steps leave to each other. The plan's counters of bytes serve as the loads that are balanced.
+/* The planner while it makes a plan: what its steps leave to each other. The plan's counters of
+ * bytes serve as the loads that are balanced.
  */
 #ifndef RESHARD_PLAN_BUILDER_H
 #define RESHARD_PLAN_BUILDER_H
@@ -35,9 +36,11 @@ typedef struct PlanBuilder {
 } PlanBuilder;
 
 /* Appends a transfer to a list, unless there is nothing to do. */
-void push_transfer(PlanBuilder *planner, Transfers *list, Segment segment, Devices holders, Devices receivers);
+void push_transfer(PlanBuilder *planner, Transfers *list, Segment segment, Devices holders,
+                   Devices receivers);
 
 /* Appends the transfer of a segment from one device to the others of a list. */
-void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int holder, const Devices *targets);
+void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int holder,
+                 const Devices *targets);
 
 #endif

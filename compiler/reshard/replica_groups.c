@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One state of each group of both layouts, of which the devices' coordinates say which replica group they are of. */
+/* One state of each group of both layouts, of which the devices' coordinates say which replica
+ * group they are of. */
 typedef struct Cut {
     StateKind kind;
     int dim;          // STATE_SPLIT: of the view
@@ -24,8 +25,7 @@ typedef struct Folding {
     Shape view;
 } Folding;
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
+static int64_t greatest_divisor(int64_t a, int64_t b) {
     while (b) {
         int64_t rest = a % b;
         a = b;
@@ -36,46 +36,52 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
 
 /* ---- cuts that layouts have in common ---- */
 
-static const Layout *side_of(const Folding *folding, int side) { return side ? folding->first->to : folding->first->from; }
-
-static const Group *group_at(const Folding *folding, int number)
-{
-    int first = side_of(folding, 0)->group_count;
-    return number < first ? &side_of(folding, 0)->groups[number] : &side_of(folding, 1)->groups[number - first];
+static const Layout *side_of(const Folding *folding, int side) {
+    return side ? folding->first->to : folding->first->from;
 }
 
-static int group_count(const Folding *folding) { return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count; }
+static const Group *group_at(const Folding *folding, int number) {
+    int first = side_of(folding, 0)->group_count;
+    return number < first ? &side_of(folding, 0)->groups[number]
+                          : &side_of(folding, 1)->groups[number - first];
+}
 
-/* The first state of a group that cuts a dimension; -1: none, or by weights. How many states do goes to *count. */
-static int first_cut(const Group *group, int dim, int *count)
-{
+static int group_count(const Folding *folding) {
+    return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
+}
+
+/* The first state of a group that cuts a dimension; -1: none, or by weights. How many states do
+ * goes to *count. */
+static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;
     for (int s = group->state_count - 1; s >= 0; s--)
-        if (group->states[s].kind == STATE_SPLIT && group->states[s].dim == dim && group->states[s].count > 1) {
+        if (group->states[s].kind == STATE_SPLIT && group->states[s].dim == dim &&
+            group->states[s].count > 1) {
             first = group->states[s].weights ? -1 : s;
             ++*count;
         }
     return first;
 }
 
-static bool top_cuts(const Layout *layout, int dim, bool inner)
-{
-    return layout->group_count > 1 && layout->top == TOP_SPLIT && layout->top_dim == dim && (inner || !layout->inner);
+static bool top_cuts(const Layout *layout, int dim, bool inner) {
+    return layout->group_count > 1 && layout->top == TOP_SPLIT && layout->top_dim == dim &&
+           (inner || !layout->inner);
 }
 
-/* The parts of which a dimension of extent n, cut into `count`, has anything: the last of those that are cut where an element ends. */
-static bool part_kept(const Cut *cut, int part, int64_t n)
-{
+/* The parts of which a dimension of extent n, cut into `count`, has anything: the last of those
+ * that are cut where an element ends. */
+static bool part_kept(const Cut *cut, int part, int64_t n) {
     return cut->kind != STATE_SPLIT || (part + 1) * n / cut->parts > part * n / cut->parts;
 }
 
-/* A cut of a dimension by all groups into equal parts, or by all in one way into parts of one element or none. */
-static bool find_split(const Folding *folding, int dim, Cut *cut)
-{
+/* A cut of a dimension by all groups into equal parts, or by all in one way into parts of one
+ * element or none. */
+static bool find_split(const Folding *folding, int dim, Cut *cut) {
     int64_t n = folding->view.extent[dim], common = 0;
     int groups = group_count(folding), *state = arena_array(folding->arena, int, groups);
-    bool alone = !top_cuts(side_of(folding, 0), dim, true) && !top_cuts(side_of(folding, 1), dim, true);
+    bool alone =
+        !top_cuts(side_of(folding, 0), dim, true) && !top_cuts(side_of(folding, 1), dim, true);
     if (top_cuts(side_of(folding, 0), dim, false) || top_cuts(side_of(folding, 1), dim, false))
         return false;
     if (layout_has_zigzag(side_of(folding, 0), dim) || layout_has_zigzag(side_of(folding, 1), dim))
@@ -83,8 +89,7 @@ static bool find_split(const Folding *folding, int dim, Cut *cut)
     for (int g = 0; g < groups; g++) {
         int count;
         state[g] = first_cut(group_at(folding, g), dim, &count);
-        if (state[g] < 0)
-            return false;
+        if (state[g] < 0) return false;
         int own = group_at(folding, g)->states[state[g]].count;
         alone = alone && count == 1 && (!g || own == common);
         common = greatest_divisor(own, common);
@@ -97,15 +102,14 @@ static bool find_split(const Folding *folding, int dim, Cut *cut)
 }
 
 /* A state of each side, which are one group each, that copies alike. */
-static bool find_pair(const Folding *folding, int from, int to, Cut *cut)
-{
+static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
     const State *a = &group_at(folding, 0)->states[from], *b = &group_at(folding, 1)->states[to];
-    if (a->kind != STATE_DUP || b->kind != STATE_DUP)
-        return false;
+    if (a->kind != STATE_DUP || b->kind != STATE_DUP) return false;
     int *state = arena_array(folding->arena, int, 2);
     state[0] = from;
     state[1] = to;
-    *cut = (Cut){.kind = a->kind, .state = state, .parts = (int)greatest_divisor(a->count, b->count)};
+    *cut =
+        (Cut){.kind = a->kind, .state = state, .parts = (int)greatest_divisor(a->count, b->count)};
     cut->kept = cut->parts;
     return cut->parts > 1;
 }
@@ -113,69 +117,64 @@ static bool find_pair(const Folding *folding, int from, int to, Cut *cut)
 /* ---- one cut ---- */
 
 /* The part of a cut that a position of a group is of. */
-static int part_of(const Group *group, int state, int parts, int position)
-{
+static int part_of(const Group *group, int state, int parts, int position) {
     int after = 1;
-    for (int s = state + 1; s < group->state_count; s++)
-        after *= group->states[s].count;
+    for (int s = state + 1; s < group->state_count; s++) after *= group->states[s].count;
     int count = group->states[state].count;
     return position / after % count / (count / parts);
 }
 
-/* The seats of the devices of a side, by member of the first replica group so far; the devices of a part are as many as *count says. */
-static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *count)
-{
+/* The seats of the devices of a side, by member of the first replica group so far; the devices of a
+ * part are as many as *count says. */
+static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *count) {
     const ReplicaGroups *replica_groups = folding->replica_groups;
     Seat *seats = arena_array(folding->arena, Seat, replica_groups->size);
-    int *filled = arena_array(folding->arena, int, cut->parts), first = side ? side_of(folding, 0)->group_count : 0;
-    for (int i = 0; i < replica_groups->size; i++)
-        seats[i].place = -1;
+    int *filled = arena_array(folding->arena, int, cut->parts),
+        first = side ? side_of(folding, 0)->group_count : 0;
+    for (int i = 0; i < replica_groups->size; i++) seats[i].place = -1;
     for (int g = 0; g < side_of(folding, side)->group_count; g++) {
         const Group *group = &side_of(folding, side)->groups[g];
         for (int i = 0; i < group->device_count; i++) {
             int part = part_of(group, cut->state[first + g], cut->parts, i);
-            seats[replica_groups->member[group->devices[i] - replica_groups->least]] = (Seat){part, filled[part]++};
+            seats[replica_groups->member[group->devices[i] - replica_groups->least]] =
+                (Seat){part, filled[part]++};
         }
     }
     *count = filled[0];
     return seats;
 }
 
-/* The members so far by part and place, the devices of `from` before those that `to` alone has; NULL where the parts differ in more than
- * their pieces. Their number in each part goes to *size. */
-static const int *seat_members(const Folding *folding, const Cut *cut, int *size)
-{
+/* The members so far by part and place, the devices of `from` before those that `to` alone has;
+ * NULL where the parts differ in more than their pieces. Their number in each part goes to
+ * *size. */
+static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);
-    if (members % cut->parts)
-        return NULL;
+    if (members % cut->parts) return NULL;
     *size = members / cut->parts;
-    int *seated = arena_array(folding->arena, int, members), *beside = arena_array(folding->arena, int, has);
-    for (int i = 0; i < members; i++)
-        seated[i] = -1;
-    for (int p = 0; p < has; p++)
-        beside[p] = -2;
+    int *seated = arena_array(folding->arena, int, members),
+        *beside = arena_array(folding->arena, int, has);
+    for (int i = 0; i < members; i++) seated[i] = -1;
+    for (int p = 0; p < has; p++) beside[p] = -2;
     int *extra = arena_array(folding->arena, int, cut->parts);
     for (int i = 0; i < members; i++) {
         int part = from[i].place >= 0 ? from[i].part : to[i].part, place = from[i].place;
-        if (from[i].place >= 0 && to[i].place >= 0 && from[i].part != to[i].part)
-            return NULL;
+        if (from[i].place >= 0 && to[i].place >= 0 && from[i].part != to[i].part) return NULL;
         place = place >= 0 ? place : had + extra[part]++;
-        if (place >= *size || (to[i].place >= 0 && beside[to[i].place] != -2 && beside[to[i].place] != place))
+        if (place >= *size ||
+            (to[i].place >= 0 && beside[to[i].place] != -2 && beside[to[i].place] != place))
             return NULL;
-        if (to[i].place >= 0)
-            beside[to[i].place] = place;
+        if (to[i].place >= 0) beside[to[i].place] = place;
         seated[part * *size + place] = i;
     }
     for (int i = 0; i < members; i++)
-        if (seated[i] < 0)
-            return NULL;
+        if (seated[i] < 0) return NULL;
     return seated;
 }
 
 /* A group's devices in one part of a cut. */
-static void keep_part(const Folding *folding, const Group *group, int state, const Cut *cut, int part, Group *kept)
-{
+static void keep_part(const Folding *folding, const Group *group, int state, const Cut *cut,
+                      int part, Group *kept) {
     State *states = arena_array(folding->arena, State, group->state_count);
     int *devices = arena_array(folding->arena, int, group->device_count / cut->parts);
     memcpy(states, group->states, sizeof *states * (size_t)group->state_count);
@@ -187,15 +186,16 @@ static void keep_part(const Folding *folding, const Group *group, int state, con
 }
 
 /* A layout of one part of what is cut; `first` is the number of its first group. */
-static const Layout *part_layout(const Folding *folding, const Layout *layout, const Cut *cut, int first, int part)
-{
+static const Layout *part_layout(const Folding *folding, const Layout *layout, const Cut *cut,
+                                 int first, int part) {
     Layout *own = arena_copy(folding->arena, layout, sizeof *layout);
     Group *groups = arena_array(folding->arena, Group, layout->group_count);
     for (int g = 0; g < layout->group_count; g++)
         keep_part(folding, &layout->groups[g], cut->state[first + g], cut, part, &groups[g]);
     own->groups = groups;
     if (layout->view_rank && cut->kind == STATE_SPLIT) {
-        int64_t *view = arena_copy(folding->arena, layout->view, sizeof *view * (size_t)layout->view_rank);
+        int64_t *view =
+            arena_copy(folding->arena, layout->view, sizeof *view * (size_t)layout->view_rank);
         view[cut->dim] = view[cut->dim] / cut->parts ? view[cut->dim] / cut->parts : 1;
         own->view = view;
     }
@@ -203,46 +203,41 @@ static const Layout *part_layout(const Folding *folding, const Layout *layout, c
 }
 
 /* The tensor's shape in one part. */
-static Shape part_shape(const Folding *folding, const Cut *cut)
-{
+static Shape part_shape(const Folding *folding, const Cut *cut) {
     Shape shape = folding->first->shape;
     const Layout *from = folding->first->from;
-    if (cut->kind != STATE_SPLIT)
-        return shape;
+    if (cut->kind != STATE_SPLIT) return shape;
     int64_t *extent = arena_copy(folding->arena, shape.extent, sizeof *extent * (size_t)shape.rank);
-    int64_t *own = &extent[from->view_rank ? from->view_dim[cut->dim] : cut->dim], n = folding->view.extent[cut->dim];
+    int64_t *own = &extent[from->view_rank ? from->view_dim[cut->dim] : cut->dim],
+            n = folding->view.extent[cut->dim];
     *own = *own / n * (n / cut->parts ? n / cut->parts : 1);
     shape.extent = extent;
     return shape;
 }
 
 /* The places of the members of the first replica group. */
-static void number_members(Arena *arena, ReplicaGroups *replica_groups, int replica_group_count)
-{
+static void number_members(Arena *arena, ReplicaGroups *replica_groups, int replica_group_count) {
     int *member = arena_array(arena, int, replica_groups->span);
-    for (int i = 0; i < replica_groups->span; i++)
-        member[i] = -1;
+    for (int i = 0; i < replica_groups->span; i++) member[i] = -1;
     for (int i = 0; i < replica_group_count * replica_groups->size; i++)
         member[replica_groups->devices[i] - replica_groups->least] = i % replica_groups->size;
     replica_groups->member = member;
 }
 
 /* Divides all replica groups along a cut, where the parts are alike. */
-static void fold(Folding *folding, const Cut *cut)
-{
+static void fold(Folding *folding, const Cut *cut) {
     ReplicaGroups *replica_groups = folding->replica_groups;
     int size = 0, first = -1, count = 0;
     const int *seated = seat_members(folding, cut, &size);
-    if (!seated)
-        return;
+    if (!seated) return;
     int *devices = arena_array(folding->arena, int, replica_groups->count * cut->kept * size);
     for (int c = 0; c < replica_groups->count; c++)
         for (int part = 0; part < cut->parts; part++) {
-            if (!part_kept(cut, part, folding->view.extent[cut->dim]))
-                continue;
+            if (!part_kept(cut, part, folding->view.extent[cut->dim])) continue;
             first = first < 0 ? part : first;
             for (int i = 0; i < size; i++)
-                devices[count++] = replica_groups->devices[c * replica_groups->size + seated[part * size + i]];
+                devices[count++] =
+                    replica_groups->devices[c * replica_groups->size + seated[part * size + i]];
         }
     folding->first->shape = part_shape(folding, cut);
     const Layout *from = folding->first->from;
@@ -258,19 +253,19 @@ static void fold(Folding *folding, const Cut *cut)
 /* ---- all ---- */
 
 /* Widens what `replica groups` covers by the devices of a layout. */
-static void cover(ReplicaGroups *replica_groups, const int *devices, int count)
-{
+static void cover(ReplicaGroups *replica_groups, const int *devices, int count) {
     for (int i = 0; i < count; i++) {
         int most = replica_groups->least + replica_groups->span - 1;
         most = !replica_groups->span || devices[i] > most ? devices[i] : most;
-        replica_groups->least = !replica_groups->span || devices[i] < replica_groups->least ? devices[i] : replica_groups->least;
+        replica_groups->least = !replica_groups->span || devices[i] < replica_groups->least
+                                    ? devices[i]
+                                    : replica_groups->least;
         replica_groups->span = most - replica_groups->least + 1;
     }
 }
 
 /* All devices of all layouts as one replica group. */
-static ReplicaGroups one_replica_group(Arena *arena, const Conversion *conversions, int count)
-{
+static ReplicaGroups one_replica_group(Arena *arena, const Conversion *conversions, int count) {
     ReplicaGroups replica_groups = {.count = 1};
     int total = 0, *counts = arena_array(arena, int, 2 * count), *all;
     const int **sides = arena_array(arena, const int *, 2 * count);
@@ -294,64 +289,74 @@ static ReplicaGroups one_replica_group(Arena *arena, const Conversion *conversio
 }
 
 /* Whether states of both layouts number the same dimensions. */
-static bool same_view(const Layout *a, const Layout *b)
-{
+static bool same_view(const Layout *a, const Layout *b) {
     size_t rank = (size_t)a->view_rank;
     return a->view_rank == b->view_rank &&
-           (!rank || (!memcmp(a->view, b->view, sizeof *a->view * rank) && !memcmp(a->view_dim, b->view_dim, sizeof *a->view_dim * rank)));
+           (!rank || (!memcmp(a->view, b->view, sizeof *a->view * rank) &&
+                      !memcmp(a->view_dim, b->view_dim, sizeof *a->view_dim * rank)));
 }
 
-/* Copies of a reduction are no replica groups: they share the work, and make it once, so that all get the same bits. */
-static void fold_pairs(Folding *folding)
-{
+/* Copies of a reduction are no replica groups: they share the work, and make it once, so that all
+ * get the same bits. */
+static void fold_pairs(Folding *folding) {
     Cut cut;
-    if (layout_partial(side_of(folding, 0)) != STATE_DUP || layout_partial(side_of(folding, 1)) != STATE_DUP)
+    if (layout_partial(side_of(folding, 0)) != STATE_DUP ||
+        layout_partial(side_of(folding, 1)) != STATE_DUP)
         return;
-    for (int a = 0; side_of(folding, 0)->group_count == 1 && a < side_of(folding, 0)->groups[0].state_count; a++)
-        for (int b = 0; side_of(folding, 1)->group_count == 1 && b < side_of(folding, 1)->groups[0].state_count; b++)
-            if (find_pair(folding, a, b, &cut))
-                fold(folding, &cut);
+    for (int a = 0;
+         side_of(folding, 0)->group_count == 1 && a < side_of(folding, 0)->groups[0].state_count;
+         a++)
+        for (int b = 0; side_of(folding, 1)->group_count == 1 &&
+                        b < side_of(folding, 1)->groups[0].state_count;
+             b++)
+            if (find_pair(folding, a, b, &cut)) fold(folding, &cut);
 }
 
-static ReplicaGroups replica_groups_of_one(Arena *arena, const Conversion *conversion)
-{
+static ReplicaGroups replica_groups_of_one(Arena *arena, const Conversion *conversion) {
     Cut cut;
     ReplicaGroups replica_groups = one_replica_group(arena, conversion, 1);
     Conversion *first = arena_copy(arena, conversion, sizeof *conversion);
-    Folding folding = {arena, &replica_groups, first, layout_view(conversion->from, conversion->shape)};
+    Folding folding = {arena, &replica_groups, first,
+                       layout_view(conversion->from, conversion->shape)};
     replica_groups.first = first;
-    if (!same_view(conversion->from, conversion->to))
-        return replica_groups;
+    if (!same_view(conversion->from, conversion->to)) return replica_groups;
     for (int d = 0; d < folding.view.rank; d++)
-        if (find_split(&folding, d, &cut))
-            fold(&folding, &cut);
+        if (find_split(&folding, d, &cut)) fold(&folding, &cut);
     fold_pairs(&folding);
     number_members(arena, &replica_groups, replica_groups.count);
     return replica_groups;
 }
 
-static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+static int compare_ints(const void *a, const void *b) {
+    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
 
-/* The members' names: the first replica group's devices, counted in their order; on a cluster, those of the first that were alike, in that order. */
-static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups, const Cluster *cluster, Intern *alike)
-{
-    int *sorted = arena_copy(arena, replica_groups->devices, sizeof *sorted * (size_t)replica_groups->size), *name = arena_array(arena, int, replica_groups->size);
+/* The members' names: the first replica group's devices, counted in their order; on a cluster,
+ * those of the first that were alike, in that order. */
+static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups,
+                             const Cluster *cluster, Intern *alike) {
+    int *sorted = arena_copy(arena, replica_groups->devices,
+                             sizeof *sorted * (size_t)replica_groups->size),
+        *name = arena_array(arena, int, replica_groups->size);
     qsort(sorted, (size_t)replica_groups->size, sizeof *sorted, compare_ints);
-    const int *first = cluster ? cluster_equivalent_devices(alike, cluster, sorted, replica_groups->size) : NULL;
+    const int *first =
+        cluster ? cluster_equivalent_devices(alike, cluster, sorted, replica_groups->size) : NULL;
     for (int i = 0; i < replica_groups->size; i++)
         name[replica_groups->member[sorted[i] - replica_groups->least]] = first ? first[i] : i;
     return name;
 }
 
 /* A layout by the names of the first replica group's devices. */
-static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_groups, const Layout *layout)
-{
+static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_groups,
+                                  const Layout *layout) {
     Layout *own = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);
     for (int g = 0; g < layout->group_count; g++) {
         int *devices = arena_array(arena, int, groups[g].device_count);
         for (int i = 0; i < groups[g].device_count; i++)
-            devices[i] = replica_groups->name[replica_groups->member[groups[g].devices[i] - replica_groups->least]];
+            devices[i] =
+                replica_groups
+                    ->name[replica_groups->member[groups[g].devices[i] - replica_groups->least]];
         groups[g].devices = devices;
     }
     own->groups = groups;
@@ -359,8 +364,8 @@ static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_gro
 }
 
 /* Gives the first replica group's devices their names. */
-static void name_members(Arena *arena, ReplicaGroups *replica_groups, const Cluster *cluster, Intern *alike, int count)
-{
+static void name_members(Arena *arena, ReplicaGroups *replica_groups, const Cluster *cluster,
+                         Intern *alike, int count) {
     Conversion *first = arena_copy(arena, replica_groups->first, sizeof *first * (size_t)count);
     replica_groups->name = find_names(arena, replica_groups, cluster, alike);
     for (int t = 0; t < count; t++) {
@@ -370,14 +375,13 @@ static void name_members(Arena *arena, ReplicaGroups *replica_groups, const Clus
     replica_groups->first = first;
 }
 
-static bool same_replica_groups(const ReplicaGroups *a, const ReplicaGroups *b)
-{
-    return a->count == b->count && a->size == b->size && !memcmp(a->devices, b->devices, sizeof *a->devices * (size_t)(a->count * a->size));
+static bool same_replica_groups(const ReplicaGroups *a, const ReplicaGroups *b) {
+    return a->count == b->count && a->size == b->size &&
+           !memcmp(a->devices, b->devices, sizeof *a->devices * (size_t)(a->count * a->size));
 }
 
 /* The replica groups of conversions that fall apart alike; else one. */
-static ReplicaGroups common_replica_groups(Arena *arena, const Conversion *conversions, int count)
-{
+static ReplicaGroups common_replica_groups(Arena *arena, const Conversion *conversions, int count) {
     ReplicaGroups replica_groups = replica_groups_of_one(arena, &conversions[0]);
     Conversion *first = arena_copy(arena, conversions, sizeof *conversions * (size_t)count);
     first[0] = replica_groups.first[0];
@@ -391,23 +395,25 @@ static ReplicaGroups common_replica_groups(Arena *arena, const Conversion *conve
     return replica_groups;
 }
 
-ReplicaGroups replica_groups_of(Arena *arena, const Cluster *cluster, Intern *alike, const Conversion *conversions, int count)
-{
-    ReplicaGroups replica_groups = cluster ? one_replica_group(arena, conversions, count) : common_replica_groups(arena, conversions, count);
+ReplicaGroups replica_groups_of(Arena *arena, const Cluster *cluster, Intern *alike,
+                                const Conversion *conversions, int count) {
+    ReplicaGroups replica_groups = cluster ? one_replica_group(arena, conversions, count)
+                                           : common_replica_groups(arena, conversions, count);
     replica_groups.name = replica_groups.devices;
-    if (!cluster || alike)
-        name_members(arena, &replica_groups, cluster, alike, count);
+    if (!cluster || alike) name_members(arena, &replica_groups, cluster, alike, count);
     return replica_groups;
 }
 
-int replica_groups_name(const ReplicaGroups *replica_groups, int device)
-{
+int replica_groups_name(const ReplicaGroups *replica_groups, int device) {
     int at = device - replica_groups->least;
-    return at < 0 || at >= replica_groups->span || replica_groups->member[at] < 0 ? -1 : replica_groups->name[replica_groups->member[at]];
+    return at < 0 || at >= replica_groups->span || replica_groups->member[at] < 0
+               ? -1
+               : replica_groups->name[replica_groups->member[at]];
 }
 
-int64_t replica_groups_bytes(const ReplicaGroups *replica_groups, const Plan *plan)
-{
+int64_t replica_groups_bytes(const ReplicaGroups *replica_groups, const Plan *plan) {
     int64_t bytes;
-    return __builtin_mul_overflow(plan_bytes(plan), (int64_t)replica_groups->count, &bytes) ? INT64_MAX : bytes;
+    return __builtin_mul_overflow(plan_bytes(plan), (int64_t)replica_groups->count, &bytes)
+               ? INT64_MAX
+               : bytes;
 }

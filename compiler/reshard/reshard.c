@@ -11,28 +11,25 @@
 #include <string.h>
 
 /* Whether the first devices are those of a layout. */
-static bool begins_with(const Devices *devices, const Holdings *holdings)
-{
+static bool begins_with(const Devices *devices, const Holdings *holdings) {
     bool same = devices->count >= holdings->device_count;
     for (int i = 0; same && i < holdings->device_count; i++)
         same = devices->at[i] == holdings->members[i].device;
     return same;
 }
 
-static void number_devices(PlanBuilder *planner)
-{
+static void number_devices(PlanBuilder *planner) {
     Plan *plan = planner->plan;
-    plan->span = plan->device_count ? plan->devices[plan->device_count - 1] + 1 - plan->devices[0] : 0;
+    plan->span =
+        plan->device_count ? plan->devices[plan->device_count - 1] + 1 - plan->devices[0] : 0;
     int *slots = arena_array(planner->arena, int, plan->span);
     memset(slots, -1, sizeof *slots * (size_t)plan->span);
-    for (int i = 0; i < plan->device_count; i++)
-        slots[plan->devices[i] - plan->devices[0]] = i;
+    for (int i = 0; i < plan->device_count; i++) slots[plan->devices[i] - plan->devices[0]] = i;
     plan->slots = slots;
 }
 
 /* All devices of the layouts. */
-static void collect_devices(PlanBuilder *planner)
-{
+static void collect_devices(PlanBuilder *planner) {
     Plan *plan = planner->plan;
     Devices all = {0};
     for (int s = 0; s < plan->buckets.count; s++)
@@ -50,8 +47,8 @@ static void collect_devices(PlanBuilder *planner)
     number_devices(planner);
 }
 
-static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count, bool messages)
-{
+static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Conversion *conversions,
+                             int count, bool messages) {
     Arena *scratch = arena_create();
     Plan *plan = arena_new(scratch, Plan);
     PlanBuilder planner = {.arena = scratch, .plan = plan, .messages = messages};
@@ -72,17 +69,16 @@ static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Convers
     return plan;
 }
 
-const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
-{
+const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
+                             int count) {
     return make_plan(arena, cluster, conversions, count, false);
 }
 
-const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
-{
+const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster,
+                                  const Conversion *conversions, int count) {
     return make_plan(arena, cluster, conversions, count, true);
 }
 
-const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion)
-{
+const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion) {
     return reshard_plan_all(arena, cluster, conversion, 1);
 }

@@ -1,33 +1,41 @@
-/* The resharding planner: from any layout to any other of the same shape, with the fewest bytes and few steps; one tensor, or many
- * together.
+/* The resharding planner: from any layout to any other of the same shape, with the fewest bytes and
+ * few steps; one tensor, or many together.
  *
  *     const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape, HT_F32, before, after});
  *     const Plan *plan = reshard_plan_all(arena, cluster, conversions, count);
  *
- * A plan is data that does not depend on the rank that computes it: steps, each with the devices that act in it, buffers and boxes. The
- * run-time library executes it (include/hetu/reshard.h has the form in which emitted programs carry it). Tensors that are planned together
- * share the steps: what each device sends and receives is balanced over all of them, and of one sender and receiver there is one message a
- * step.
+ * A plan is data that does not depend on the rank that computes it: steps, each with the devices
+ * that act in it, buffers and boxes. The run-time library executes it (include/hetu/reshard.h has
+ * the form in which emitted programs carry it). Tensors that are planned together share the steps:
+ * what each device sends and receives is balanced over all of them, and of one sender and receiver
+ * there is one message a step.
  *
  * The way of a conversion, as reshard.c calls it; each step is a folder, whose header says more:
  *
  *     overlap/   buckets.c         tensors that are converted alike are planned as one
- *                overlap.c         what both layouts have in common: bundles of cells, each with its holders on either side
+ *                overlap.c         what both layouts have in common: bundles of cells, each with
+ *                                  its holders on either side
  *                tasks.c           which contributions make which value, and for whom
- *     order/     attempts.c        the steps are made several times, and the cheapest are taken: by price.c, on a cluster by resources.c
- *                stages.c          in which order: all at once, or inside hosts and across them in turn; for each stage
+ *     order/     attempts.c        the steps are made several times, and the cheapest are taken: by
+ *                                  price.c, on a cluster by resources.c
+ *                stages.c          in which order: all at once, or inside hosts and across them in
+ *                                  turn; for each stage
  *       tiers/   reduce.c          which reductions are made inside hosts, and which across them
  *                transfer.c        which values cross, and to whom they are then handed
  *       reduce/  all_reduce.c      all-reduces are recognised
  *                reduce_scatter.c  groups that reduce together: reduce-scatters and reduces
  *                messages.c        all other reductions: who combines what, in how many rounds
  *       copy/    all_gather.c      transfers that are all-gathers or broadcasts
- *                senders.c         all others: the senders are chosen among the holders, and who passes on what it receives
+ *                senders.c         all others: the senders are chosen among the holders, and who
+ *                                  passes on what it receives
  *                all_to_all.c      exchanges that are all-to-alls are recognised
- *       balance/ balance.c         what leaves a choice is divided so that no device does much more than its share
+ *       balance/ balance.c         what leaves a choice is divided so that no device does much more
+ *                                  than its share
  *                fuse.c            (of order/) collectives of small tensors become one
- *     finish/    finish.c name.c copy.c    groups and types, tensors that stay in place, the plan's name, a copy without scraps
- *     lower/     lower.c           when it is asked for: one device's part, as the tables of <hetu/reshard.h>
+ *     finish/    finish.c name.c copy.c    groups and types, tensors that stay in place, the plan's
+ *                                          name, a copy without scraps
+ *     lower/     lower.c           when it is asked for: one device's part, as the tables of
+ *                                  <hetu/reshard.h>
  */
 #ifndef RESHARD_RESHARD_H
 #define RESHARD_RESHARD_H
@@ -38,26 +46,32 @@
 
 typedef struct Plan Plan; // reshard/plan.h
 
-/* A tensor to convert. The layouts were checked against the shape and have the same kind of reduction, where both have one. */
+/* A tensor to convert. The layouts were checked against the shape and have the same kind of
+ * reduction, where both have one. */
 typedef struct Conversion {
     Shape shape;
     ht_dtype dtype;
     const Layout *from, *to;
 } Conversion;
 
-/* Whether the layouts cut the tensor into at most so many cells (overlap/overlap.h); others cannot be planned. */
+/* Whether the layouts cut the tensor into at most so many cells (overlap/overlap.h); others cannot
+ * be planned. */
 enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 
 /* The cheapest plan found for a tensor; never NULL. `cluster` NULL: one host, equal links. */
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
 
-/* The same for `count` tensors that are converted together. The conversions need not live as long as the plan, their layouts must. */
-const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count);
+/* The same for `count` tensors that are converted together. The conversions need not live as long
+ * as the plan, their layouts must. */
+const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
+                             int count);
 
-/* The same by messages alone, among the holders that have the least to send, each way one for each sender and receiver a round: of many
- * tensors of many layouts that go from one use of all devices to another. */
-const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count);
+/* The same by messages alone, among the holders that have the least to send, each way one for each
+ * sender and receiver a round: of many tensors of many layouts that go from one use of all devices
+ * to another. */
+const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster,
+                                  const Conversion *conversions, int count);
 
 /* Bytes of an element. */
 int ht_dtype_size(ht_dtype dtype);
@@ -70,7 +84,8 @@ int64_t plan_bytes_sent(const Plan *plan, int device);
 /* Bytes of scratch that a device needs to run the plan; a multiple of 64. */
 int64_t plan_scratch_bytes(const Plan *plan, int device);
 
-/* Whether every tensor may be converted in its own storage; then `from` and `to` may be one buffer. */
+/* Whether every tensor may be converted in its own storage; then `from` and `to` may be one
+ * buffer. */
 bool plan_in_place(const Plan *plan);
 
 /* Whether there is nothing to do when `from` and `to` are one buffer. */
@@ -79,8 +94,9 @@ bool plan_nothing(const Plan *plan);
 /* Seconds by the cluster's latency-bandwidth model. */
 double plan_seconds(const Plan *plan);
 
-/* The field's word for what the plan does: "nothing", "local slice", "all-reduce", "reduce-scatter", "all-gather", "all-to-all",
- * "broadcast", "reduce", "permute", "send-receive", or a sequence such as "reduce-scatter, all-gather". */
+/* The field's word for what the plan does: "nothing", "local slice", "all-reduce",
+ * "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "permute", "send-receive",
+ * or a sequence such as "reduce-scatter, all-gather". */
 const char *plan_name(const Plan *plan);
 
 #endif

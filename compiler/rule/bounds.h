@@ -1,7 +1,8 @@
 /* Bounds: between which numbers an expression lies whose parts are known as far.
  *
- * A number that nothing is known of is finite, and is none of those for which a program would compute what is no number: 0 * x is 0, and
- * 0 / x is. Where an infinite number may come in, that does not hold.
+ * A number that nothing is known of is finite, and is none of those for which a program would
+ * compute what is no number: 0 * x is 0, and 0 / x is. Where an infinite number may come in, that
+ * does not hold.
  */
 #ifndef RULE_BOUNDS_H
 #define RULE_BOUNDS_H

@@ -4,76 +4,71 @@
 #include <string.h>
 
 /* The factor named by the current token; NULL after an error. `..` after it may be written. */
-static Factor *clause_factor(RuleDraft *draft)
-{
+static Factor *clause_factor(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "a factor");
     int factor = name ? rule_factor(draft, name) : -1;
-    if (name && factor < 0)
-        rule_unknown_factor(draft, at, name);
+    if (name && factor < 0) rule_unknown_factor(draft, at, name);
     tokens_take(&draft->tokens, "..");
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Whether a clause says something for the first time; reports at the token before the current one what it says again. */
-static bool first_time(RuleDraft *draft, bool said)
-{
+/* Whether a clause says something for the first time; reports at the token before the current one
+ * what it says again. */
+static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)
         RULE_ERROR(draft, name->at, "this clause says something of '%s' a second time", name->text);
     return !said;
 }
 
-static bool replicate_item(RuleDraft *draft)
-{
+static bool replicate_item(RuleDraft *draft) {
     Factor *factor = clause_factor(draft);
     return factor && first_time(draft, factor->replicate) && (factor->replicate = true);
 }
 
-static bool offset_item(RuleDraft *draft)
-{
+static bool offset_item(RuleDraft *draft) {
     Factor *factor = clause_factor(draft);
     return factor && first_time(draft, factor->offset) && (factor->offset = true);
 }
 
 /* op: f, g, or another op: h. */
-static bool reduction_clause(RuleDraft *draft)
-{
+static bool reduction_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     FactorReduction reduction = REDUCE_NONE;
     do {
         if (tokens_is(tokens, "+") || (tokens_is(tokens, "max") && tokens_before(tokens, ":"))) {
             reduction = tokens_is(tokens, "+") ? REDUCE_SUM : REDUCE_MAX;
             tokens_next(tokens);
-            if (!tokens_expect(tokens, ":", "after the reduction's operator"))
-                return false;
+            if (!tokens_expect(tokens, ":", "after the reduction's operator")) return false;
         }
         if (reduction == REDUCE_NONE)
-            return RULE_ERROR(draft, tokens->token->at, "expected '+:' or 'max:' before the factor, not %s", tokens_shown(tokens));
+            return RULE_ERROR(draft, tokens->token->at,
+                              "expected '+:' or 'max:' before the factor, not %s",
+                              tokens_shown(tokens));
         Factor *factor = clause_factor(draft);
-        if (!factor || !first_time(draft, factor->reduction))
-            return false;
+        if (!factor || !first_time(draft, factor->reduction)) return false;
         factor->reduction = reduction;
     } while (tokens_take(tokens, ","));
     return true;
 }
 
 /* f: operator. */
-static bool merge_item(RuleDraft *draft)
-{
+static bool merge_item(RuleDraft *draft) {
     Factor *factor = clause_factor(draft);
-    if (!factor || !first_time(draft, factor->merge) || !tokens_expect(&draft->tokens, ":", "after the factor"))
+    if (!factor || !first_time(draft, factor->merge) ||
+        !tokens_expect(&draft->tokens, ":", "after the factor"))
         return false;
     factor->merge_at = draft->tokens.token->at;
     return (factor->merge = tokens_name(&draft->tokens, "the name of an operator")) != NULL;
 }
 
 /* f: expression, or f: +m. */
-static bool size_item(RuleDraft *draft)
-{
+static bool size_item(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     Factor *factor = clause_factor(draft);
-    if (!factor || !first_time(draft, factor->size) || !tokens_expect(tokens, ":", "after the factor"))
+    if (!factor || !first_time(draft, factor->size) ||
+        !tokens_expect(tokens, ":", "after the factor"))
         return false;
     if (!tokens_take(tokens, "+"))
         return (factor->size = expr_parse(tokens, rule_integer_primary, draft)) != NULL;
@@ -83,80 +78,76 @@ static bool size_item(RuleDraft *draft)
 }
 
 /* An argument that is a number, or size(f). */
-static const Expr *number_primary(Tokens *tokens, void *context)
-{
+static const Expr *number_primary(Tokens *tokens, void *context) {
     RuleDraft *draft = context;
-    int attr = tokens->token->kind == TOKEN_NAME ? rule_attr(draft, tokens->token->text, PARAM_FLOAT, PARAM_FLOAT) : -1;
-    if (attr < 0)
-        return rule_integer_primary(tokens, context);
+    int attr = tokens->token->kind == TOKEN_NAME
+                   ? rule_attr(draft, tokens->token->text, PARAM_FLOAT, PARAM_FLOAT)
+                   : -1;
+    if (attr < 0) return rule_integer_primary(tokens, context);
     tokens_next(tokens);
     return expr_leaf(draft->arena, EXPR_ATTR, attr);
 }
 
-static bool requires_item(RuleDraft *draft)
-{
+static bool requires_item(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     const Token *first = tokens->token;
     Position at = tokens->token->at;
     const Expr *condition = expr_parse(tokens, number_primary, draft);
     if (condition && expr_mentions(condition, EXPR_CALL, -1))
         RULE_ERROR(draft, at, "a condition of the clause requires calls no function");
-    if (!condition || draft->failed)
-        return false;
-    array_push(draft->arena, &draft->rule.requirements, (Requirement){condition, token_line(draft->arena, first, tokens->token)});
+    if (!condition || draft->failed) return false;
+    array_push(draft->arena, &draft->rule.requirements,
+               (Requirement){condition, token_line(draft->arena, first, tokens->token)});
     return true;
 }
 
-static bool operations_clause(RuleDraft *draft)
-{
-    return (draft->rule.operations = expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
+static bool operations_clause(RuleDraft *draft) {
+    return (draft->rule.operations = expr_parse(&draft->tokens, rule_integer_primary, draft)) !=
+           NULL;
 }
 
 /* The operand or result that the current token names; -1 after an error. */
-static int clause_access(RuleDraft *draft, bool result)
-{
+static int clause_access(RuleDraft *draft, bool result) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, result ? "a result" : "an operand");
     int index = !name ? -1 : result ? rule_result(draft, name) : rule_operand(draft, name);
-    if (!name || index >= 0)
-        return index;
+    if (!name || index >= 0) return index;
     int count = result ? draft->results.count : draft->operands.count;
     const char **names = arena_array(draft->arena, const char *, count + 1);
     for (int i = 0; i < count; i++)
         names[i] = result ? draft->results.at[i].name : draft->operands.at[i].name;
-    return rule_unknown(draft, at, result ? "a result of the rule" : "an operand of the rule", name, names, count), -1;
+    return rule_unknown(draft, at, result ? "a result of the rule" : "an operand of the rule", name,
+                        names, count),
+           -1;
 }
 
 /* The element type that the current token names; -1 when it names none. */
-static int named_dtype(const RuleDraft *draft)
-{
+static int named_dtype(const RuleDraft *draft) {
     for (int i = 0; i < DTYPE_COUNT; i++)
-        if (tokens_is(&draft->tokens, dtype_name((DType)i)))
-            return i;
+        if (tokens_is(&draft->tokens, dtype_name((DType)i))) return i;
     return -1;
 }
 
-static bool unknown_element(RuleDraft *draft)
-{
+static bool unknown_element(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    const char **names = arena_array(draft->arena, const char *, DTYPE_COUNT + 2 + draft->operands.count);
+    const char **names =
+        arena_array(draft->arena, const char *, DTYPE_COUNT + 2 + draft->operands.count);
     int count = 0;
-    for (; count < DTYPE_COUNT; count++)
-        names[count] = dtype_name((DType)count);
+    for (; count < DTYPE_COUNT; count++) names[count] = dtype_name((DType)count);
     names[count++] = "wide";
     names[count++] = "integer";
-    for (int i = 0; i < draft->operands.count; i++)
-        names[count++] = draft->operands.at[i].name;
-    return rule_unknown(draft, tokens->token->at, "an element type, nor an operand, nor a parameter of type ht_dtype", tokens->token->text,
-                        names, count);
+    for (int i = 0; i < draft->operands.count; i++) names[count++] = draft->operands.at[i].name;
+    return rule_unknown(draft, tokens->token->at,
+                        "an element type, nor an operand, nor a parameter of type ht_dtype",
+                        tokens->token->text, names, count);
 }
 
 /* What stands behind the colon of the clause dtype. */
-static bool parse_element(RuleDraft *draft, Element *element, bool of_operand)
-{
+static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     Tokens *tokens = &draft->tokens;
     const char *name = tokens->token->text;
-    int dtype = named_dtype(draft), attr = rule_attr(draft, name, PARAM_DTYPE, PARAM_DTYPE), operand = rule_operand(draft, name);
+    int dtype = named_dtype(draft), attr = rule_attr(draft, name, PARAM_DTYPE, PARAM_DTYPE),
+        operand = rule_operand(draft, name);
     if (dtype >= 0)
         *element = (Element){ELEMENT_FIXED, dtype};
     else if (attr >= 0)
@@ -174,182 +165,179 @@ static bool parse_element(RuleDraft *draft, Element *element, bool of_operand)
 }
 
 /* The operand or result that the current token names; NULL after an error. */
-static Access *clause_tensor(RuleDraft *draft)
-{
+static Access *clause_tensor(RuleDraft *draft) {
     int result = rule_result(draft, draft->tokens.token->text);
     int index = result >= 0 ? clause_access(draft, true) : clause_access(draft, false);
     return index < 0 ? NULL : result >= 0 ? &draft->results.at[index] : &draft->operands.at[index];
 }
 
 /* The type of a value in between: one that is fixed. */
-static bool parse_fixed(RuleDraft *draft, Element *element)
-{
+static bool parse_fixed(RuleDraft *draft, Element *element) {
     Tokens *tokens = &draft->tokens;
-    if (named_dtype(draft) >= 0)
-        return parse_element(draft, element, false);
-    return RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result",
+    if (named_dtype(draft) >= 0) return parse_element(draft, element, false);
+    return RULE_ERROR(draft, tokens->token->at,
+                      "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result",
                       tokens_shown(tokens));
 }
 
-static bool dtype_item(RuleDraft *draft)
-{
+static bool dtype_item(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     int value = rule_value(draft, tokens->token->text), local = value - draft->results.count;
     if (local >= 0) {
         tokens_next(tokens);
-        return tokens_expect(tokens, ":", "after the value") && parse_fixed(draft, &draft->locals.at[local].element);
+        return tokens_expect(tokens, ":", "after the value") &&
+               parse_fixed(draft, &draft->locals.at[local].element);
     }
     Access *access = clause_tensor(draft);
-    return access && first_time(draft, access->element.kind != ELEMENT_FOLLOWS) && tokens_expect(tokens, ":", "after the tensor") &&
+    return access && first_time(draft, access->element.kind != ELEMENT_FOLLOWS) &&
+           tokens_expect(tokens, ":", "after the tensor") &&
            parse_element(draft, &access->element, value < 0);
 }
 
-static bool types_item(RuleDraft *draft)
-{
+static bool types_item(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     int dtype = named_dtype(draft);
     if (dtype < 0)
-        return RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
+        return RULE_ERROR(draft, tokens->token->at,
+                          "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
     tokens_next(tokens);
-    if (!first_time(draft, draft->rule.types >> dtype & 1))
-        return false;
+    if (!first_time(draft, draft->rule.types >> dtype & 1)) return false;
     draft->rule.types |= 1u << dtype;
     return true;
 }
 
-static bool inplace_item(RuleDraft *draft)
-{
+static bool inplace_item(RuleDraft *draft) {
     int result = clause_access(draft, true);
-    if (result < 0 || !first_time(draft, draft->results.at[result].inplace >= 0) || !tokens_expect(&draft->tokens, ":", "after the result"))
+    if (result < 0 || !first_time(draft, draft->results.at[result].inplace >= 0) ||
+        !tokens_expect(&draft->tokens, ":", "after the result"))
         return false;
     int operand = clause_access(draft, false);
-    if (operand >= 0)
-        draft->results.at[result].inplace = operand;
+    if (operand >= 0) draft->results.at[result].inplace = operand;
     return operand >= 0;
 }
 
 /* n. */
-static bool row_clause(RuleDraft *draft)
-{
+static bool row_clause(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const Factor *factor = clause_factor(draft);
-    if (!factor)
-        return false;
+    if (!factor) return false;
     draft->rule.row = (int)(factor - draft->factors.at);
     for (int i = 0; i < draft->operands.count; i++)
         if (draft->operands.at[i].variadic)
             return draft->size_sum_of >= 0 ||
-                   RULE_ERROR(draft, at, "the clause row stands behind the size of '%s': size(%s: +m)", factor->name, factor->name);
-    return RULE_ERROR(draft, at, "the clause row needs an operand of any number of tensors: xs[][m]");
+                   RULE_ERROR(draft, at,
+                              "the clause row stands behind the size of '%s': size(%s: +m)",
+                              factor->name, factor->name);
+    return RULE_ERROR(draft, at,
+                      "the clause row needs an operand of any number of tensors: xs[][m]");
 }
 
 /* x: s. */
-static bool pitch_item(RuleDraft *draft)
-{
+static bool pitch_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
-    if (!access || !first_time(draft, access->pitch >= 0) || !tokens_expect(&draft->tokens, ":", "after the tensor"))
+    if (!access || !first_time(draft, access->pitch >= 0) ||
+        !tokens_expect(&draft->tokens, ":", "after the tensor"))
         return false;
     Position at = draft->tokens.token->at;
     const Factor *factor = clause_factor(draft);
-    if (!factor)
-        return false;
+    if (!factor) return false;
     access->pitch = (int)(factor - draft->factors.at);
-    return access_has(access, access->pitch) || RULE_ERROR(draft, at, "'%s' lacks the factor '%s'", access->name, factor->name);
+    return access_has(access, access->pitch) ||
+           RULE_ERROR(draft, at, "'%s' lacks the factor '%s'", access->name, factor->name);
 }
 
 /* y: more. */
-static bool plus_item(RuleDraft *draft)
-{
+static bool plus_item(RuleDraft *draft) {
     int result = clause_access(draft, true);
-    if (result < 0 || !first_time(draft, draft->results.at[result].plus >= 0) || !tokens_expect(&draft->tokens, ":", "after the result"))
+    if (result < 0 || !first_time(draft, draft->results.at[result].plus >= 0) ||
+        !tokens_expect(&draft->tokens, ":", "after the result"))
         return false;
     Position at = draft->tokens.token->at;
     int operand = clause_access(draft, false);
-    if (operand < 0)
-        return false;
+    if (operand < 0) return false;
     const Access *y = &draft->results.at[result], *more = &draft->operands.at[operand];
     draft->results.at[result].plus = operand;
     return (more->optional && rule_dims_equal(more, y)) ||
-           RULE_ERROR(draft, at, "'%s' is added to '%s': it has the same indices, and may be absent (?%s[...])", more->name, y->name,
-                      more->name);
+           RULE_ERROR(
+               draft, at,
+               "'%s' is added to '%s': it has the same indices, and may be absent (?%s[...])",
+               more->name, y->name, more->name);
 }
 
 /* s, t: expression over integer arguments; NULL after an error. */
-static const Expr *two_factors(RuleDraft *draft, int *first, int *second)
-{
+static const Expr *two_factors(RuleDraft *draft, int *first, int *second) {
     Tokens *tokens = &draft->tokens;
     const Factor *one = clause_factor(draft);
-    const Factor *other = one && tokens_expect(tokens, ",", "after the first factor") ? clause_factor(draft) : NULL;
-    if (!other || !tokens_expect(tokens, ":", "after the factors"))
-        return NULL;
+    const Factor *other =
+        one && tokens_expect(tokens, ",", "after the first factor") ? clause_factor(draft) : NULL;
+    if (!other || !tokens_expect(tokens, ":", "after the factors")) return NULL;
     *first = (int)(one - draft->factors.at);
     *second = (int)(other - draft->factors.at);
     if (one != other && !one->ellipsis && !other->ellipsis)
         return expr_parse(tokens, rule_integer_primary, draft);
-    RULE_ERROR(draft, tokens->token[-1].at, "the clause names two factors that each stand for one dimension");
+    RULE_ERROR(draft, tokens->token[-1].at,
+               "the clause names two factors that each stand for one dimension");
     return NULL;
 }
 
-static bool causal_clause(RuleDraft *draft)
-{
-    return (draft->rule.causal = two_factors(draft, &draft->rule.causal_from, &draft->rule.causal_to)) != NULL;
+static bool causal_clause(RuleDraft *draft) {
+    return (draft->rule.causal =
+                two_factors(draft, &draft->rule.causal_from, &draft->rule.causal_to)) != NULL;
 }
 
-static bool shift_clause(RuleDraft *draft)
-{
-    return (draft->rule.shift = two_factors(draft, &draft->rule.shift_whole, &draft->rule.shift_part)) != NULL;
+static bool shift_clause(RuleDraft *draft) {
+    return (draft->rule.shift =
+                two_factors(draft, &draft->rule.shift_whole, &draft->rule.shift_part)) != NULL;
 }
 
 /* No name stands in a number. */
-static const Expr *no_primary(Tokens *tokens, void *context)
-{
-    RULE_ERROR((RuleDraft *)context, tokens->token->at, "expected a number or a function of numbers, as in neutral(x: logf(0)), not %s",
+static const Expr *no_primary(Tokens *tokens, void *context) {
+    RULE_ERROR((RuleDraft *)context, tokens->token->at,
+               "expected a number or a function of numbers, as in neutral(x: logf(0)), not %s",
                tokens_shown(tokens));
     return NULL;
 }
 
 /* x: number. */
-static bool neutral_item(RuleDraft *draft)
-{
+static bool neutral_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
-    return access && first_time(draft, access->neutral) && tokens_expect(&draft->tokens, ":", "after the tensor") &&
+    return access && first_time(draft, access->neutral) &&
+           tokens_expect(&draft->tokens, ":", "after the tensor") &&
            (access->neutral = expr_parse(&draft->tokens, no_primary, draft)) != NULL;
 }
 
 /* y: i. */
-static bool place_item(RuleDraft *draft)
-{
+static bool place_item(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     int result = clause_access(draft, true);
-    if (result < 0 || !first_time(draft, draft->results.at[result].place >= 0) || !tokens_expect(&draft->tokens, ":", "after the result"))
+    if (result < 0 || !first_time(draft, draft->results.at[result].place >= 0) ||
+        !tokens_expect(&draft->tokens, ":", "after the result"))
         return false;
     const Factor *factor = clause_factor(draft);
-    if (!factor)
-        return false;
+    if (!factor) return false;
     draft->results.at[result].place = (int)(factor - draft->factors.at);
     return access_has(&draft->results.at[result], draft->results.at[result].place) ||
-           RULE_ERROR(draft, at, "the result '%s' lacks the factor '%s'", draft->results.at[result].name, factor->name);
+           RULE_ERROR(draft, at, "the result '%s' lacks the factor '%s'",
+                      draft->results.at[result].name, factor->name);
 }
 
-static bool reads_item(RuleDraft *draft)
-{
+static bool reads_item(RuleDraft *draft) {
     int operand = clause_access(draft, false);
-    if (operand < 0 || !first_time(draft, draft->operands.at[operand].reads) || !tokens_expect(&draft->tokens, ":", "after the operand"))
+    if (operand < 0 || !first_time(draft, draft->operands.at[operand].reads) ||
+        !tokens_expect(&draft->tokens, ":", "after the operand"))
         return false;
-    return (draft->operands.at[operand].reads = expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
+    return (draft->operands.at[operand].reads =
+                expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
 }
 
-static bool linear_item(RuleDraft *draft)
-{
+static bool linear_item(RuleDraft *draft) {
     int operand = clause_access(draft, false);
-    if (operand < 0 || !first_time(draft, draft->operands.at[operand].linear))
-        return false;
+    if (operand < 0 || !first_time(draft, draft->operands.at[operand].linear)) return false;
     draft->operands.at[operand].linear = draft->linear_groups;
     return true;
 }
 
-static bool shape_clause(RuleDraft *draft)
-{
+static bool shape_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     draft->shape_at = tokens->token->at;
     const char *name = tokens->token->text;
@@ -362,15 +350,18 @@ static bool shape_clause(RuleDraft *draft)
 }
 
 /* The name of a C function; NULL after an error. */
-static const char *function_name(RuleDraft *draft) { return tokens_name(&draft->tokens, "the name of a C function"); }
+static const char *function_name(RuleDraft *draft) {
+    return tokens_name(&draft->tokens, "the name of a C function");
+}
 
 /* Whether the rule names a kernel for that back end already, which is reported. */
-static bool kernel_given(RuleDraft *draft, const RuleKernel *kernel)
-{
+static bool kernel_given(RuleDraft *draft, const RuleKernel *kernel) {
     for (int i = 0; i < draft->kernels.count; i++) {
         const char *before = draft->kernels.at[i].backend;
-        if (before && kernel->backend ? !strcmp(before, kernel->backend) : before == kernel->backend) {
-            RULE_ERROR(draft, kernel->at, "the rule names a kernel for this already: '%s'", draft->kernels.at[i].function);
+        if (before && kernel->backend ? !strcmp(before, kernel->backend)
+                                      : before == kernel->backend) {
+            RULE_ERROR(draft, kernel->at, "the rule names a kernel for this already: '%s'",
+                       draft->kernels.at[i].function);
             return true;
         }
     }
@@ -378,144 +369,135 @@ static bool kernel_given(RuleDraft *draft, const RuleKernel *kernel)
 }
 
 /* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
-static bool kernel_clause(RuleDraft *draft)
-{
+static bool kernel_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     RuleKernel kernel = {.at = tokens->token->at};
     kernel.function = function_name(draft);
     if (kernel.function && tokens_take(tokens, ":")) {
-        kernel = (RuleKernel){.backend = kernel.function, .backend_at = kernel.at, .at = tokens->token->at};
+        kernel = (RuleKernel){
+            .backend = kernel.function, .backend_at = kernel.at, .at = tokens->token->at};
         kernel.function = function_name(draft);
     }
-    if (!kernel.function || kernel_given(draft, &kernel))
-        return false;
+    if (!kernel.function || kernel_given(draft, &kernel)) return false;
     array_push(draft->arena, &draft->kernels, kernel);
     return true;
 }
 
 /* An integer argument of the function; false after an error. */
-static bool integer_argument(RuleDraft *draft, int *attr)
-{
+static bool integer_argument(RuleDraft *draft, int *attr) {
     Tokens *tokens = &draft->tokens;
-    const Expr *argument = tokens->token->kind == TOKEN_NAME ? rule_integer_primary(tokens, draft) : NULL;
+    const Expr *argument =
+        tokens->token->kind == TOKEN_NAME ? rule_integer_primary(tokens, draft) : NULL;
     if (!argument || argument->kind != EXPR_ATTR) {
         if (!diag_errors(draft->diag))
-            RULE_ERROR(draft, tokens->token->at, "expected an integer parameter of the function, not %s", tokens_shown(tokens));
+            RULE_ERROR(draft, tokens->token->at,
+                       "expected an integer parameter of the function, not %s",
+                       tokens_shown(tokens));
         return false;
     }
     *attr = argument->index;
     return true;
 }
 
-static bool tiles_clause(RuleDraft *draft)
-{
+static bool tiles_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    return (draft->rule.tiles = function_name(draft)) && tokens_expect(tokens, ":", "after the operator") &&
-           integer_argument(draft, &draft->rule.tiles_dim) && tokens_expect(tokens, ",", "after the dimension") &&
+    return (draft->rule.tiles = function_name(draft)) &&
+           tokens_expect(tokens, ":", "after the operator") &&
+           integer_argument(draft, &draft->rule.tiles_dim) &&
+           tokens_expect(tokens, ",", "after the dimension") &&
            integer_argument(draft, &draft->rule.tiles_start);
 }
 
 /* x: op, whole. */
-static bool with_clause(RuleDraft *draft)
-{
+static bool with_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     draft->rule.with_operand = clause_access(draft, false);
-    return draft->rule.with_operand >= 0 && tokens_expect(tokens, ":", "after the operand") && (draft->rule.with = function_name(draft)) &&
-           tokens_expect(tokens, ",", "after the operator") && (draft->rule.whole = function_name(draft));
+    return draft->rule.with_operand >= 0 && tokens_expect(tokens, ":", "after the operand") &&
+           (draft->rule.with = function_name(draft)) &&
+           tokens_expect(tokens, ",", "after the operator") &&
+           (draft->rule.whole = function_name(draft));
 }
 
-static bool epilogue_clause(RuleDraft *draft) { return (draft->rule.epilogue = function_name(draft)) != NULL; }
+static bool epilogue_clause(RuleDraft *draft) {
+    return (draft->rule.epilogue = function_name(draft)) != NULL;
+}
 
-static bool grad_clause(RuleDraft *draft)
-{
+static bool grad_clause(RuleDraft *draft) {
     draft->rule.grad_at = draft->tokens.token->at;
     return (draft->rule.grad = function_name(draft)) != NULL;
 }
 
 /* ---- the clause body ---- */
 
-static const Access *value_access(const RuleDraft *draft, int value)
-{
-    return value < draft->results.count ? &draft->results.at[value] : &draft->locals.at[value - draft->results.count];
+static const Access *value_access(const RuleDraft *draft, int value) {
+    return value < draft->results.count ? &draft->results.at[value]
+                                        : &draft->locals.at[value - draft->results.count];
 }
 
-bool rule_has_equation(const RuleDraft *draft, int value)
-{
+bool rule_has_equation(const RuleDraft *draft, int value) {
     for (int i = 0; i < draft->equations.count; i++)
-        if (draft->equations.at[i].value == value)
-            return true;
+        if (draft->equations.at[i].value == value) return true;
     return false;
 }
 
 /* NAME[indices] with the indices that the value has. */
-static bool read_access(RuleDraft *draft, Access *access)
-{
+static bool read_access(RuleDraft *draft, Access *access) {
     int factors = draft->factors.count;
     *access = rule_access(draft, "a value such as y[i]");
-    if (!access->name || !rule_dims(draft, access))
-        return false;
-    if (draft->factors.count == factors)
-        return true;
-    RULE_ERROR(draft, access->at, "'%s' has the factor '%s', which no operand and no result has", access->name,
-               draft->factors.at[factors].name);
+    if (!access->name || !rule_dims(draft, access)) return false;
+    if (draft->factors.count == factors) return true;
+    RULE_ERROR(draft, access->at, "'%s' has the factor '%s', which no operand and no result has",
+               access->name, draft->factors.at[factors].name);
     return false;
 }
 
-static bool check_dims(RuleDraft *draft, const Access *access, const Access *known)
-{
-    if (rule_dims_equal(access, known))
-        return true;
-    RULE_ERROR(draft, access->at, "'%s' is written with two different lists of indices", access->name);
+static bool check_dims(RuleDraft *draft, const Access *access, const Access *known) {
+    if (rule_dims_equal(access, known)) return true;
+    RULE_ERROR(draft, access->at, "'%s' is written with two different lists of indices",
+               access->name);
     return false;
 }
 
-const Expr *rule_value_primary(RuleDraft *draft, int value)
-{
+const Expr *rule_value_primary(RuleDraft *draft, int value) {
     Access access;
     if (!read_access(draft, &access) || !check_dims(draft, &access, value_access(draft, value)))
         return NULL;
-    if (rule_has_equation(draft, value))
-        return expr_leaf(draft->arena, EXPR_RESULT, value);
+    if (rule_has_equation(draft, value)) return expr_leaf(draft->arena, EXPR_RESULT, value);
     RULE_ERROR(draft, access.at, "'%s' is used before its equation", access.name);
     return NULL;
 }
 
 /* The value that an equation gives: a result, or a new local one; -1 after an error. */
-static int left_side(RuleDraft *draft)
-{
+static int left_side(RuleDraft *draft) {
     Access access;
-    if (!read_access(draft, &access))
-        return -1;
+    if (!read_access(draft, &access)) return -1;
     int value = rule_value(draft, access.name);
     if (value >= 0 && rule_has_equation(draft, value))
         return RULE_ERROR(draft, access.at, "'%s' has two equations", access.name), -1;
-    if (value >= 0)
-        return check_dims(draft, &access, value_access(draft, value)) ? value : -1;
+    if (value >= 0) return check_dims(draft, &access, value_access(draft, value)) ? value : -1;
     if (rule_operand(draft, access.name) >= 0)
-        return RULE_ERROR(draft, access.at, "'%s' is an operand; an equation gives a result or a new value", access.name), -1;
+        return RULE_ERROR(draft, access.at,
+                          "'%s' is an operand; an equation gives a result or a new value",
+                          access.name),
+               -1;
     array_push(draft->arena, &draft->locals, access);
     return draft->results.count + draft->locals.count - 1;
 }
 
 /* The right side comes before the value is known: it cannot use itself. */
-static bool clause_equation(RuleDraft *draft)
-{
+static bool clause_equation(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     int value = left_side(draft);
-    if (value < 0 || !tokens_expect(tokens, "=", "after the value"))
-        return false;
+    if (value < 0 || !tokens_expect(tokens, "=", "after the value")) return false;
     const Expr *expr = expr_parse(tokens, rule_body_primary, draft);
-    if (expr)
-        array_push(draft->arena, &draft->equations, (RuleEquation){value, expr});
+    if (expr) array_push(draft->arena, &draft->equations, (RuleEquation){value, expr});
     return expr != NULL;
 }
 
-static bool body_clause(RuleDraft *draft)
-{
+static bool body_clause(RuleDraft *draft) {
     draft->in_equations = true;
     bool good;
-    do
-        good = clause_equation(draft);
+    do good = clause_equation(draft);
     while (good && tokens_take(&draft->tokens, ";"));
     draft->in_equations = false;
     return good;
@@ -523,63 +505,60 @@ static bool body_clause(RuleDraft *draft)
 
 /* ---- all clauses ---- */
 
-/* A clause is a list of items, or reads all between its brackets by itself; what has one meaning for the whole rule may stand once. */
+/* A clause is a list of items, or reads all between its brackets by itself; what has one meaning
+ * for the whole rule may stand once. */
 typedef struct Clause {
     const char *name;
     bool (*item)(RuleDraft *draft);
     bool list, once;
 } Clause;
 
-static const Clause clauses[] = {{"replicate", replicate_item, true, false}, {"reduction", reduction_clause, false, false},
-                                 {"offset", offset_item, true, false},       {"size", size_item, true, false},
-                                 {"dtype", dtype_item, true, false},         {"shape", shape_clause, false, true},
-                                 {"types", types_item, true, false},         {"linear", linear_item, true, false},
-                                 {"inplace", inplace_item, true, false},     {"kernel", kernel_clause, false, false},
-                                 {"requires", requires_item, true, false},   {"grad", grad_clause, false, true},
-                                 {"body", body_clause, false, true},         {"epilogue", epilogue_clause, false, true},
-                                 {"tiles", tiles_clause, false, true},       {"operations", operations_clause, false, true},
-                                 {"reads", reads_item, true, false},         {"merge", merge_item, true, false},
-                                 {"causal", causal_clause, false, true},     {"neutral", neutral_item, true, false},
-                                 {"place", place_item, true, false},         {"shift", shift_clause, false, true},
-                                 {"plus", plus_item, true, false},           {"row", row_clause, false, true},
-                                 {"pitch", pitch_item, true, false},         {"with", with_clause, false, true}};
+static const Clause clauses[] = {
+    {"replicate", replicate_item, true, false}, {"reduction", reduction_clause, false, false},
+    {"offset", offset_item, true, false},       {"size", size_item, true, false},
+    {"dtype", dtype_item, true, false},         {"shape", shape_clause, false, true},
+    {"types", types_item, true, false},         {"linear", linear_item, true, false},
+    {"inplace", inplace_item, true, false},     {"kernel", kernel_clause, false, false},
+    {"requires", requires_item, true, false},   {"grad", grad_clause, false, true},
+    {"body", body_clause, false, true},         {"epilogue", epilogue_clause, false, true},
+    {"tiles", tiles_clause, false, true},       {"operations", operations_clause, false, true},
+    {"reads", reads_item, true, false},         {"merge", merge_item, true, false},
+    {"causal", causal_clause, false, true},     {"neutral", neutral_item, true, false},
+    {"place", place_item, true, false},         {"shift", shift_clause, false, true},
+    {"plus", plus_item, true, false},           {"row", row_clause, false, true},
+    {"pitch", pitch_item, true, false},         {"with", with_clause, false, true}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
-static const Clause *find_clause(RuleDraft *draft)
-{
+static const Clause *find_clause(RuleDraft *draft) {
     const char *names[CLAUSE_COUNT];
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "an operator or a clause");
     for (int i = 0; name && i < CLAUSE_COUNT; i++) {
         names[i] = clauses[i].name;
-        if (!strcmp(name, names[i]))
-            return &clauses[i];
+        if (!strcmp(name, names[i])) return &clauses[i];
     }
-    return name ? (rule_unknown(draft, at, "a clause of a rule", name, names, CLAUSE_COUNT), NULL) : NULL;
+    return name ? (rule_unknown(draft, at, "a clause of a rule", name, names, CLAUSE_COUNT), NULL)
+                : NULL;
 }
 
-static bool parse_clause(RuleDraft *draft)
-{
+static bool parse_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     const Clause *clause = find_clause(draft);
-    if (!clause)
-        return false;
+    if (!clause) return false;
     unsigned bit = 1u << (clause - clauses);
     if (clause->once && draft->clauses & bit)
-        return RULE_ERROR(draft, tokens->token[-1].at, "the clause %s stands here a second time", clause->name);
+        return RULE_ERROR(draft, tokens->token[-1].at, "the clause %s stands here a second time",
+                          clause->name);
     draft->clauses |= bit;
-    if (!tokens_expect(tokens, "(", "after the clause's name"))
-        return false;
+    if (!tokens_expect(tokens, "(", "after the clause's name")) return false;
     draft->linear_groups += clause->item == linear_item;
     do {
-        if (!clause->item(draft))
-            return false;
+        if (!clause->item(draft)) return false;
     } while (clause->list && tokens_take(tokens, ","));
     return tokens_expect(tokens, ")", "at the end of the clause");
 }
 
-void rule_clauses(RuleDraft *draft)
-{
+void rule_clauses(RuleDraft *draft) {
     while (!tokens_end(&draft->tokens))
         if (!parse_clause(draft)) {
             rule_fail(draft);

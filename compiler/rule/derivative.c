@@ -1,8 +1,10 @@
-/* Derivatives by the rules of calculus, arranged for floats: where a part of an expression has grown out of them and the value is finite
- * all the same, as in 1 / (1 + expf(-x)) at -100, so is the derivative. Three things see to that:
+/* Derivatives by the rules of calculus, arranged for floats: where a part of an expression has
+ * grown out of them and the value is finite all the same, as in 1 / (1 + expf(-x)) at -100, so is
+ * the derivative. Three things see to that:
  *
  *   a / b        where it is 0, b may be infinite, and then what b' contributes is 0
- *   f(a)         where f has settled (its derivative is 0), a' may be infinite, and then the product is 0
+ *   f(a)         where f has settled (its derivative is 0), a' may be infinite, and then the
+ *                product is 0
  *   exponentials b' / b is taken together, term by term: e / (1 + e) is 1 / (1 + 1 / e)
  */
 #include "rule/expr.h"
@@ -19,7 +21,8 @@ enum {
     LOGARITHM = 8     // its derivative is a number over what it is the logarithm of
 };
 
-/* The derivatives by the arguments a and b, in which y is the function's own value. Functions of float; their twins of double follow. */
+/* The derivatives by the arguments a and b, in which y is the function's own value. Functions of
+ * float; their twins of double follow. */
 typedef struct MathFunction {
     const char *name;
     const char *derivative[2];
@@ -37,7 +40,10 @@ static const MathFunction functions[] = {
     {"log1pf", {"1.0f / (1 + a)"}, SETTLES | SINGULAR | LOGARITHM, NULL},
     {"sqrtf", {"0.5f / y"}, SETTLES | SINGULAR, NULL},
     {"cbrtf", {"1.0f / (3 * y * y)"}, SETTLES | SINGULAR, NULL},
-    {"powf", {"b == 0 ? 0 : b * powf(a, b - 1)", "a == 0 ? b >= 0 ? 0 : y * logf(a) : y * logf(a)"}, SETTLES | SINGULAR, NULL},
+    {"powf",
+     {"b == 0 ? 0 : b * powf(a, b - 1)", "a == 0 ? b >= 0 ? 0 : y * logf(a) : y * logf(a)"},
+     SETTLES | SINGULAR,
+     NULL},
     {"fabsf", {"a > 0 ? 1 : a < 0 ? -1 : 0"}, 0, NULL},
     {"sinf", {"cosf(a)"}, 0, NULL},
     {"cosf", {"-sinf(a)"}, 0, NULL},
@@ -62,8 +68,7 @@ static const MathFunction functions[] = {
 enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
 
 /* The table's entry for a name, of float or of double; NULL when there is none. */
-static const MathFunction *find_function(const char *name, bool *wide)
-{
+static const MathFunction *find_function(const char *name, bool *wide) {
     size_t length = strlen(name);
     for (int i = 0; i < FUNCTION_COUNT; i++) {
         const char *single = functions[i].name;
@@ -76,32 +81,26 @@ static const MathFunction *find_function(const char *name, bool *wide)
     return NULL;
 }
 
-int expr_function_arity(const char *name)
-{
+int expr_function_arity(const char *name) {
     bool wide;
     const MathFunction *function = find_function(name, &wide);
     return function ? 1 + (function->derivative[1] != NULL) : 0;
 }
 
-const char *const *expr_function_names(void)
-{
+const char *const *expr_function_names(void) {
     static const char *names[FUNCTION_COUNT + 1];
-    for (int i = 0; i < FUNCTION_COUNT; i++)
-        names[i] = functions[i].name;
+    for (int i = 0; i < FUNCTION_COUNT; i++) names[i] = functions[i].name;
     return names;
 }
 
 /* The table's entry for a call. */
-static const MathFunction *function_of(const Expr *call, bool *wide)
-{
+static const MathFunction *function_of(const Expr *call, bool *wide) {
     const MathFunction *function = find_function(call->spelling, wide);
-    if (!function)
-        BUG("no derivative of %s", call->spelling);
+    if (!function) BUG("no derivative of %s", call->spelling);
     return function;
 }
 
-static bool has_trait(const Expr *call, int traits)
-{
+static bool has_trait(const Expr *call, int traits) {
     bool wide;
     return function_of(call, &wide)->traits & traits;
 }
@@ -113,8 +112,7 @@ typedef struct Substitution {
     const Expr *a, *b, *y;
 } Substitution;
 
-static const Expr *substitute(Tokens *tokens, void *context)
-{
+static const Expr *substitute(Tokens *tokens, void *context) {
     const Substitution *with = context;
     char name = *tokens->token->start;
     tokens_next(tokens);
@@ -122,31 +120,30 @@ static const Expr *substitute(Tokens *tokens, void *context)
 }
 
 /* The name or number of float without its last letter f. */
-static const char *without_suffix(Arena *arena, const char *spelling)
-{
+static const char *without_suffix(Arena *arena, const char *spelling) {
     size_t length = strlen(spelling);
-    return length && spelling[length - 1] == 'f' ? arena_substring(arena, spelling, length - 1) : spelling;
+    return length && spelling[length - 1] == 'f' ? arena_substring(arena, spelling, length - 1)
+                                                 : spelling;
 }
 
 /* An expression turned to double; `stop` are parts that stay as they are. */
-static const Expr *widen(Arena *arena, const Expr *expr, const Substitution *stop)
-{
+static const Expr *widen(Arena *arena, const Expr *expr, const Substitution *stop) {
     bool wide = false;
-    if (expr == stop->a || expr == stop->b || expr == stop->y)
-        return expr;
+    if (expr == stop->a || expr == stop->b || expr == stop->y) return expr;
     Expr *copy = arena_copy(arena, expr, sizeof *expr);
-    if (expr->kind == EXPR_NUMBER || (expr->kind == EXPR_CALL && find_function(expr->spelling, &wide) && !wide))
+    if (expr->kind == EXPR_NUMBER ||
+        (expr->kind == EXPR_CALL && find_function(expr->spelling, &wide) && !wide))
         copy->spelling = without_suffix(arena, expr->spelling);
-    for (int i = 0; i < expr->arg_count; i++)
-        copy->arg[i] = widen(arena, expr->arg[i], stop);
+    for (int i = 0; i < expr->arg_count; i++) copy->arg[i] = widen(arena, expr->arg[i], stop);
     return copy;
 }
 
-const Expr *expr_widened(Arena *arena, const Expr *expr) { return widen(arena, expr, &(Substitution){0}); }
+const Expr *expr_widened(Arena *arena, const Expr *expr) {
+    return widen(arena, expr, &(Substitution){0});
+}
 
 /* An expression of the table for a call. */
-static const Expr *of_call(Arena *arena, const Expr *call, const char *text, bool wide)
-{
+static const Expr *of_call(Arena *arena, const Expr *call, const char *text, bool wide) {
     Substitution with = {call->arg[0], call->arg[1], call};
     Tokens tokens = tokens_of(arena, NULL, (Position){0}, text);
     const Expr *expr = expr_parse(&tokens, substitute, &with);
@@ -158,9 +155,15 @@ static const Expr *of_call(Arena *arena, const Expr *call, const char *text, boo
 static bool is_zero(const Expr *expr) { return expr->kind == EXPR_NUMBER && expr->number == 0; }
 static const Expr *zero(Arena *arena) { return expr_number(arena, 0, NULL); }
 
-static const Expr *sum(Arena *arena, const Expr *a, const Expr *b) { return expr_binary(arena, EXPR_ADD, a, b); }
-static const Expr *difference(Arena *arena, const Expr *a, const Expr *b) { return expr_binary(arena, EXPR_SUB, a, b); }
-static const Expr *product(Arena *arena, const Expr *a, const Expr *b) { return expr_binary(arena, EXPR_MUL, a, b); }
+static const Expr *sum(Arena *arena, const Expr *a, const Expr *b) {
+    return expr_binary(arena, EXPR_ADD, a, b);
+}
+static const Expr *difference(Arena *arena, const Expr *a, const Expr *b) {
+    return expr_binary(arena, EXPR_SUB, a, b);
+}
+static const Expr *product(Arena *arena, const Expr *a, const Expr *b) {
+    return expr_binary(arena, EXPR_MUL, a, b);
+}
 
 /* What is differentiated by, and which of the rule's operands are integers: a bit each. */
 typedef struct By {
@@ -168,11 +171,12 @@ typedef struct By {
     uint64_t integers;
 } By;
 
-static bool depends(const Expr *expr, By by) { return expr_mentions(expr, EXPR_ACCESS, by.operand); }
+static bool depends(const Expr *expr, By by) {
+    return expr_mentions(expr, EXPR_ACCESS, by.operand);
+}
 
 /* Whether C may compute an expression in integers. */
-static bool is_integral(const Expr *expr, By by)
-{
+static bool is_integral(const Expr *expr, By by) {
     switch (expr->kind) {
     case EXPR_NUMBER: return !strpbrk(expr->spelling, ".eEfF");
     case EXPR_ACCESS: return by.integers >> expr->index & 1;
@@ -188,30 +192,30 @@ static bool is_integral(const Expr *expr, By by)
 }
 
 /* An expression that C computes in integers, as a float. */
-static const Expr *floating(Arena *arena, const Expr *expr)
-{
+static const Expr *floating(Arena *arena, const Expr *expr) {
     if (expr->kind == EXPR_NUMBER)
         return expr_number(arena, expr->number, arena_format(arena, "%.1ff", expr->number));
     return expr_node(arena, EXPR_MUL, expr_number(arena, 1, "1.0f"), expr, NULL);
 }
 
 /* A quotient of floats, whatever C would make of its parts. */
-static const Expr *quotient(Arena *arena, By by, const Expr *a, const Expr *b)
-{
+static const Expr *quotient(Arena *arena, By by, const Expr *a, const Expr *b) {
     if (!is_zero(a) && a->kind != EXPR_NUMBER && is_integral(a, by) && is_integral(b, by))
         a = floating(arena, a);
     return expr_binary(arena, EXPR_DIV, a, b);
 }
 
-static bool is_small(ExprKind kind, const Expr *a, const Expr *b)
-{
-    double value = kind == EXPR_MUL ? a->number * b->number : kind == EXPR_ADD ? a->number + b->number : a->number - b->number;
-    return a->kind == EXPR_NUMBER && b->kind == EXPR_NUMBER && value <= INT32_MAX && value >= -INT32_MAX;
+static bool is_small(ExprKind kind, const Expr *a, const Expr *b) {
+    double value = kind == EXPR_MUL   ? a->number * b->number
+                   : kind == EXPR_ADD ? a->number + b->number
+                                      : a->number - b->number;
+    return a->kind == EXPR_NUMBER && b->kind == EXPR_NUMBER && value <= INT32_MAX &&
+           value >= -INT32_MAX;
 }
 
-/* A sum, difference or product, of floats where integers might be too small: x * k * j has the derivative k * j. */
-static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, const Expr *b)
-{
+/* A sum, difference or product, of floats where integers might be too small: x * k * j has the
+ * derivative k * j. */
+static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, const Expr *b) {
     const Expr *all = expr_binary(arena, kind, a, b);
     if (all == a || all == b || is_small(kind, a, b) || !is_integral(a, by) || !is_integral(b, by))
         return all;
@@ -221,8 +225,7 @@ static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, c
 /* ---- products with what may be infinite ---- */
 
 /* Whether an expression is finite where the operands are. */
-static bool stays_finite(const Expr *expr)
-{
+static bool stays_finite(const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER:
     case EXPR_ACCESS:
@@ -235,36 +238,29 @@ static bool stays_finite(const Expr *expr)
 }
 
 /* Whether an expression is infinite only where it has grown out of the floats. */
-static bool is_smooth(const Expr *expr)
-{
-    if (expr->kind == EXPR_DIV && expr_mentions(expr->arg[1], EXPR_ACCESS, -1))
-        return false;
-    if (expr->kind == EXPR_CALL && has_trait(expr, SINGULAR))
-        return false;
+static bool is_smooth(const Expr *expr) {
+    if (expr->kind == EXPR_DIV && expr_mentions(expr->arg[1], EXPR_ACCESS, -1)) return false;
+    if (expr->kind == EXPR_CALL && has_trait(expr, SINGULAR)) return false;
     for (int i = 0; i < expr->arg_count; i++)
-        if (!is_smooth(expr->arg[i]))
-            return false;
+        if (!is_smooth(expr->arg[i])) return false;
     return true;
 }
 
 /* factor * expr, and 0 where the factor is. */
-static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr)
-{
+static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr) {
     const Expr *all = product(arena, expr, factor);
-    if (stays_finite(expr))
-        return all;
+    if (stays_finite(expr)) return all;
     const Expr *args[] = {factor, zero(arena)};
     return expr_select(arena, expr_binary(arena, EXPR_NE, args[0], args[1]), all, args[1]);
 }
 
 /* ---- exponentials ---- */
 
-/* Whether an expression grows like an exponential in the operand: it outgrows the floats where expr' / expr is small. */
-static bool grows(const Expr *expr, By by)
-{
+/* Whether an expression grows like an exponential in the operand: it outgrows the floats where
+ * expr' / expr is small. */
+static bool grows(const Expr *expr, By by) {
     bool wide, any = false, all = true;
-    if (!depends(expr, by))
-        return false;
+    if (!depends(expr, by)) return false;
     for (int i = 0; i < expr->arg_count; i++) {
         bool constant = !depends(expr->arg[i], by), growing = grows(expr->arg[i], by);
         any |= growing;
@@ -285,21 +281,27 @@ static const Expr *derivative(Arena *arena, const Expr *expr, By by);
 static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by);
 
 /* weight * term' / total, where `total` is the sum of the terms. */
-static const Expr *term_relative(Arena *arena, const Expr *weight, const Expr *total, const ExprTerm *terms, int count, int at, By by)
-{
+static const Expr *term_relative(Arena *arena, const Expr *weight, const Expr *total,
+                                 const ExprTerm *terms, int count, int at, By by) {
     const Expr *term = terms[at].expr, *rest = zero(arena);
     if (!grows(term, by)) {
         const Expr *own = derivative(arena, term, by);
-        return quotient(arena, by, vanishing(arena, weight, terms[at].negative ? expr_negative(arena, own) : own), total);
+        return quotient(
+            arena, by,
+            vanishing(arena, weight, terms[at].negative ? expr_negative(arena, own) : own), total);
     }
     for (int i = 0; i < count; i++)
         if (i != at)
-            rest = expr_binary(arena, terms[i].negative == terms[at].negative ? EXPR_ADD : EXPR_SUB, rest, terms[i].expr);
-    return relative(arena, quotient(arena, by, weight, sum(arena, expr_number(arena, 1, NULL), quotient(arena, by, rest, term))), term, by);
+            rest = expr_binary(arena, terms[i].negative == terms[at].negative ? EXPR_ADD : EXPR_SUB,
+                               rest, terms[i].expr);
+    return relative(
+        arena,
+        quotient(arena, by, weight,
+                 sum(arena, expr_number(arena, 1, NULL), quotient(arena, by, rest, term))),
+        term, by);
 }
 
-static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *expr, By by)
-{
+static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *expr, By by) {
     int count = expr_terms(expr, NULL, 0);
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
     const Expr *total = zero(arena);
@@ -311,19 +313,22 @@ static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *ex
 }
 
 /* weight * expr' / expr, for an expression that grows or does not depend on the operand. */
-static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by)
-{
+static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by) {
     bool wide;
     const Expr *const *arg = expr->arg;
-    if (!depends(expr, by))
-        return zero(arena);
+    if (!depends(expr, by)) return zero(arena);
     switch (expr->kind) {
     case EXPR_NEG: return relative(arena, weight, arg[0], by);
-    case EXPR_MUL: return sum(arena, relative(arena, weight, arg[0], by), relative(arena, weight, arg[1], by));
-    case EXPR_DIV: return difference(arena, relative(arena, weight, arg[0], by), relative(arena, weight, arg[1], by));
+    case EXPR_MUL:
+        return sum(arena, relative(arena, weight, arg[0], by), relative(arena, weight, arg[1], by));
+    case EXPR_DIV:
+        return difference(arena, relative(arena, weight, arg[0], by),
+                          relative(arena, weight, arg[1], by));
     case EXPR_CALL: {
         const MathFunction *function = function_of(expr, &wide);
-        return vanishing(arena, product(arena, weight, of_call(arena, expr, function->relative, wide)), derivative(arena, arg[0], by));
+        return vanishing(arena,
+                         product(arena, weight, of_call(arena, expr, function->relative, wide)),
+                         derivative(arena, arg[0], by));
     }
     default: return sum_relative(arena, weight, expr, by);
     }
@@ -331,19 +336,19 @@ static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, 
 
 /* ---- derivatives ---- */
 
-static const Expr *quotient_derivative(Arena *arena, const Expr *expr, By by)
-{
+static const Expr *quotient_derivative(Arena *arena, const Expr *expr, By by) {
     const Expr *const *arg = expr->arg, *over = derivative(arena, arg[0], by);
     if (grows(arg[1], by)) // a' / b - (a / b) * (b' / b)
-        return difference(arena, quotient(arena, by, over, arg[1]), relative(arena, expr, arg[1], by));
+        return difference(arena, quotient(arena, by, over, arg[1]),
+                          relative(arena, expr, arg[1], by));
     const Expr *under = derivative(arena, arg[1], by); // (a' - (a / b) * b') / b
     return quotient(arena, by, difference(arena, over, vanishing(arena, expr, under)), arg[1]);
 }
 
 /* What a comparison of two numbers gives; false where it is something else. */
-static bool is_decided(const Expr *condition, bool *holds)
-{
-    bool numbers = condition->arg_count == 2 && condition->arg[0]->kind == EXPR_NUMBER && condition->arg[1]->kind == EXPR_NUMBER;
+static bool is_decided(const Expr *condition, bool *holds) {
+    bool numbers = condition->arg_count == 2 && condition->arg[0]->kind == EXPR_NUMBER &&
+                   condition->arg[1]->kind == EXPR_NUMBER;
     double a = numbers ? condition->arg[0]->number : 0, b = numbers ? condition->arg[1]->number : 0;
     switch (condition->kind) {
     case EXPR_EQ: *holds = a == b; return numbers;
@@ -355,8 +360,7 @@ static bool is_decided(const Expr *condition, bool *holds)
 }
 
 /* inner * outer, the derivative of a function of `traits` by one argument. */
-static const Expr *chained(Arena *arena, const Expr *inner, const Expr *outer, int traits)
-{
+static const Expr *chained(Arena *arena, const Expr *inner, const Expr *outer, int traits) {
     bool holds;
     if (outer->kind == EXPR_SELECT && is_decided(outer->arg[0], &holds))
         return chained(arena, inner, outer->arg[holds ? 1 : 2], traits);
@@ -364,18 +368,18 @@ static const Expr *chained(Arena *arena, const Expr *inner, const Expr *outer, i
         return expr_select(arena, outer->arg[0], chained(arena, inner, outer->arg[1], traits),
                            chained(arena, inner, outer->arg[2], traits));
     bool settles = traits & SETTLES_FAST || (traits & SETTLES && is_smooth(inner));
-    return settles && !is_zero(outer) ? vanishing(arena, outer, inner) : product(arena, inner, outer);
+    return settles && !is_zero(outer) ? vanishing(arena, outer, inner)
+                                      : product(arena, inner, outer);
 }
 
-static const Expr *call_derivative(Arena *arena, const Expr *call, By by)
-{
+static const Expr *call_derivative(Arena *arena, const Expr *call, By by) {
     bool wide;
     const MathFunction *function = function_of(call, &wide);
     const Expr *total = zero(arena);
     for (int i = 0; i < call->arg_count; i++) {
-        const Expr *inner = derivative(arena, call->arg[i], by), *outer = of_call(arena, call, function->derivative[i], wide);
-        if (is_zero(inner))
-            continue;
+        const Expr *inner = derivative(arena, call->arg[i], by),
+                   *outer = of_call(arena, call, function->derivative[i], wide);
+        if (is_zero(inner)) continue;
         if (function->traits & LOGARITHM && grows(outer->arg[1], by))
             total = relative(arena, outer->arg[0], outer->arg[1], by);
         else
@@ -384,28 +388,29 @@ static const Expr *call_derivative(Arena *arena, const Expr *call, By by)
     return total;
 }
 
-static const Expr *derivative(Arena *arena, const Expr *expr, By by)
-{
+static const Expr *derivative(Arena *arena, const Expr *expr, By by) {
     const Expr *const *arg = expr->arg;
-    if (!depends(expr, by))
-        return zero(arena);
+    if (!depends(expr, by)) return zero(arena);
     switch (expr->kind) {
     case EXPR_ACCESS: return expr_number(arena, 1, NULL);
     case EXPR_NEG: return expr_negative(arena, derivative(arena, arg[0], by));
     case EXPR_ADD:
-    case EXPR_SUB: return combined(arena, by, expr->kind, derivative(arena, arg[0], by), derivative(arena, arg[1], by));
+    case EXPR_SUB:
+        return combined(arena, by, expr->kind, derivative(arena, arg[0], by),
+                        derivative(arena, arg[1], by));
     case EXPR_MUL:
         return sum(arena, combined(arena, by, EXPR_MUL, derivative(arena, arg[0], by), arg[1]),
                    combined(arena, by, EXPR_MUL, arg[0], derivative(arena, arg[1], by)));
     case EXPR_DIV: return quotient_derivative(arena, expr, by);
-    case EXPR_SELECT: return expr_select(arena, arg[0], derivative(arena, arg[1], by), derivative(arena, arg[2], by));
+    case EXPR_SELECT:
+        return expr_select(arena, arg[0], derivative(arena, arg[1], by),
+                           derivative(arena, arg[2], by));
     case EXPR_CALL: return call_derivative(arena, expr, by);
     default: // comparisons and remainders are constant between their steps
         return zero(arena);
     }
 }
 
-const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers)
-{
+const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers) {
     return derivative(arena, expr, (By){operand, integers});
 }

@@ -1,5 +1,6 @@
-/* A rule in the making: parse.c reads results, operands and the right side into it, clause.c the clauses after them, or build.c takes all
- * of it from a pass; check.c sees whether it fits together, and finishes the rule. */
+/* A rule in the making: parse.c reads results, operands and the right side into it, clause.c the
+ * clauses after them, or build.c takes all of it from a pass; check.c sees whether it fits
+ * together, and finishes the rule. */
 #ifndef RULE_DRAFT_H
 #define RULE_DRAFT_H
 
@@ -35,8 +36,7 @@ typedef struct RuleDraft {
 } RuleDraft;
 
 /* Notes an error that was reported: false. */
-static inline bool rule_fail(RuleDraft *draft)
-{
+static inline bool rule_fail(RuleDraft *draft) {
     draft->failed = true;
     return false;
 }
@@ -44,27 +44,33 @@ static inline bool rule_fail(RuleDraft *draft)
 /* Reports an error: false. */
 #define RULE_ERROR(draft, at, ...) (diag_error((draft)->diag, (at), __VA_ARGS__), rule_fail(draft))
 
-static inline bool param_is_tensor(ParamKind kind) { return kind == PARAM_TENSOR || kind == PARAM_TENSORS; }
+static inline bool param_is_tensor(ParamKind kind) {
+    return kind == PARAM_TENSOR || kind == PARAM_TENSORS;
+}
 
 /* The factor, operand or result called `name`; -1 when there is none. */
 int rule_factor(const RuleDraft *draft, const char *name);
 int rule_operand(const RuleDraft *draft, const char *name);
 int rule_result(const RuleDraft *draft, const char *name);
 
-/* The value that equations may give called `name`: a result, or behind the results a local one; -1 when there is none. */
+/* The value that equations may give called `name`: a result, or behind the results a local one; -1
+ * when there is none. */
 int rule_value(const RuleDraft *draft, const char *name);
 
 /* The attribute called `name` of one of two kinds, and its index; -1 when there is none. */
 int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other);
 
-/* Reports that `name` is not known, with the closest of `names`: false. `what` says what it should be: "a factor". */
-bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name, const char *const *names, int count);
+/* Reports that `name` is not known, with the closest of `names`: false. `what` says what it should
+ * be: "a factor". */
+bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name,
+                  const char *const *names, int count);
 void rule_unknown_factor(RuleDraft *draft, Position at, const char *name);
 
 /* size(f) or an argument in an expression over integers: an ExprPrimary, `context` is the draft. */
 const Expr *rule_integer_primary(Tokens *tokens, void *context);
 
-/* An access by its name, the current token; without one after an error. `expected` says what it stands for. */
+/* An access by its name, the current token; without one after an error. `expected` says what it
+ * stands for. */
 Access rule_access(RuleDraft *draft, const char *expected);
 
 /* The indices of an access, from the opening to the closing bracket; false after an error. */
@@ -94,7 +100,8 @@ RuleForm rule_form(const Rule *rule);
 /* The text of a rule that was built; the name stands in front of the operands of equations. */
 const char *rule_printed(Arena *arena, const Rule *rule, const char *name);
 
-/* The rule without its text, which begins at `start`; NULL where it does not fit together, which is reported. */
+/* The rule without its text, which begins at `start`; NULL where it does not fit together, which is
+ * reported. */
 Rule *rule_finished(RuleDraft *draft, Position start);
 
 #endif

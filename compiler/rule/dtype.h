@@ -8,7 +8,8 @@ typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTY
 
 bool dtype_is_float(DType dtype);
 
-/* The type in which sums over a type's values are kept: f32 for bf16, i64 for i32, else the type itself. */
+/* The type in which sums over a type's values are kept: f32 for bf16, i64 for i32, else the type
+ * itself. */
 DType dtype_wide(DType dtype);
 
 /* The name of a type, "f32", and its bytes. */

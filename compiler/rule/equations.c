@@ -2,14 +2,13 @@
 
 #include "rule/expr.h"
 
-const Access *equations_value(const Rule *rule, int value)
-{
-    return value < rule->result_count ? &rule->results[value] : &rule->locals[value - rule->result_count];
+const Access *equations_value(const Rule *rule, int value) {
+    return value < rule->result_count ? &rule->results[value]
+                                      : &rule->locals[value - rule->result_count];
 }
 
 /* The factors that some value lacks. */
-static const bool *inner_factors(Arena *arena, const Rule *rule)
-{
+static const bool *inner_factors(Arena *arena, const Rule *rule) {
     bool *inner = arena_array(arena, bool, rule->factor_count + 1);
     for (int f = 0; f < rule->factor_count; f++)
         for (int e = 0; e < rule->equation_count; e++)
@@ -18,21 +17,19 @@ static const bool *inner_factors(Arena *arena, const Rule *rule)
 }
 
 /* Whether the tensor has elements along the rows; where there are no rows all have. */
-static bool is_along(const Rule *rule, const EquationPlan *plan, const Access *access)
-{
+static bool is_along(const Rule *rule, const EquationPlan *plan, const Access *access) {
     for (int f = 0; plan->rows && f < rule->factor_count; f++)
-        if (plan->inner[f] && access_has(access, f))
-            return true;
+        if (plan->inner[f] && access_has(access, f)) return true;
     return !plan->rows;
 }
 
-static const Access *leaf_access(const Rule *rule, const Expr *leaf)
-{
-    return leaf->kind == EXPR_ACCESS ? &rule->operands[leaf->index] : leaf->kind == EXPR_RESULT ? equations_value(rule, leaf->index) : NULL;
+static const Access *leaf_access(const Rule *rule, const Expr *leaf) {
+    return leaf->kind == EXPR_ACCESS   ? &rule->operands[leaf->index]
+           : leaf->kind == EXPR_RESULT ? equations_value(rule, leaf->index)
+                                       : NULL;
 }
 
-bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *expr)
-{
+bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *expr) {
     const Access *access = leaf_access(rule, expr);
     bool along = access && is_along(rule, plan, access);
     for (int i = 0; i < expr->arg_count; i++)
@@ -41,8 +38,7 @@ bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *exp
 }
 
 /* The first loop before or in which all values of an expression are known. */
-static int known_at(const EquationPlan *plan, const Expr *expr)
-{
+static int known_at(const EquationPlan *plan, const Expr *expr) {
     int loop = 0;
     if (expr->kind == EXPR_RESULT) {
         const EquationStep *step = &plan->step[plan->equation[expr->index]];
@@ -55,9 +51,10 @@ static int known_at(const EquationPlan *plan, const Expr *expr)
     return loop;
 }
 
-/* Notes that `loop` computes an expression: the local values that it needs are computed there, too. */
-static void note_loop(const Rule *rule, const EquationPlan *plan, EquationStep *steps, uint32_t *reads, const Expr *expr, int loop)
-{
+/* Notes that `loop` computes an expression: the local values that it needs are computed there,
+ * too. */
+static void note_loop(const Rule *rule, const EquationPlan *plan, EquationStep *steps,
+                      uint32_t *reads, const Expr *expr, int loop) {
     if (expr->kind == EXPR_ACCESS && is_along(rule, plan, &rule->operands[expr->index]))
         reads[expr->index] |= UINT32_C(1) << loop;
     if (expr->kind == EXPR_RESULT) {
@@ -74,22 +71,25 @@ static void note_loop(const Rule *rule, const EquationPlan *plan, EquationStep *
 }
 
 /* Whether loops have to compute an equation for its own sake. */
-static bool is_wanted(const Rule *rule, const EquationStep *step, int value)
-{
-    return step->form == EQUATION_SUM || (step->form == EQUATION_ELEMENT && value < rule->result_count);
+static bool is_wanted(const Rule *rule, const EquationStep *step, int value) {
+    return step->form == EQUATION_SUM ||
+           (step->form == EQUATION_ELEMENT && value < rule->result_count);
 }
 
-EquationPlan equations_plan(Arena *arena, const Rule *rule)
-{
+EquationPlan equations_plan(Arena *arena, const Rule *rule) {
     EquationStep *steps = arena_array(arena, EquationStep, rule->equation_count);
     int *equation = arena_array(arena, int, rule->result_count + rule->local_count);
     uint32_t *reads = arena_array(arena, uint32_t, rule->operand_count + 1);
-    EquationPlan plan = {.inner = inner_factors(arena, rule), .loop_count = 1, .step = steps, .equation = equation, .reads = reads};
-    for (int f = 0; f < rule->factor_count; f++)
-        plan.rows |= plan.inner[f];
+    EquationPlan plan = {.inner = inner_factors(arena, rule),
+                         .loop_count = 1,
+                         .step = steps,
+                         .equation = equation,
+                         .reads = reads};
+    for (int f = 0; f < rule->factor_count; f++) plan.rows |= plan.inner[f];
     for (int e = 0; e < rule->equation_count; e++) {
         const RuleEquation *own = &rule->equations[e];
-        bool along = equations_along(rule, &plan, own->expr), row = plan.rows && !is_along(rule, &plan, equations_value(rule, own->value));
+        bool along = equations_along(rule, &plan, own->expr),
+             row = plan.rows && !is_along(rule, &plan, equations_value(rule, own->value));
         steps[e].form = !row ? EQUATION_ELEMENT : along ? EQUATION_SUM : EQUATION_ROW;
         steps[e].loop = known_at(&plan, own->expr);
         equation[own->value] = e;
@@ -114,46 +114,43 @@ typedef struct Presence {
     const bool *present;
 } Presence;
 
-static bool is_absent(const Presence *presence, const Expr *expr) { return expr->kind == EXPR_ACCESS && !presence->present[expr->index]; }
+static bool is_absent(const Presence *presence, const Expr *expr) {
+    return expr->kind == EXPR_ACCESS && !presence->present[expr->index];
+}
 
 /* Whether an operand is absent for which no number stands. */
-static bool lacks(const Presence *presence, const Expr *expr)
-{
+static bool lacks(const Presence *presence, const Expr *expr) {
     bool lacking = is_absent(presence, expr) && !presence->rule->operands[expr->index].absent;
-    for (int i = 0; i < expr->arg_count; i++)
-        lacking = lacking || lacks(presence, expr->arg[i]);
+    for (int i = 0; i < expr->arg_count; i++) lacking = lacking || lacks(presence, expr->arg[i]);
     return lacking;
 }
 
 /* The number of an absent operand. */
-static const Expr *number_of(const Presence *presence, const Expr *access) { return presence->rule->operands[access->index].absent; }
+static const Expr *number_of(const Presence *presence, const Expr *access) {
+    return presence->rule->operands[access->index].absent;
+}
 
 /* The expression with numbers for absent operands; a factor of 1 is left out. */
-static const Expr *with_numbers(const Presence *presence, const Expr *expr)
-{
-    if (is_absent(presence, expr))
-        return number_of(presence, expr);
-    if (!expr->arg_count)
-        return expr;
+static const Expr *with_numbers(const Presence *presence, const Expr *expr) {
+    if (is_absent(presence, expr)) return number_of(presence, expr);
+    if (!expr->arg_count) return expr;
     for (int i = 0; expr->kind == EXPR_MUL && i < 2; i++)
         if (is_absent(presence, expr->arg[i]) && number_of(presence, expr->arg[i])->number == 1)
             return with_numbers(presence, expr->arg[1 - i]);
     Expr *copy = arena_copy(presence->arena, expr, sizeof *expr);
-    for (int i = 0; i < expr->arg_count; i++)
-        copy->arg[i] = with_numbers(presence, expr->arg[i]);
+    for (int i = 0; i < expr->arg_count; i++) copy->arg[i] = with_numbers(presence, expr->arg[i]);
     return copy;
 }
 
-const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr, const bool *present)
-{
+const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr,
+                              const bool *present) {
     Presence presence = {arena, rule, present};
     int count = expr_terms(expr, NULL, 0);
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
     const Expr *total = NULL;
     expr_terms(expr, terms, count);
     for (int t = 0; t < count; t++) {
-        if (lacks(&presence, terms[t].expr))
-            continue;
+        if (lacks(&presence, terms[t].expr)) continue;
         const Expr *term = with_numbers(&presence, terms[t].expr);
         if (total)
             total = expr_binary(arena, terms[t].negative ? EXPR_SUB : EXPR_ADD, total, term);
@@ -163,13 +160,10 @@ const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr, 
     return total ? total : expr_number(arena, 0, NULL);
 }
 
-void equations_mark(const Rule *rule, const Expr *expr, bool *marked)
-{
+void equations_mark(const Rule *rule, const Expr *expr, bool *marked) {
     const Access *access = expr->kind == EXPR_ACCESS   ? &rule->operands[expr->index]
                            : expr->kind == EXPR_RESULT ? equations_value(rule, expr->index)
                                                        : NULL;
-    for (int f = 0; access && f < rule->factor_count; f++)
-        marked[f] |= access_has(access, f);
-    for (int i = 0; i < expr->arg_count; i++)
-        equations_mark(rule, expr->arg[i], marked);
+    for (int f = 0; access && f < rule->factor_count; f++) marked[f] |= access_has(access, f);
+    for (int i = 0; i < expr->arg_count; i++) equations_mark(rule, expr->arg[i], marked);
 }

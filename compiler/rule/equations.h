@@ -2,9 +2,10 @@
  *
  *     total[r] = x[r, c]; mean[r] = total[r] / size(c); y[r, c] = x[r, c] - mean[r]
  *
- * Here loop 0 adds up `total`, `mean` follows behind it, and loop 1 gives `y`. A value of a row's elements belongs to the first loop in
- * which all that it needs is known. In later loops a result is read from its storage, a local value is computed again. Where every value
- * has all factors there are no rows, and one loop.
+ * Here loop 0 adds up `total`, `mean` follows behind it, and loop 1 gives `y`. A value of a row's
+ * elements belongs to the first loop in which all that it needs is known. In later loops a result
+ * is read from its storage, a local value is computed again. Where every value has all factors
+ * there are no rows, and one loop.
  */
 #ifndef RULE_EQUATIONS_H
 #define RULE_EQUATIONS_H
@@ -42,9 +43,10 @@ const Access *equations_value(const Rule *rule, int value);
 /* Marks the factors of all that an expression of a rule reads. */
 void equations_mark(const Rule *rule, const Expr *expr, bool *marked);
 
-/* An expression of a call without the operands that are absent: their numbers stand there, and terms without one are left out. `present`
- * has an entry an operand of the rule. */
-const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr, const bool *present);
+/* An expression of a call without the operands that are absent: their numbers stand there, and
+ * terms without one are left out. `present` has an entry an operand of the rule. */
+const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr,
+                              const bool *present);
 
 /* Whether the expression has an operand or value with elements along the rows. */
 bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *expr);

@@ -1,9 +1,9 @@
-/* The text of a rule that was built: a body or equations, the clauses size, replicate, dtype and epilogue. */
+/* The text of a rule that was built: a body or equations, the clauses size, replicate, dtype and
+ * epilogue. */
 #include "rule/equations.h"
 #include "rule/draft.h"
 
-void rule_print_access(Text *out, const Rule *rule, const Access *access)
-{
+void rule_print_access(Text *out, const Rule *rule, const Access *access) {
     text_print(out, "%s%s[", access->name, access->variadic ? "[]" : "");
     for (int d = 0; d < access->dim_count; d++) {
         const RuleDim *dim = &access->dims[d];
@@ -19,8 +19,7 @@ void rule_print_access(Text *out, const Rule *rule, const Access *access)
 }
 
 /* An ExprLeaf. */
-static void print_leaf(Text *out, const Expr *leaf, void *context)
-{
+static void print_leaf(Text *out, const Expr *leaf, void *context) {
     const Rule *rule = context;
     switch (leaf->kind) {
     case EXPR_ACCESS: rule_print_access(out, rule, &rule->operands[leaf->index]); return;
@@ -31,16 +30,14 @@ static void print_leaf(Text *out, const Expr *leaf, void *context)
     }
 }
 
-static void print_accesses(Text *out, const Rule *rule, const Access *accesses, int count)
-{
+static void print_accesses(Text *out, const Rule *rule, const Access *accesses, int count) {
     for (int i = 0; i < count; i++) {
         text_string(out, i ? ", " : "");
         rule_print_access(out, rule, &accesses[i]);
     }
 }
 
-static void print_equations(Text *out, const Rule *rule, const char *name)
-{
+static void print_equations(Text *out, const Rule *rule, const char *name) {
     text_print(out, "%s(", name);
     print_accesses(out, rule, rule->operands, rule->operand_count);
     text_string(out, ") body(");
@@ -53,14 +50,12 @@ static void print_equations(Text *out, const Rule *rule, const char *name)
     text_string(out, ")");
 }
 
-static void print_dtype(Text *out, const Access *value)
-{
+static void print_dtype(Text *out, const Access *value) {
     if (value->element.kind == ELEMENT_FIXED)
         text_print(out, " dtype(%s: %s)", value->name, dtype_name((DType)value->element.index));
 }
 
-const char *rule_printed(Arena *arena, const Rule *rule, const char *name)
-{
+const char *rule_printed(Arena *arena, const Rule *rule, const char *name) {
     Text out = {.arena = arena};
     print_accesses(&out, rule, rule->results, rule->result_count);
     text_string(&out, " = ");
@@ -74,14 +69,12 @@ const char *rule_printed(Arena *arena, const Rule *rule, const char *name)
             expr_print(&out, rule->factors[f].size, print_leaf, (void *)rule);
             text_string(&out, ")");
         }
-        if (rule->factors[f].replicate)
-            text_print(&out, " replicate(%s)", rule->factors[f].name);
+        if (rule->factors[f].replicate) text_print(&out, " replicate(%s)", rule->factors[f].name);
     }
     for (int r = 0; rule->kind == RULE_BODY && r < rule->result_count; r++)
         print_dtype(&out, &rule->results[r]);
     for (int e = 0; e < rule->equation_count; e++)
         print_dtype(&out, equations_value(rule, rule->equations[e].value));
-    if (rule->epilogue)
-        text_print(&out, " epilogue(%s)", rule->epilogue);
+    if (rule->epilogue) text_print(&out, " epilogue(%s)", rule->epilogue);
     return text_bytes(&out);
 }

@@ -5,52 +5,46 @@
 #include <math.h>
 #include <string.h>
 
-ParamKind opdef_attr_kind(const OpDef *def, int index)
-{
+ParamKind opdef_attr_kind(const OpDef *def, int index) {
     for (int p = 0, a = 0; p < def->param_count; p++)
-        if (def->params[p].kind != PARAM_TENSOR && def->params[p].kind != PARAM_TENSORS && a++ == index)
+        if (def->params[p].kind != PARAM_TENSOR && def->params[p].kind != PARAM_TENSORS &&
+            a++ == index)
             return def->params[p].kind;
     BUG("%s has no argument %d", def->name, index);
 }
 
-const RuleKernel *rule_kernel(const Rule *rule, const char *backend)
-{
+const RuleKernel *rule_kernel(const Rule *rule, const char *backend) {
     const RuleKernel *found = NULL;
     for (int k = 0; k < rule->kernel_count; k++)
-        if (!rule->kernels[k].backend ? !found || !found->backend : !strcmp(rule->kernels[k].backend, backend))
+        if (!rule->kernels[k].backend ? !found || !found->backend
+                                      : !strcmp(rule->kernels[k].backend, backend))
             found = &rule->kernels[k];
     return found;
 }
 
-bool access_has(const Access *access, int factor)
-{
+bool access_has(const Access *access, int factor) {
     for (int d = 0; d < access->dim_count; d++)
         for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor)
-                return true;
+            if (access->dims[d].factors[k] == factor) return true;
     return false;
 }
 
 /* ---- infinite numbers ---- */
 
-static Bounds of_leaf(const Expr *leaf, void *context)
-{
+static Bounds of_leaf(const Expr *leaf, void *context) {
     (void)leaf, (void)context;
     return bounds_open();
 }
 
 /* Whether an expression or a part of it is an infinite number. */
-static bool has_infinity(const Expr *expr)
-{
+static bool has_infinity(const Expr *expr) {
     Bounds range = bounds_of(expr, of_leaf, NULL);
     bool found = bounds_is(range, HUGE_VAL) || bounds_is(range, -HUGE_VAL);
-    for (int a = 0; a < expr->arg_count && !found; a++)
-        found = has_infinity(expr->arg[a]);
+    for (int a = 0; a < expr->arg_count && !found; a++) found = has_infinity(expr->arg[a]);
     return found;
 }
 
-bool rule_has_infinity(const Rule *rule)
-{
+bool rule_has_infinity(const Rule *rule) {
     bool found = rule->body && has_infinity(rule->body);
     for (int e = 0; e < rule->equation_count && !found; e++)
         found = has_infinity(rule->equations[e].expr);
@@ -61,77 +55,74 @@ bool rule_has_infinity(const Rule *rule)
 
 /* ---- maps, reductions, products ---- */
 
-bool expr_is_product(const Expr *term, ProductTerm *product)
-{
+bool expr_is_product(const Expr *term, ProductTerm *product) {
     if (term->kind == EXPR_MUL)
         return expr_is_product(term->arg[0], product) && expr_is_product(term->arg[1], product);
     if (term->kind == EXPR_ACCESS && product->count < 2)
         return product->operand[product->count++] = term->index, true;
-    if ((term->kind != EXPR_NUMBER && term->kind != EXPR_ATTR) || product->scale)
-        return false;
+    if ((term->kind != EXPR_NUMBER && term->kind != EXPR_ATTR) || product->scale) return false;
     return product->scale = term, true;
 }
 
-/* Whether a body that contracts factors is x * w, and perhaps a term is added that may be absent. */
-static bool is_product(const Rule *rule)
-{
+/* Whether a body that contracts factors is x * w, and perhaps a term is added that may be
+ * absent. */
+static bool is_product(const Rule *rule) {
     ExprTerm terms[2];
     ProductTerm product = {0};
     int count = expr_terms(rule->body, terms, 2);
-    if (count > 2 || terms[0].negative || !expr_is_product(terms[0].expr, &product) || product.count != 2 || product.scale ||
-        product.operand[0] == product.operand[1])
+    if (count > 2 || terms[0].negative || !expr_is_product(terms[0].expr, &product) ||
+        product.count != 2 || product.scale || product.operand[0] == product.operand[1])
         return false;
-    return count == 1 || (!terms[1].negative && terms[1].expr->kind == EXPR_ACCESS && rule->operands[terms[1].expr->index].optional);
+    return count == 1 || (!terms[1].negative && terms[1].expr->kind == EXPR_ACCESS &&
+                          rule->operands[terms[1].expr->index].optional);
 }
 
-RuleForm rule_form(const Rule *rule)
-{
+RuleForm rule_form(const Rule *rule) {
     bool contracted = false;
-    for (int f = 0; f < rule->factor_count; f++)
-        contracted |= rule->factors[f].contracted;
-    if (rule->kind != RULE_BODY)
-        return RULE_OTHER;
+    for (int f = 0; f < rule->factor_count; f++) contracted |= rule->factors[f].contracted;
+    if (rule->kind != RULE_BODY) return RULE_OTHER;
     return !contracted ? RULE_MAP : is_product(rule) ? RULE_PRODUCT : RULE_REDUCTION;
 }
 
 /* ---- maps of a few forms ---- */
 
-/* Whether an expression is an operand at the indices of the result, where each dimension is one factor. */
-static bool is_operand_in_place(const Rule *rule, const Expr *expr)
-{
-    if (expr->kind != EXPR_ACCESS || rule->operands[expr->index].dim_count != rule->results[0].dim_count)
+/* Whether an expression is an operand at the indices of the result, where each dimension is one
+ * factor. */
+static bool is_operand_in_place(const Rule *rule, const Expr *expr) {
+    if (expr->kind != EXPR_ACCESS ||
+        rule->operands[expr->index].dim_count != rule->results[0].dim_count)
         return false;
     const Access *operand = &rule->operands[expr->index], *result = &rule->results[0];
     for (int d = 0; d < result->dim_count; d++)
-        if (operand->dims[d].count != 1 || result->dims[d].count != 1 || operand->dims[d].factors[0] != result->dims[d].factors[0])
+        if (operand->dims[d].count != 1 || result->dims[d].count != 1 ||
+            operand->dims[d].factors[0] != result->dims[d].factors[0])
             return false;
     return true;
 }
 
-bool rule_is_copy(const Rule *rule) { return rule->form == RULE_MAP && is_operand_in_place(rule, rule->body); }
+bool rule_is_copy(const Rule *rule) {
+    return rule->form == RULE_MAP && is_operand_in_place(rule, rule->body);
+}
 
-bool rule_is_sum(const Rule *rule)
-{
+bool rule_is_sum(const Rule *rule) {
     return rule->form == RULE_MAP && rule->body->kind == EXPR_ADD && rule->operand_count == 2 &&
-           is_operand_in_place(rule, rule->body->arg[0]) && is_operand_in_place(rule, rule->body->arg[1]);
+           is_operand_in_place(rule, rule->body->arg[0]) &&
+           is_operand_in_place(rule, rule->body->arg[1]);
 }
 
 /* ---- linearity ---- */
 
 /* Whether no operand of the set `in` (a bit an operand) occurs. */
-static bool free_of(const Expr *expr, unsigned in)
-{
-    if (expr->kind == EXPR_ACCESS)
-        return !(in >> expr->index & 1);
+static bool free_of(const Expr *expr, unsigned in) {
+    if (expr->kind == EXPR_ACCESS) return !(in >> expr->index & 1);
     for (int i = 0; i < expr->arg_count; i++)
-        if (!free_of(expr->arg[i], in))
-            return false;
+        if (!free_of(expr->arg[i], in)) return false;
     return true;
 }
 
-/* Whether the expression is linear in the operands of `in` together: twice all of them gives twice the value. */
-static bool linear_in(const Expr *expr, unsigned in)
-{
+/* Whether the expression is linear in the operands of `in` together: twice all of them gives twice
+ * the value. */
+static bool linear_in(const Expr *expr, unsigned in) {
     const Expr *const *arg = expr->arg;
     switch (expr->kind) {
     case EXPR_NUMBER: return expr->number == 0;
@@ -139,16 +130,18 @@ static bool linear_in(const Expr *expr, unsigned in)
     case EXPR_NEG: return linear_in(arg[0], in);
     case EXPR_ADD:
     case EXPR_SUB: return linear_in(arg[0], in) && linear_in(arg[1], in);
-    case EXPR_MUL: return (linear_in(arg[0], in) && free_of(arg[1], in)) || (free_of(arg[0], in) && linear_in(arg[1], in));
+    case EXPR_MUL:
+        return (linear_in(arg[0], in) && free_of(arg[1], in)) ||
+               (free_of(arg[0], in) && linear_in(arg[1], in));
     case EXPR_DIV: return linear_in(arg[0], in) && free_of(arg[1], in);
     case EXPR_SELECT: return free_of(arg[0], in) && linear_in(arg[1], in) && linear_in(arg[2], in);
     default: return false;
     }
 }
 
-/* The smallest set of operands with `operand`, none of `taken`, in which the body is linear; 0 when there is none. */
-static unsigned linear_set(const Rule *rule, int operand, unsigned taken)
-{
+/* The smallest set of operands with `operand`, none of `taken`, in which the body is linear; 0 when
+ * there is none. */
+static unsigned linear_set(const Rule *rule, int operand, unsigned taken) {
     unsigned best = 0;
     for (unsigned set = 1; set < 1u << rule->operand_count; set++)
         if (set >> operand & 1 && !(set & taken) && linear_in(rule->body, set) &&
@@ -161,25 +154,19 @@ bool rule_linear_in(const Rule *rule, unsigned set) { return linear_in(rule->bod
 
 enum { LINEAR_OPERANDS_MOST = 10 };
 
-void rule_linear(const Rule *rule, int *group)
-{
-    for (int i = 0; i < rule->operand_count; i++)
-        group[i] = rule->operands[i].linear;
-    if (rule->kind == RULE_VIEW)
-        group[0] = 1;
+void rule_linear(const Rule *rule, int *group) {
+    for (int i = 0; i < rule->operand_count; i++) group[i] = rule->operands[i].linear;
+    if (rule->kind == RULE_VIEW) group[0] = 1;
     bool to_any = rule->results[0].element.kind == ELEMENT_ARGUMENT; // perhaps to integers
-    if (rule->kind != RULE_BODY || to_any || rule->operand_count > LINEAR_OPERANDS_MOST)
-        return;
+    if (rule->kind != RULE_BODY || to_any || rule->operand_count > LINEAR_OPERANDS_MOST) return;
     unsigned taken = 0;
     for (int i = 0; i < rule->operand_count; i++)
-        if (group[i])
-            taken |= 1u << i;
+        if (group[i]) taken |= 1u << i;
     for (int i = 0, groups = 0; i < rule->operand_count; i++) {
         unsigned set = taken >> i & 1 ? 0 : linear_set(rule, i, taken);
         groups += set != 0;
         for (int k = 0; k < rule->operand_count; k++)
-            if (set >> k & 1)
-                group[k] = groups;
+            if (set >> k & 1) group[k] = groups;
         taken |= set;
     }
 }

@@ -9,7 +9,8 @@ typedef struct StageState {
     int *forward;  // by place in the order of forward parts: visit * microbatches + micro-batch
     int *backward; // the same of backward parts, and of parts for weights
     int done[SCHEDULE_PHASES];
-    int open, live;    // most pairs between forward and backward; and between forward and the last part
+    int open,
+        live; // most pairs between forward and backward; and between forward and the last part
     int slot_count;    // that the limits, or where they did not do the need, ask for
     ScheduleRow *rows; // that have been chosen, and how many
     int row_count;
@@ -26,27 +27,30 @@ typedef struct Maker {
     int turns; // in which every stage could run one part
 } Maker;
 
-static int *done_of(const Maker *maker, SchedulePhase part, int visit) { return &maker->done[part * maker->graph->visit_count + visit]; }
+static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
+    return &maker->done[part * maker->graph->visit_count + visit];
+}
 
 /* ---- orders ---- */
 
-/* Micro-batches go through a stage in groups of as many as there are stages, so that the first of a group is back when the last has gone: a
- * group through its visits, one visit after the other. `backward` goes through the visits the other way. */
-static void put_in_order(const Maker *maker, const StageState *stage, bool backward, int *order)
-{
+/* Micro-batches go through a stage in groups of as many as there are stages, so that the first of a
+ * group is back when the last has gone: a group through its visits, one visit after the other.
+ * `backward` goes through the visits the other way. */
+static void put_in_order(const Maker *maker, const StageState *stage, bool backward, int *order) {
     int group = maker->graph->stage_count, count = 0;
     for (int first = 0; first < maker->microbatches; first += group)
         for (int i = 0; i < stage->visit_count; i++)
             for (int m = first; m < first + group && m < maker->microbatches; m++)
-                order[count++] = stage->visits[backward ? stage->visit_count - 1 - i : i] * maker->microbatches + m;
+                order[count++] =
+                    stage->visits[backward ? stage->visit_count - 1 - i : i] * maker->microbatches +
+                    m;
 }
 
 static int least(int a, int b) { return a < b ? a : b; }
 static int most(int a, int b) { return a > b ? a : b; }
 
 /* How many pairs the schedule lets be open and live in a stage. */
-static void set_limits(const Maker *maker, StageState *stage)
-{
+static void set_limits(const Maker *maker, StageState *stage) {
     int first = 0, last = maker->graph->visit_count, through = 0;
     for (int i = 0; i < stage->visit_count; i++) {
         int v = stage->visits[i];
@@ -55,14 +59,13 @@ static void set_limits(const Maker *maker, StageState *stage)
         through = most(through, maker->links.before[v] + maker->links.after[v] + 1);
     }
     stage->open = maker->kind == SCHEDULE_GPIPE || !maker->graph->trains ? stage->pairs
-                  : maker->kind == SCHEDULE_INTERLEAVED                  ? least(stage->pairs, first + last)
-                                                                         : least(stage->pairs, first);
+                  : maker->kind == SCHEDULE_INTERLEAVED ? least(stage->pairs, first + last)
+                                                        : least(stage->pairs, first);
     stage->live = maker->kind == SCHEDULE_ZERO_BUBBLE ? least(stage->pairs, through) : stage->open;
     stage->slot_count = maker->graph->trains ? stage->live : least(stage->pairs, 2);
 }
 
-static void begin_stage(const Maker *maker, int number)
-{
+static void begin_stage(const Maker *maker, int number) {
     StageState *stage = &maker->stages[number];
     *stage = (StageState){.visits = arena_array(maker->arena, int, maker->graph->visit_count)};
     for (int i = 0; i < maker->graph->visit_count; i++)
@@ -80,8 +83,8 @@ static void begin_stage(const Maker *maker, int number)
 /* ---- what can run ---- */
 
 /* Whether the other ends of a visit's edges are through the part. */
-static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *side, int end, int visit, int microbatch)
-{
+static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *side, int end,
+                      int visit, int microbatch) {
     for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
         if (*done_of(maker, part, maker->graph->edge[side->list[k]][end]) <= microbatch)
             return false;
@@ -89,131 +92,133 @@ static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *s
 }
 
 /* Whether the next micro-batch may go through a part of a visit; sets the row. */
-static bool is_ready(const Maker *maker, SchedulePhase part, int visit, ScheduleRow *row)
-{
+static bool is_ready(const Maker *maker, SchedulePhase part, int visit, ScheduleRow *row) {
     int microbatch = *done_of(maker, part, visit);
     *row = (ScheduleRow){part, visit, microbatch, 0};
-    if (microbatch >= maker->microbatches)
-        return false;
+    if (microbatch >= maker->microbatches) return false;
     if (part == SCHEDULE_FORWARD)
         return ends_done(maker, part, &maker->links.in, 0, visit, microbatch);
     return *done_of(maker, part - 1, visit) > microbatch &&
-           (part == SCHEDULE_WGRAD || ends_done(maker, part, &maker->links.out, 1, visit, microbatch));
+           (part == SCHEDULE_WGRAD ||
+            ends_done(maker, part, &maker->links.out, 1, visit, microbatch));
 }
 
 /* The visit that is next in the order of a part; -1 at its end. */
-static int next_visit(const Maker *maker, const StageState *stage, SchedulePhase part)
-{
+static int next_visit(const Maker *maker, const StageState *stage, SchedulePhase part) {
     const int *order = part == SCHEDULE_FORWARD ? stage->forward : stage->backward;
     return stage->done[part] < stage->pairs ? order[stage->done[part]] / maker->microbatches : -1;
 }
 
-static bool next_ready(const Maker *maker, const StageState *stage, SchedulePhase part, ScheduleRow *row)
-{
+static bool next_ready(const Maker *maker, const StageState *stage, SchedulePhase part,
+                       ScheduleRow *row) {
     int visit = next_visit(maker, stage, part);
     return visit >= 0 && is_ready(maker, part, visit, row);
 }
 
 /* ---- choosing a row: in an order that no time has a say in ---- */
 
-static bool weights_wait(const StageState *stage) { return stage->done[SCHEDULE_BACKWARD] > stage->done[SCHEDULE_WGRAD]; }
+static bool weights_wait(const StageState *stage) {
+    return stage->done[SCHEDULE_BACKWARD] > stage->done[SCHEDULE_WGRAD];
+}
 
-/* The part that comes next in a stage that trains. Forward as far as the limits allow, and then backward and forward by turns; what weights
- * need follows backward, in zero_bubble not before another pair needs the slot; and when nothing is left to go forward, by turns again. */
-static SchedulePhase next_part(const Maker *maker, const StageState *stage)
-{
-    int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD], live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
-    bool more = stage->done[SCHEDULE_FORWARD] < stage->pairs, lazy = maker->kind == SCHEDULE_ZERO_BUBBLE;
-    if (weights_wait(stage) && !lazy)
-        return SCHEDULE_WGRAD;
+/* The part that comes next in a stage that trains. Forward as far as the limits allow, and then
+ * backward and forward by turns; what weights need follows backward, in zero_bubble not before
+ * another pair needs the slot; and when nothing is left to go forward, by turns again. */
+static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
+    int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD],
+        live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
+    bool more = stage->done[SCHEDULE_FORWARD] < stage->pairs,
+         lazy = maker->kind == SCHEDULE_ZERO_BUBBLE;
+    if (weights_wait(stage) && !lazy) return SCHEDULE_WGRAD;
     if (more && open < stage->open)
         return live < stage->live || !weights_wait(stage) ? SCHEDULE_FORWARD : SCHEDULE_WGRAD;
-    if (stage->done[SCHEDULE_BACKWARD] == stage->pairs)
-        return SCHEDULE_WGRAD;
-    return !more && weights_wait(stage) && stage->rows[stage->row_count - 1].phase == SCHEDULE_BACKWARD ? SCHEDULE_WGRAD : SCHEDULE_BACKWARD;
+    if (stage->done[SCHEDULE_BACKWARD] == stage->pairs) return SCHEDULE_WGRAD;
+    return !more && weights_wait(stage) &&
+                   stage->rows[stage->row_count - 1].phase == SCHEDULE_BACKWARD
+               ? SCHEDULE_WGRAD
+               : SCHEDULE_BACKWARD;
 }
 
 /* With `force`, where all stages stand still: the other of forward and backward. */
-static bool choose_in_order(const Maker *maker, const StageState *stage, bool force, ScheduleRow *row)
-{
+static bool choose_in_order(const Maker *maker, const StageState *stage, bool force,
+                            ScheduleRow *row) {
     SchedulePhase part = maker->graph->trains ? next_part(maker, stage) : SCHEDULE_FORWARD;
-    if (force)
-        part = part == SCHEDULE_FORWARD ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
+    if (force) part = part == SCHEDULE_FORWARD ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
     return next_ready(maker, stage, part, row);
 }
 
 /* ---- choosing a row: whatever can run ---- */
 
 /* The last visit along the data that a part could go on with. */
-static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhase part, ScheduleRow *row)
-{
+static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhase part,
+                       ScheduleRow *row) {
     for (int i = stage->visit_count - 1; i >= 0; i--)
-        if (is_ready(maker, part, stage->visits[i], row))
-            return true;
+        if (is_ready(maker, part, stage->visits[i], row)) return true;
     return false;
 }
 
-/* Backward before forward before weights; but weights right behind backward unless the schedule is zero_bubble. */
-static bool choose_eagerly(const Maker *maker, const StageState *stage, bool force, ScheduleRow *row)
-{
+/* Backward before forward before weights; but weights right behind backward unless the schedule is
+ * zero_bubble. */
+static bool choose_eagerly(const Maker *maker, const StageState *stage, bool force,
+                           ScheduleRow *row) {
     bool lazy = maker->kind == SCHEDULE_ZERO_BUBBLE, trains = maker->graph->trains;
-    int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD], live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
+    int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD],
+        live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
     bool room = force || !trains || (open < stage->open && live < stage->live);
-    return (trains && !lazy && last_ready(maker, stage, SCHEDULE_WGRAD, row)) || (trains && last_ready(maker, stage, SCHEDULE_BACKWARD, row)) ||
-           (room && last_ready(maker, stage, SCHEDULE_FORWARD, row)) || (trains && last_ready(maker, stage, SCHEDULE_WGRAD, row));
+    return (trains && !lazy && last_ready(maker, stage, SCHEDULE_WGRAD, row)) ||
+           (trains && last_ready(maker, stage, SCHEDULE_BACKWARD, row)) ||
+           (room && last_ready(maker, stage, SCHEDULE_FORWARD, row)) ||
+           (trains && last_ready(maker, stage, SCHEDULE_WGRAD, row));
 }
 
 /* ---- making the order of all ---- */
 
 typedef bool Choose(const Maker *maker, const StageState *stage, bool force, ScheduleRow *row);
 
-static void run_row(Maker *maker, const ScheduleRow *row)
-{
+static void run_row(Maker *maker, const ScheduleRow *row) {
     StageState *stage = &maker->stages[maker->graph->stage_of[row->visit]];
     stage->rows[stage->row_count++] = *row;
     stage->done[row->phase]++;
     ++*done_of(maker, row->phase, row->visit);
     if (maker->graph->trains)
-        stage->slot_count = most(stage->slot_count, stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD]);
+        stage->slot_count =
+            most(stage->slot_count, stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD]);
 }
 
-/* Whether `row` is better than `best` to go on with where all stages stand still: what ends something before what begins something, and
- * then what is further along the data. */
-static bool is_better(const Maker *maker, const ScheduleRow *row, const ScheduleRow *best)
-{
+/* Whether `row` is better than `best` to go on with where all stages stand still: what ends
+ * something before what begins something, and then what is further along the data. */
+static bool is_better(const Maker *maker, const ScheduleRow *row, const ScheduleRow *best) {
     if ((row->phase == SCHEDULE_FORWARD) != (best->phase == SCHEDULE_FORWARD))
         return best->phase == SCHEDULE_FORWARD;
     return maker->links.after[row->visit] < maker->links.after[best->visit];
 }
 
 /* Runs one row though limits, or the order, do not allow it. */
-static void run_forced(Maker *maker, Choose *choose)
-{
+static void run_forced(Maker *maker, Choose *choose) {
     ScheduleRow row, best = {.slot = -1};
     for (int s = 0; s < maker->graph->stage_count; s++)
-        if (choose(maker, &maker->stages[s], true, &row) && (best.slot < 0 || is_better(maker, &row, &best)))
+        if (choose(maker, &maker->stages[s], true, &row) &&
+            (best.slot < 0 || is_better(maker, &row, &best)))
             best = row;
-    if (best.slot < 0)
-        BUG("no stage of %d can go on", maker->graph->stage_count);
+    if (best.slot < 0) BUG("no stage of %d can go on", maker->graph->stage_count);
     run_row(maker, &best);
 }
 
 /* All rows of all stages, each stage one a turn. */
-static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph, int microbatches, Choose *choose)
-{
-    Maker maker = {arena, graph, graph_links(arena, graph), kind, microbatches, .parts = graph->trains ? SCHEDULE_PHASES : 1};
+static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph, int microbatches,
+                        Choose *choose) {
+    Maker maker = {arena, graph,        graph_links(arena, graph),
+                   kind,  microbatches, .parts = graph->trains ? SCHEDULE_PHASES : 1};
     ScheduleRow *chosen = arena_array(arena, ScheduleRow, graph->stage_count);
     int left = graph->visit_count * microbatches * maker.parts;
     maker.stages = arena_array(arena, StageState, graph->stage_count);
     maker.done = arena_array(arena, int, graph->visit_count *SCHEDULE_PHASES);
-    for (int s = 0; s < graph->stage_count; s++)
-        begin_stage(&maker, s);
+    for (int s = 0; s < graph->stage_count; s++) begin_stage(&maker, s);
     for (int count; left; left -= count, maker.turns++) {
         count = 0;
         for (int s = 0; s < graph->stage_count; s++)
             count += choose(&maker, &maker.stages[s], false, &chosen[count]);
-        for (int i = 0; i < count; i++)
-            run_row(&maker, &chosen[i]);
+        for (int i = 0; i < count; i++) run_row(&maker, &chosen[i]);
         if (!count) {
             run_forced(&maker, choose);
             count = 1;
@@ -224,16 +229,17 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
 
 /* ---- slots ---- */
 
-/* The slots of a stage that are free, as a ring: the one that has been so for the longest time first. */
+/* The slots of a stage that are free, as a ring: the one that has been so for the longest time
+ * first. */
 typedef struct FreeSlots {
     int *ring, room, first, count;
     int *last;      // by slot: the micro-batch that had it last; -1: none
     int slot_count; // of the stage
 } FreeSlots;
 
-static FreeSlots free_slots(Arena *arena, int slot_count, int room)
-{
-    FreeSlots slots = {arena_array(arena, int, room), room, 0, slot_count, arena_array(arena, int, room), slot_count};
+static FreeSlots free_slots(Arena *arena, int slot_count, int room) {
+    FreeSlots slots = {arena_array(arena, int, room), room,      0, slot_count,
+                       arena_array(arena, int, room), slot_count};
     for (int slot = 0; slot < room; slot++) {
         slots.ring[slot] = slot;
         slots.last[slot] = -1;
@@ -241,10 +247,10 @@ static FreeSlots free_slots(Arena *arena, int slot_count, int room)
     return slots;
 }
 
-/* The place in the ring of the first slot that another micro-batch had last; where there is none, of a new slot, which the stage then has,
- * too. A slot does not go from a visit to another for one micro-batch: whose it is, its micro-batch says. */
-static int find_slot(FreeSlots *slots, int microbatch)
-{
+/* The place in the ring of the first slot that another micro-batch had last; where there is none,
+ * of a new slot, which the stage then has, too. A slot does not go from a visit to another for one
+ * micro-batch: whose it is, its micro-batch says. */
+static int find_slot(FreeSlots *slots, int microbatch) {
     for (int i = 0; i < slots->count; i++)
         if (slots->last[slots->ring[(slots->first + i) % slots->room]] != microbatch)
             return (slots->first + i) % slots->room;
@@ -253,8 +259,7 @@ static int find_slot(FreeSlots *slots, int microbatch)
     return place;
 }
 
-static int take_slot(FreeSlots *slots, int microbatch)
-{
+static int take_slot(FreeSlots *slots, int microbatch) {
     int place = find_slot(slots, microbatch), slot = slots->ring[place];
     slots->ring[place] = slots->ring[slots->first];
     slots->first = (slots->first + 1) % slots->room;
@@ -263,61 +268,62 @@ static int take_slot(FreeSlots *slots, int microbatch)
     return slot;
 }
 
-static void leave_slot(FreeSlots *slots, int slot) { slots->ring[(slots->first + slots->count++) % slots->room] = slot; }
+static void leave_slot(FreeSlots *slots, int slot) {
+    slots->ring[(slots->first + slots->count++) % slots->room] = slot;
+}
 
-/* Gives each pair a slot, and writes its rows; `slot_count` are there in the beginning. How many the stage needs. */
-static int give_slots(const Maker *maker, const StageState *stage, int slot_count, ScheduleRow *rows)
-{
-    int *slot_of = arena_array(maker->arena, int, maker->graph->visit_count * maker->microbatches + 1);
+/* Gives each pair a slot, and writes its rows; `slot_count` are there in the beginning. How many
+ * the stage needs. */
+static int give_slots(const Maker *maker, const StageState *stage, int slot_count,
+                      ScheduleRow *rows) {
+    int *slot_of =
+        arena_array(maker->arena, int, maker->graph->visit_count * maker->microbatches + 1);
     FreeSlots slots = free_slots(maker->arena, slot_count, stage->pairs + 1);
     for (int i = 0; i < stage->row_count; i++) {
         const ScheduleRow *row = &stage->rows[i];
         int *slot = &slot_of[row->visit * maker->microbatches + row->microbatch];
-        if (row->phase == SCHEDULE_FORWARD)
-            *slot = take_slot(&slots, row->microbatch);
-        if ((int)row->phase == maker->parts - 1)
-            leave_slot(&slots, *slot);
+        if (row->phase == SCHEDULE_FORWARD) *slot = take_slot(&slots, row->microbatch);
+        if ((int)row->phase == maker->parts - 1) leave_slot(&slots, *slot);
         rows[i] = (ScheduleRow){row->phase, row->visit, row->microbatch, *slot};
     }
     return slots.slot_count;
 }
 
 /* The table of rows; with `own`, each pair of a visit and a micro-batch has a slot of its own. */
-static Schedule *write_table(Arena *arena, const Maker *maker, bool own)
-{
+static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     int count = maker->graph->stage_count;
     Schedule *schedule = arena_new(arena, Schedule);
     *schedule =
-        (Schedule){count, arena_array(arena, int, count), arena_array(arena, ScheduleRow *, count), arena_array(arena, int, count), NULL};
+        (Schedule){count, arena_array(arena, int, count), arena_array(arena, ScheduleRow *, count),
+                   arena_array(arena, int, count), NULL};
     for (int s = 0; s < count; s++) {
         const StageState *stage = &maker->stages[s];
         schedule->row_count[s] = stage->row_count;
         schedule->rows[s] = arena_array(arena, ScheduleRow, stage->row_count);
-        schedule->slot_count[s] = give_slots(maker, stage, own ? stage->pairs : stage->slot_count, schedule->rows[s]);
+        schedule->slot_count[s] =
+            give_slots(maker, stage, own ? stage->pairs : stage->slot_count, schedule->rows[s]);
     }
     return schedule;
 }
 
-/* Whether an order takes less time than another, all parts taken to be of one length, and needs no more slots in any stage. */
-static bool beats(const Maker *maker, const Maker *other)
-{
+/* Whether an order takes less time than another, all parts taken to be of one length, and needs no
+ * more slots in any stage. */
+static bool beats(const Maker *maker, const Maker *other) {
     for (int s = 0; s < maker->graph->stage_count; s++)
-        if (maker->stages[s].slot_count > other->stages[s].slot_count)
-            return false;
+        if (maker->stages[s].slot_count > other->stages[s].slot_count) return false;
     return maker->turns < other->turns;
 }
 
-/* An order that no time has a say in is best where all stages are alike, such as in chains; where they are not, running whatever can run
- * may end sooner. */
-const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph, int64_t microbatches)
-{
+/* An order that no time has a say in is best where all stages are alike, such as in chains; where
+ * they are not, running whatever can run may end sooner. */
+const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
+                                int64_t microbatches) {
     Arena *scratch = arena_create();
     Maker ordered = make_order(scratch, kind, graph, (int)microbatches, choose_in_order);
     Maker eager = make_order(scratch, kind, graph, (int)microbatches, choose_eagerly);
     const Maker *maker = beats(&eager, &ordered) ? &eager : &ordered;
     Schedule *schedule = write_table(arena, maker, false);
-    if (schedule_cycle(scratch, graph, schedule))
-        schedule = write_table(arena, maker, true);
+    if (schedule_cycle(scratch, graph, schedule)) schedule = write_table(arena, maker, true);
     arena_destroy(scratch);
     return schedule;
 }

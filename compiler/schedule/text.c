@@ -7,17 +7,14 @@ enum { ROWS_A_LINE = 16 };
 
 /* ---- writing ---- */
 
-void schedule_print(Text *out, const Schedule *schedule, const char *indent)
-{
+void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
     for (int s = 0; s < schedule->stage_count; s++) {
         text_print(out, "%sstage %d slots %d:", indent, s, schedule->slot_count[s]);
         for (int i = 0; i < schedule->row_count[s]; i++) {
             const ScheduleRow *row = &schedule->rows[s][i];
-            if (i && i % ROWS_A_LINE == 0)
-                text_print(out, "\n%s   ", indent);
+            if (i && i % ROWS_A_LINE == 0) text_print(out, "\n%s   ", indent);
             text_print(out, " %c%d:%d", letters[row->phase], row->visit, row->microbatch);
-            if (row->phase == SCHEDULE_FORWARD)
-                text_print(out, "/%d", row->slot);
+            if (row->phase == SCHEDULE_FORWARD) text_print(out, "/%d", row->slot);
         }
         text_string(out, "\n");
     }
@@ -29,54 +26,49 @@ typedef Array(ScheduleRow) RowList;
 typedef Array(Position) PlaceList;
 
 /* The decimal number that is the whole of a text; -1 where it is none. */
-static int number_in(const char *text)
-{
+static int number_in(const char *text) {
     int64_t number = 0;
     for (; *text >= '0' && *text <= '9' && number < INT32_MAX; text++)
         number = number * 10 + (*text - '0');
     return *text || number > INT32_MAX ? -1 : (int)number;
 }
 
-static bool parse_number(Tokens *tokens, const char *what, int *number)
-{
+static bool parse_number(Tokens *tokens, const char *what, int *number) {
     *number = tokens->token->kind == TOKEN_NUMBER ? number_in(tokens->token->text) : -1;
-    if (*number < 0)
-        return tokens_unexpected(tokens, what);
+    if (*number < 0) return tokens_unexpected(tokens, what);
     tokens_next(tokens);
     return true;
 }
 
 /* Whether a token is a part and a visit, as F0. */
-static bool is_row(const Token *token)
-{
-    return token->kind == TOKEN_NAME && strchr(letters, *token->text) && token->text[1] && number_in(token->text + 1) >= 0;
+static bool is_row(const Token *token) {
+    return token->kind == TOKEN_NAME && strchr(letters, *token->text) && token->text[1] &&
+           number_in(token->text + 1) >= 0;
 }
 
 static bool is_stage(const Token *token) { return token_is(token, "stage"); }
 
 /* Goes on to the next token, over ends of lines, where that is one; else stays. */
-static bool come_to(Tokens *tokens, bool (*is)(const Token *))
-{
+static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     const Token *next = tokens->token;
-    while (next->kind == TOKEN_LINE)
-        next++;
-    if (!is(next))
-        return false;
+    while (next->kind == TOKEN_LINE) next++;
+    if (!is(next)) return false;
     tokens->token = next;
     return true;
 }
 
 /* Gives rows that are not forward the slots of those that are. */
-static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places)
-{
+static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];
         int from = 0;
         while (from < rows->count &&
-               (rows->at[from].phase != SCHEDULE_FORWARD || rows->at[from].visit != row->visit || rows->at[from].microbatch != row->microbatch))
+               (rows->at[from].phase != SCHEDULE_FORWARD || rows->at[from].visit != row->visit ||
+                rows->at[from].microbatch != row->microbatch))
             from++;
         if (from == rows->count) {
-            diag_error(tokens->diag, places->at[i], "the stage has no F%d:%d, so this has no slot", row->visit, row->microbatch);
+            diag_error(tokens->diag, places->at[i], "the stage has no F%d:%d, so this has no slot",
+                       row->visit, row->microbatch);
             return false;
         }
         row->slot = rows->at[from].slot;
@@ -85,15 +77,17 @@ static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places)
 }
 
 /* F0:3/1, B0:3, W0:3 */
-static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places)
-{
+static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places) {
     Position at = tokens->token->at;
-    ScheduleRow row = {.phase = (SchedulePhase)(strchr(letters, *tokens->token->text) - letters), .visit = number_in(tokens->token->text + 1)};
+    ScheduleRow row = {.phase = (SchedulePhase)(strchr(letters, *tokens->token->text) - letters),
+                       .visit = number_in(tokens->token->text + 1)};
     tokens_next(tokens);
-    if (!tokens_expect(tokens, ":", "and a micro-batch behind the visit") || !parse_number(tokens, "a micro-batch", &row.microbatch))
+    if (!tokens_expect(tokens, ":", "and a micro-batch behind the visit") ||
+        !parse_number(tokens, "a micro-batch", &row.microbatch))
         return false;
     if (row.phase == SCHEDULE_FORWARD &&
-        (!tokens_expect(tokens, "/", "and a slot behind the micro-batch") || !parse_number(tokens, "a slot", &row.slot)))
+        (!tokens_expect(tokens, "/", "and a slot behind the micro-batch") ||
+         !parse_number(tokens, "a slot", &row.slot)))
         return false;
     array_push(tokens->arena, rows, row);
     array_push(tokens->arena, places, at);
@@ -101,25 +95,25 @@ static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places)
 }
 
 /* stage 0 slots 2: rows */
-static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *rows, PlaceList *places)
-{
+static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *rows,
+                        PlaceList *places) {
     int stage;
     Position at = tokens->token->at;
-    if (!parse_number(tokens, "the number of a stage", &stage) || !tokens_expect(tokens, "slots", NULL) ||
+    if (!parse_number(tokens, "the number of a stage", &stage) ||
+        !tokens_expect(tokens, "slots", NULL) ||
         !parse_number(tokens, "a number of slots", slot_count) || !tokens_expect(tokens, ":", NULL))
         return false;
     if (stage != expected) {
-        diag_error(tokens->diag, at, "stages stand in order: this is stage %d, not %d", expected, stage);
+        diag_error(tokens->diag, at, "stages stand in order: this is stage %d, not %d", expected,
+                   stage);
         return false;
     }
     while (come_to(tokens, is_row))
-        if (!parse_row(tokens, rows, places))
-            return false;
+        if (!parse_row(tokens, rows, places)) return false;
     return find_slots(tokens, rows, places);
 }
 
-const Schedule *schedule_parse(Tokens *tokens)
-{
+const Schedule *schedule_parse(Tokens *tokens) {
     Array(int) row_counts = {0}, slot_counts = {0};
     Array(ScheduleRow *) stages = {0};
     Array(Position *) places = {0};
@@ -128,8 +122,7 @@ const Schedule *schedule_parse(Tokens *tokens)
         RowList rows = {0};
         PlaceList at = {0};
         int slot_count;
-        if (!parse_stage(tokens, stages.count, &slot_count, &rows, &at))
-            return NULL;
+        if (!parse_stage(tokens, stages.count, &slot_count, &rows, &at)) return NULL;
         array_push(tokens->arena, &row_counts, rows.count);
         array_push(tokens->arena, &slot_counts, slot_count);
         array_push(tokens->arena, &stages, rows.at);

@@ -8,8 +8,7 @@ typedef struct Clock {
     Span *spans; // by event
 } Clock;
 
-static double seconds_of(const Clock *clock, int event)
-{
+static double seconds_of(const Clock *clock, int event) {
     bool backward;
     if (event < clock->waits->row_count) {
         const ScheduleRow *row = wait_row(clock->waits, event);
@@ -19,8 +18,7 @@ static double seconds_of(const Clock *clock, int event)
     return clock->costs->transfer[backward] ? clock->costs->transfer[backward][edge] : 0;
 }
 
-static void end_event(void *state, int event, const WaitFor *waited, int count)
-{
+static void end_event(void *state, int event, const WaitFor *waited, int count) {
     Clock *clock = state;
     Span *span = &clock->spans[event];
     for (int i = 0; i < count; i++) {
@@ -30,15 +28,16 @@ static void end_event(void *state, int event, const WaitFor *waited, int count)
     span->end = span->begin + seconds_of(clock, event);
 }
 
-/* The spans of the rows, by stage; and of how much of them each stage is busy, and when the last one ends. */
-static void take_rows(Arena *arena, Timeline *timeline, const Clock *clock)
-{
+/* The spans of the rows, by stage; and of how much of them each stage is busy, and when the last
+ * one ends. */
+static void take_rows(Arena *arena, Timeline *timeline, const Clock *clock) {
     const Schedule *schedule = clock->waits->schedule;
     timeline->rows = arena_array(arena, Span *, schedule->stage_count);
     timeline->busy = arena_array(arena, double, schedule->stage_count);
     for (int s = 0; s < schedule->stage_count; s++) {
         int count = schedule->row_count[s];
-        timeline->rows[s] = arena_copy(arena, clock->spans + clock->waits->first_row[s], sizeof(Span) * (size_t)count);
+        timeline->rows[s] = arena_copy(arena, clock->spans + clock->waits->first_row[s],
+                                       sizeof(Span) * (size_t)count);
         for (int i = 0; i < count; i++)
             timeline->busy[s] += timeline->rows[s][i].end - timeline->rows[s][i].begin;
         if (count && timeline->rows[s][count - 1].end > timeline->seconds)
@@ -46,8 +45,7 @@ static void take_rows(Arena *arena, Timeline *timeline, const Clock *clock)
     }
 }
 
-static void take_transfers(Arena *arena, Timeline *timeline, const Clock *clock)
-{
+static void take_transfers(Arena *arena, Timeline *timeline, const Clock *clock) {
     const Waits *waits = clock->waits;
     timeline->transfer_count = waits->event_count - waits->row_count;
     TimelineTransfer *transfers = arena_array(arena, TimelineTransfer, timeline->transfer_count);
@@ -60,8 +58,8 @@ static void take_transfers(Arena *arena, Timeline *timeline, const Clock *clock)
     timeline->transfers = transfers;
 }
 
-const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule, const TimelineCosts *costs)
-{
+const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
+                                const TimelineCosts *costs) {
     Arena *scratch = arena_create();
     Waits waits = waits_create(scratch, graph, schedule);
     Clock clock = {&waits, costs, arena_array(scratch, Span, waits.event_count)};

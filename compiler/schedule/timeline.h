@@ -1,4 +1,5 @@
-/* Timelines: when each row of a schedule runs and each transfer goes, if parts and transfers take given times. */
+/* Timelines: when each row of a schedule runs and each transfer goes, if parts and transfers take
+ * given times. */
 #ifndef SCHEDULE_TIMELINE_H
 #define SCHEDULE_TIMELINE_H
 
@@ -28,8 +29,9 @@ typedef struct Timeline {
     const TimelineTransfer *transfers; // forward ones by edge and micro-batch, then backward ones
 } Timeline;
 
-/* Rows begin as soon as what they wait for has ended, and so do transfers, which need a slot at the receiver and go one after the other
- * along an edge. Of a table that schedule_check accepts. */
-const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule, const TimelineCosts *costs);
+/* Rows begin as soon as what they wait for has ended, and so do transfers, which need a slot at the
+ * receiver and go one after the other along an edge. Of a table that schedule_check accepts. */
+const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
+                                const TimelineCosts *costs);
 
 #endif

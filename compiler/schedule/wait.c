@@ -2,14 +2,13 @@
 
 /* ---- the events ---- */
 
-static int *row_at(const Waits *waits, SchedulePhase part, int visit, int microbatch)
-{
-    return &waits->row_of[(part * waits->graph->visit_count + visit) * waits->microbatches + microbatch];
+static int *row_at(const Waits *waits, SchedulePhase part, int visit, int microbatch) {
+    return &waits->row_of[(part * waits->graph->visit_count + visit) * waits->microbatches +
+                          microbatch];
 }
 
 /* Gives rows their numbers, stage by stage. */
-static void number_rows(Waits *waits)
-{
+static void number_rows(Waits *waits) {
     int count = 0;
     for (int s = 0; s < waits->schedule->stage_count; s++) {
         waits->first_row[s] = count;
@@ -21,8 +20,7 @@ static void number_rows(Waits *waits)
     }
 }
 
-static void find_slots_before(Arena *arena, Waits *waits)
-{
+static void find_slots_before(Arena *arena, Waits *waits) {
     for (int s = 0; s < waits->schedule->stage_count; s++) {
         int *last = arena_array(arena, int, waits->schedule->slot_count[s] + 1);
         for (int i = 0; i < waits->schedule->row_count[s]; i++) {
@@ -33,13 +31,14 @@ static void find_slots_before(Arena *arena, Waits *waits)
     }
 }
 
-Waits waits_create(Arena *arena, const StageGraph *graph, const Schedule *schedule)
-{
-    Waits waits = {graph, schedule, graph_links(arena, graph), .first_row = arena_array(arena, int, schedule->stage_count + 1)};
-    for (int s = 0; s < schedule->stage_count; s++)
-        waits.row_count += schedule->row_count[s];
-    waits.microbatches = waits.row_count / (graph->visit_count * (graph->trains ? SCHEDULE_PHASES : 1));
-    waits.event_count = waits.row_count + graph->edge_count * waits.microbatches * (graph->trains ? 2 : 1);
+Waits waits_create(Arena *arena, const StageGraph *graph, const Schedule *schedule) {
+    Waits waits = {graph, schedule, graph_links(arena, graph),
+                   .first_row = arena_array(arena, int, schedule->stage_count + 1)};
+    for (int s = 0; s < schedule->stage_count; s++) waits.row_count += schedule->row_count[s];
+    waits.microbatches =
+        waits.row_count / (graph->visit_count * (graph->trains ? SCHEDULE_PHASES : 1));
+    waits.event_count =
+        waits.row_count + graph->edge_count * waits.microbatches * (graph->trains ? 2 : 1);
     waits.stage_of = arena_array(arena, int, waits.row_count);
     waits.slot_before = arena_array(arena, int, waits.row_count);
     waits.row_of = arena_array(arena, int, waits.row_count);
@@ -50,82 +49,80 @@ Waits waits_create(Arena *arena, const StageGraph *graph, const Schedule *schedu
 
 /* ---- what they wait for ---- */
 
-static int transfer_at(const Waits *waits, int edge, bool backward, int microbatch)
-{
-    return waits->row_count + ((backward ? waits->graph->edge_count : 0) + edge) * waits->microbatches + microbatch;
+static int transfer_at(const Waits *waits, int edge, bool backward, int microbatch) {
+    return waits->row_count +
+           ((backward ? waits->graph->edge_count : 0) + edge) * waits->microbatches + microbatch;
 }
 
-int wait_edge(const Waits *waits, int transfer, bool *backward)
-{
+int wait_edge(const Waits *waits, int transfer, bool *backward) {
     int edge = (transfer - waits->row_count) / waits->microbatches;
     *backward = edge >= waits->graph->edge_count;
     return *backward ? edge - waits->graph->edge_count : edge;
 }
 
-static int add(WaitFor *to, int count, int event, WaitKind kind)
-{
+static int add(WaitFor *to, int count, int event, WaitKind kind) {
     to[count] = (WaitFor){event, kind};
     return count + 1;
 }
 
 /* Adds the transfers of a visit's edges. */
-static int add_transfers(const Waits *waits, const GraphSide *side, bool backward, int visit, int microbatch, WaitKind kind, WaitFor *to,
-                         int count)
-{
+static int add_transfers(const Waits *waits, const GraphSide *side, bool backward, int visit,
+                         int microbatch, WaitKind kind, WaitFor *to, int count) {
     for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
         count = add(to, count, transfer_at(waits, side->list[k], backward, microbatch), kind);
     return count;
 }
 
-/* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, where it does. */
-static int add_slot(const Waits *waits, int event, WaitFor *to, int count)
-{
+/* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, where
+ * it does. */
+static int add_slot(const Waits *waits, int event, WaitFor *to, int count) {
     const ScheduleRow *row = wait_row(waits, event), *before;
-    if (waits->slot_before[event] < 0)
-        return count;
+    if (waits->slot_before[event] < 0) return count;
     before = wait_row(waits, waits->slot_before[event]);
-    if (before->visit == row->visit && before->microbatch == row->microbatch)
-        return count;
-    count = add_transfers(waits, &waits->links.out, false, before->visit, before->microbatch, WAIT_SLOT, to, count);
-    return waits->graph->trains ? add_transfers(waits, &waits->links.in, true, before->visit, before->microbatch, WAIT_SLOT, to, count)
+    if (before->visit == row->visit && before->microbatch == row->microbatch) return count;
+    count = add_transfers(waits, &waits->links.out, false, before->visit, before->microbatch,
+                          WAIT_SLOT, to, count);
+    return waits->graph->trains ? add_transfers(waits, &waits->links.in, true, before->visit,
+                                                before->microbatch, WAIT_SLOT, to, count)
                                 : count;
 }
 
-static int waits_of_row(const Waits *waits, int event, WaitFor *to)
-{
+static int waits_of_row(const Waits *waits, int event, WaitFor *to) {
     const ScheduleRow *row = wait_row(waits, event);
     int count = 0;
     if (event > waits->first_row[waits->stage_of[event]])
         count = add(to, count, event - 1, WAIT_ROW);
     if (row->microbatch)
-        count = add(to, count, *row_at(waits, row->phase, row->visit, row->microbatch - 1), WAIT_ORDER);
+        count =
+            add(to, count, *row_at(waits, row->phase, row->visit, row->microbatch - 1), WAIT_ORDER);
     if (row->phase != SCHEDULE_FORWARD)
-        count = add(to, count, *row_at(waits, row->phase - 1, row->visit, row->microbatch), WAIT_DATA);
+        count =
+            add(to, count, *row_at(waits, row->phase - 1, row->visit, row->microbatch), WAIT_DATA);
     if (row->phase == SCHEDULE_FORWARD)
-        count = add_transfers(waits, &waits->links.in, false, row->visit, row->microbatch, WAIT_DATA, to, count);
+        count = add_transfers(waits, &waits->links.in, false, row->visit, row->microbatch,
+                              WAIT_DATA, to, count);
     if (row->phase == SCHEDULE_BACKWARD)
-        count = add_transfers(waits, &waits->links.out, true, row->visit, row->microbatch, WAIT_DATA, to, count);
+        count = add_transfers(waits, &waits->links.out, true, row->visit, row->microbatch,
+                              WAIT_DATA, to, count);
     return add_slot(waits, event, to, count);
 }
 
-static int waits_of_transfer(const Waits *waits, int event, WaitFor *to)
-{
+static int waits_of_transfer(const Waits *waits, int event, WaitFor *to) {
     bool backward;
     const int *edge = waits->graph->edge[wait_edge(waits, event, &backward)];
     int microbatch = (event - waits->row_count) % waits->microbatches, count = 0;
     SchedulePhase part = backward ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
     int taker = *row_at(waits, part, edge[!backward], microbatch);
     count = add(to, count, *row_at(waits, part, edge[backward], microbatch), WAIT_DATA);
-    if (microbatch)
-        count = add(to, count, event - 1, WAIT_ORDER);
+    if (microbatch) count = add(to, count, event - 1, WAIT_ORDER);
     if (waits->slot_before[taker] >= 0)
         count = add(to, count, waits->slot_before[taker], WAIT_SLOT);
     return add_slot(waits, taker, to, count);
 }
 
-int waits_of(const Waits *waits, int event, WaitFor *to)
-{
-    return event < waits->row_count ? waits_of_row(waits, event, to) : waits_of_transfer(waits, event, to);
+int waits_of(const Waits *waits, int event, WaitFor *to) {
+    return event < waits->row_count ? waits_of_row(waits, event, to)
+                                    : waits_of_transfer(waits, event, to);
 }
 
 int waits_most(const Waits *waits) { return 3 + 4 * waits->graph->edge_count; }
@@ -145,13 +142,14 @@ typedef struct Visitor {
     WaitFor *waited;
 } Visitor;
 
-/* The kind of wait for which a row stands still: that of the transfer which comes between it and the next row, where there is one. */
-static WaitKind kind_of(Visitor *visitor, int level)
-{
+/* The kind of wait for which a row stands still: that of the transfer which comes between it and
+ * the next row, where there is one. */
+static WaitKind kind_of(Visitor *visitor, int level) {
     const Level *own = &visitor->stack[level];
     waits_of(visitor->waits, own->event, visitor->waited);
     WaitKind kind = visitor->waited[own->next - 1].kind;
-    if (visitor->waited[own->next - 1].event < visitor->waits->row_count || level + 1 == visitor->depth)
+    if (visitor->waited[own->next - 1].event < visitor->waits->row_count ||
+        level + 1 == visitor->depth)
         return kind;
     const Level *transfer = &visitor->stack[level + 1];
     waits_of(visitor->waits, transfer->event, visitor->waited);
@@ -160,33 +158,32 @@ static WaitKind kind_of(Visitor *visitor, int level)
 }
 
 /* The rows on the stack from `event` on. */
-static const ScheduleCycle *cycle_from(Visitor *visitor, int event)
-{
+static const ScheduleCycle *cycle_from(Visitor *visitor, int event) {
     const Waits *waits = visitor->waits;
     ScheduleCycle *cycle = arena_new(visitor->arena, ScheduleCycle);
     Array(ScheduleWait) list = {0};
     int level = visitor->depth - 1;
-    while (visitor->stack[level].event != event)
-        level--;
+    while (visitor->stack[level].event != event) level--;
     for (; level < visitor->depth; level++) {
         int row = visitor->stack[level].event;
         if (row < waits->row_count)
-            array_push(visitor->arena, &list,
-                       ((ScheduleWait){waits->stage_of[row], row - waits->first_row[waits->stage_of[row]], kind_of(visitor, level)}));
+            array_push(
+                visitor->arena, &list,
+                ((ScheduleWait){waits->stage_of[row], row - waits->first_row[waits->stage_of[row]],
+                                kind_of(visitor, level)}));
     }
     *cycle = (ScheduleCycle){list.count, list.at};
     return cycle;
 }
 
-static void push(Visitor *visitor, int event)
-{
+static void push(Visitor *visitor, int event) {
     visitor->seen[event] = 1;
     visitor->stack[visitor->depth++] = (Level){event, 0};
 }
 
-const ScheduleCycle *waits_visit(Arena *arena, const Waits *waits, void ends(void *state, int event, const WaitFor *waited, int count),
-                                 void *state)
-{
+const ScheduleCycle *
+waits_visit(Arena *arena, const Waits *waits,
+            void ends(void *state, int event, const WaitFor *waited, int count), void *state) {
     Visitor visitor = {arena,
                        waits,
                        arena_array(arena, char, waits->event_count),
@@ -194,8 +191,7 @@ const ScheduleCycle *waits_visit(Arena *arena, const Waits *waits, void ends(voi
                        0,
                        arena_array(arena, WaitFor, waits_most(waits))};
     for (int begin = 0; begin < waits->event_count; begin++) {
-        if (visitor.seen[begin])
-            continue;
+        if (visitor.seen[begin]) continue;
         for (push(&visitor, begin); visitor.depth;) {
             Level *level = &visitor.stack[visitor.depth - 1];
             int count = waits_of(waits, level->event, visitor.waited);
@@ -208,8 +204,7 @@ const ScheduleCycle *waits_visit(Arena *arena, const Waits *waits, void ends(voi
                 continue;
             }
             int next = visitor.waited[level->next++].event;
-            if (visitor.seen[next] == 1)
-                return cycle_from(&visitor, next);
+            if (visitor.seen[next] == 1) return cycle_from(&visitor, next);
             push(&visitor, next);
         }
     }

@@ -1,9 +1,12 @@
-/* What rows of a table wait for, as a graph of events: rows that run, and transfers that carry what a row made to one that needs it.
+/* What rows of a table wait for, as a graph of events: rows that run, and transfers that carry what
+ * a row made to one that needs it.
  *
- * A row waits for the row in front of it, for its part in the micro-batch before, for the part before it of its own visit and micro-batch,
- * for the transfers to it, and, where it takes over a slot, for the transfers out of that slot. A transfer waits for the row that gives,
- * for its own in the micro-batch before, and for place: for the last row, in front of the one that takes, which has that one's slot, and
- * for the transfers out of that slot. So no transfer ends before its receiver is ready for it.
+ * A row waits for the row in front of it, for its part in the micro-batch before, for the part
+ * before it of its own visit and micro-batch, for the transfers to it, and, where it takes over a
+ * slot, for the transfers out of that slot. A transfer waits for the row that gives, for its own in
+ * the micro-batch before, and for place: for the last row, in front of the one that takes, which
+ * has that one's slot, and for the transfers out of that slot. So no transfer ends before its
+ * receiver is ready for it.
  */
 #ifndef SCHEDULE_WAIT_H
 #define SCHEDULE_WAIT_H
@@ -15,7 +18,8 @@ typedef struct Waits {
     const Schedule *schedule;
     GraphLinks links;
     int microbatches;
-    int row_count, event_count; // rows come first, stage by stage, then transfers: forward ones by edge and micro-batch, then backward ones
+    int row_count, event_count; // rows come first, stage by stage, then transfers: forward ones by
+                                // edge and micro-batch, then backward ones
     int *first_row;             // by stage: its first row
     int *stage_of;              // by row
     int *row_of;                // by part, visit, micro-batch: the row
@@ -30,8 +34,7 @@ typedef struct WaitFor {
 /* Of a table that has every row once. */
 Waits waits_create(Arena *arena, const StageGraph *graph, const Schedule *schedule);
 
-static inline const ScheduleRow *wait_row(const Waits *waits, int row)
-{
+static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
     int stage = waits->stage_of[row];
     return &waits->schedule->rows[stage][row - waits->first_row[stage]];
 }
@@ -43,8 +46,10 @@ int waits_most(const Waits *waits);
 /* The edge of a transfer, and whether it goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
-/* Calls `ends` for every event, those that it waits for first. NULL, or the rows that wait for each other. */
-const ScheduleCycle *waits_visit(Arena *arena, const Waits *waits, void ends(void *state, int event, const WaitFor *waited, int count),
-                                 void *state);
+/* Calls `ends` for every event, those that it waits for first. NULL, or the rows that wait for each
+ * other. */
+const ScheduleCycle *
+waits_visit(Arena *arena, const Waits *waits,
+            void ends(void *state, int event, const WaitFor *waited, int count), void *state);
 
 #endif

@@ -6,15 +6,12 @@
 
 /* ---- which there are ---- */
 
-static int highest(const int *devices, int count, int so_far)
-{
-    for (int i = 0; i < count; i++)
-        so_far = devices[i] > so_far ? devices[i] : so_far;
+static int highest(const int *devices, int count, int so_far) {
+    for (int i = 0; i < count; i++) so_far = devices[i] > so_far ? devices[i] : so_far;
     return so_far;
 }
 
-int strategy_device_count(const Strategy *strategy)
-{
+int strategy_device_count(const Strategy *strategy) {
     int most = highest(strategy->idle.at, strategy->idle.count, -1);
     for (int p = 0; p < strategy->pipelines.count; p++)
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++) {
@@ -26,9 +23,10 @@ int strategy_device_count(const Strategy *strategy)
 
 /* ---- each once ---- */
 
-/* Notes that devices stand where the list names them; reports those that stand somewhere already. */
-static void claim(Diag *diag, Position *claimed, const int *devices, const Position *at, int count)
-{
+/* Notes that devices stand where the list names them; reports those that stand somewhere
+ * already. */
+static void claim(Diag *diag, Position *claimed, const int *devices, const Position *at,
+                  int count) {
     for (int i = 0; i < count; i++) {
         Position *first = &claimed[devices[i]];
         if (!first->line) {
@@ -41,8 +39,7 @@ static void claim(Diag *diag, Position *claimed, const int *devices, const Posit
 }
 
 /* Every number below the highest must be in a stage or idle. */
-static void check_gaps(Diag *diag, const Strategy *strategy, const Position *claimed, int count)
-{
+static void check_gaps(Diag *diag, const Strategy *strategy, const Position *claimed, int count) {
     int missing = 0, first = -1, last = -1;
     for (int device = 0; device < count; device++)
         if (!claimed[device].line) {
@@ -52,21 +49,22 @@ static void check_gaps(Diag *diag, const Strategy *strategy, const Position *cla
         }
     Position at = strategy->at;
     if (missing == 1) {
-        diag_error(diag, at, "device %d is in no stage of the strategy \"%s\", and not idle", first, strategy->name);
+        diag_error(diag, at, "device %d is in no stage of the strategy \"%s\", and not idle", first,
+                   strategy->name);
         diag_note(diag, at, "if that is meant, add: idle devices(%d)", first);
     } else if (missing) {
-        diag_error(diag, at, "%d devices between %d and %d are in no stage of the strategy \"%s\", and not idle", missing, first, last,
-                   strategy->name);
+        diag_error(
+            diag, at,
+            "%d devices between %d and %d are in no stage of the strategy \"%s\", and not idle",
+            missing, first, last, strategy->name);
         diag_note(diag, at, "if that is meant, name them in: idle devices(...)");
     }
 }
 
-void strategy_check_devices(Diag *diag, const Strategy *strategy)
-{
+void strategy_check_devices(Diag *diag, const Strategy *strategy) {
     int count = strategy_device_count(strategy);
     Position *claimed = calloc((size_t)count + 1, sizeof *claimed);
-    if (!claimed)
-        BUG("no memory for %d devices", count);
+    if (!claimed) BUG("no memory for %d devices", count);
     for (int p = 0; p < strategy->pipelines.count; p++)
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++) {
             const Stage *stage = &strategy->pipelines.at[p].stages.at[s];
@@ -79,16 +77,13 @@ void strategy_check_devices(Diag *diag, const Strategy *strategy)
 
 /* ---- classes ---- */
 
-static bool has_class(const char *const *classes, int count)
-{
+static bool has_class(const char *const *classes, int count) {
     for (int i = 0; i < count; i++)
-        if (classes[i])
-            return true;
+        if (classes[i]) return true;
     return false;
 }
 
-bool strategy_has_classes(const Strategy *strategy)
-{
+bool strategy_has_classes(const Strategy *strategy) {
     bool has = has_class(strategy->idle_class.at, strategy->idle_class.count);
     for (int p = 0; p < strategy->pipelines.count; p++)
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++)
@@ -104,31 +99,33 @@ typedef struct Resolver {
 } Resolver;
 
 /* Reports that the cluster has no device of the class, or only `count`. False. */
-static bool not_found(const Resolver *resolver, const char *class, int number, int count, Position at)
-{
+static bool not_found(const Resolver *resolver, const char *class, int number, int count,
+                      Position at) {
     enum { MOST = 64 };
     const char *names[MOST];
     int known = 0;
     for (int i = 0; i < resolver->cluster->device_count && known < MOST; i++)
-        names[known++] = resolver->cluster->devices[i].class ? resolver->cluster->devices[i].class->name : NULL;
+        names[known++] =
+            resolver->cluster->devices[i].class ? resolver->cluster->devices[i].class->name : NULL;
     if (count) {
-        diag_error(resolver->diag, at, "the cluster has no device %d of the class \"%s\": %s lists %d, from 0", number, class,
-                   resolver->file, count);
+        diag_error(resolver->diag, at,
+                   "the cluster has no device %d of the class \"%s\": %s lists %d, from 0", number,
+                   class, resolver->file, count);
     } else {
-        diag_error(resolver->diag, at, "the cluster has no devices of a class \"%s\": %s lists none", class, resolver->file);
+        diag_error(resolver->diag, at,
+                   "the cluster has no devices of a class \"%s\": %s lists none", class,
+                   resolver->file);
         diag_suggest(resolver->diag, at, class, names, known);
     }
     return false;
 }
 
 /* Makes a number in a class one of all devices; false after an error. */
-static bool resolve(const Resolver *resolver, int *device, const char **class, Position at)
-{
+static bool resolve(const Resolver *resolver, int *device, const char **class, Position at) {
     int count = 0;
     for (int i = 0; *class && i < resolver->cluster->device_count; i++) {
         const DeviceClass *own = resolver->cluster->devices[i].class;
-        if (!own || strcmp(own->name, *class) || count++ != *device)
-            continue;
+        if (!own || strcmp(own->name, *class) || count++ != *device) continue;
         *device = i;
         *class = NULL;
     }
@@ -136,34 +133,34 @@ static bool resolve(const Resolver *resolver, int *device, const char **class, P
 }
 
 /* Resolves a list; the first that is not found ends it. */
-static bool resolve_list(const Resolver *resolver, int *devices, const char **classes, const Position *at, int count)
-{
+static bool resolve_list(const Resolver *resolver, int *devices, const char **classes,
+                         const Position *at, int count) {
     for (int i = 0; i < count; i++) {
         if (classes[i] && !resolver->cluster) {
-            diag_error(resolver->diag, at[i], "the class of devices \"%s\" is known only with a cluster file", classes[i]);
-            diag_note(resolver->diag, at[i], "name it with --cluster=FILE, or list the devices by number alone");
+            diag_error(resolver->diag, at[i],
+                       "the class of devices \"%s\" is known only with a cluster file", classes[i]);
+            diag_note(resolver->diag, at[i],
+                      "name it with --cluster=FILE, or list the devices by number alone");
             return false;
         }
-        if (!resolve(resolver, &devices[i], &classes[i], at[i]))
-            return false;
+        if (!resolve(resolver, &devices[i], &classes[i], at[i])) return false;
     }
     return true;
 }
 
-bool strategy_resolve(Diag *diag, Strategy *strategy, const Cluster *cluster, const char *file)
-{
+bool strategy_resolve(Diag *diag, Strategy *strategy, const Cluster *cluster, const char *file) {
     Resolver resolver = {diag, cluster, file};
     int before = diag_errors(diag);
-    if (!strategy_has_classes(strategy))
-        return true;
+    if (!strategy_has_classes(strategy)) return true;
     bool good = true;
     for (int p = 0; p < strategy->pipelines.count; p++)
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++) {
             Stage *stage = &strategy->pipelines.at[p].stages.at[s];
-            good &= resolve_list(&resolver, stage->devices.at, stage->device_class.at, stage->device_at.at, stage->devices.count);
+            good &= resolve_list(&resolver, stage->devices.at, stage->device_class.at,
+                                 stage->device_at.at, stage->devices.count);
         }
-    good &= resolve_list(&resolver, strategy->idle.at, strategy->idle_class.at, strategy->idle_at.at, strategy->idle.count);
-    if (good)
-        strategy_check_devices(diag, strategy);
+    good &= resolve_list(&resolver, strategy->idle.at, strategy->idle_class.at,
+                         strategy->idle_at.at, strategy->idle.count);
+    if (good) strategy_check_devices(diag, strategy);
     return diag_errors(diag) == before;
 }

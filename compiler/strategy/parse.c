@@ -8,14 +8,12 @@ typedef Array(const char *) AxisNames;
 typedef Array(Position) AxisPlaces;
 
 /* axis { * axis } */
-static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *places)
-{
+static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *places) {
     Tokens *tokens = parser->tokens;
     do {
         Position at = tokens->token->at;
         const char *axis = tokens_name(tokens, "the name of a mesh axis");
-        if (!axis)
-            return false;
+        if (!axis) return false;
         for (int i = 0; i < axes->count; i++)
             if (!strcmp(axes->at[i], axis)) {
                 diag_error(tokens->diag, at, "the axis \"%s\" stands here a second time", axis);
@@ -28,14 +26,13 @@ static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *plac
 }
 
 /* dimension : axes */
-static bool parse_rule(StrategyParser *parser, SplitRule *rule)
-{
+static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
     Tokens *tokens = parser->tokens;
     AxisNames axes = {0};
     AxisPlaces places = {0};
     *rule = (SplitRule){.at = tokens->token->at};
-    if (!(rule->dim = tokens_name(tokens, "the name of a dimension")) || !tokens_expect(tokens, ":", NULL) ||
-        !parse_axes(parser, &axes, &places))
+    if (!(rule->dim = tokens_name(tokens, "the name of a dimension")) ||
+        !tokens_expect(tokens, ":", NULL) || !parse_axes(parser, &axes, &places))
         return false;
     rule->axes = axes.at;
     rule->axis_at = places.at;
@@ -43,17 +40,14 @@ static bool parse_rule(StrategyParser *parser, SplitRule *rule)
     return true;
 }
 
-static SplitRule *find_split(Strategy *strategy, const char *dim)
-{
+static SplitRule *find_split(Strategy *strategy, const char *dim) {
     for (int i = 0; i < strategy->splits.count; i++)
-        if (!strcmp(strategy->splits.at[i].dim, dim))
-            return &strategy->splits.at[i];
+        if (!strcmp(strategy->splits.at[i].dim, dim)) return &strategy->splits.at[i];
     return NULL;
 }
 
 /* What `turns` implied before is said here. */
-static void add_split(StrategyParser *parser, SplitRule rule)
-{
+static void add_split(StrategyParser *parser, SplitRule rule) {
     SplitRule *before = find_split(parser->open, rule.dim);
     if (before && before->implied)
         *before = rule;
@@ -61,14 +55,12 @@ static void add_split(StrategyParser *parser, SplitRule rule)
         array_push(parser->tokens->arena, &parser->open->splits, rule);
 }
 
-static bool parse_split(StrategyParser *parser, Position at)
-{
+static bool parse_split(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     (void)at;
     do {
         SplitRule rule;
-        if (!parse_rule(parser, &rule))
-            return false;
+        if (!parse_rule(parser, &rule)) return false;
         rule.zigzag = tokens_is(tokens, "zigzag") && !tokens_before(tokens, ":");
         tokens->token += rule.zigzag;
         add_split(parser, rule);
@@ -76,16 +68,15 @@ static bool parse_split(StrategyParser *parser, Position at)
     return true;
 }
 
-static bool parse_turns(StrategyParser *parser, Position at)
-{
+static bool parse_turns(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     (void)at;
     do {
         SplitRule rule;
-        if (!parse_rule(parser, &rule))
-            return false;
+        if (!parse_rule(parser, &rule)) return false;
         if (tokens_is(tokens, "zigzag") && !tokens_before(tokens, ":"))
-            return tokens_error(tokens, "\"zigzag\" belongs to a split, as in: split %s:%s zigzag", rule.dim, rule.axes[0]);
+            return tokens_error(tokens, "\"zigzag\" belongs to a split, as in: split %s:%s zigzag",
+                                rule.dim, rule.axes[0]);
         array_push(tokens->arena, &parser->open->turns, rule);
         rule.implied = true;
         if (!find_split(parser->open, rule.dim))
@@ -96,28 +87,27 @@ static bool parse_turns(StrategyParser *parser, Position at)
 
 /* ---- zero, optimizer and schedule ---- */
 
-/* Whether the strategy has no such statement yet; an error with a note at the first one otherwise. */
-static bool first_time(StrategyParser *parser, Position at, const char *statement, Position before)
-{
+/* Whether the strategy has no such statement yet; an error with a note at the first one
+ * otherwise. */
+static bool first_time(StrategyParser *parser, Position at, const char *statement,
+                       Position before) {
     Tokens *tokens = parser->tokens;
-    if (!before.line)
-        return true;
+    if (!before.line) return true;
     diag_error(tokens->diag, at, "the statement \"%s\" stands here a second time", statement);
     diag_note(tokens->diag, before, "the first one is here");
     return false;
 }
 
-static bool parse_zero(StrategyParser *parser, Position at)
-{
+static bool parse_zero(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;
     AxisNames axes = {0};
     AxisPlaces places = {0};
     int64_t level;
-    if (!first_time(parser, at, "zero", strategy->zero_at) || !strategy_bounded(parser, "the level of ZeRO", 0, 3, &level))
+    if (!first_time(parser, at, "zero", strategy->zero_at) ||
+        !strategy_bounded(parser, "the level of ZeRO", 0, 3, &level))
         return false;
-    if (tokens_take(tokens, "over") && !parse_axes(parser, &axes, &places))
-        return false;
+    if (tokens_take(tokens, "over") && !parse_axes(parser, &axes, &places)) return false;
     strategy->zero = (int)level;
     strategy->zero_at = at;
     for (int i = 0; i < axes.count; i++) {
@@ -127,12 +117,10 @@ static bool parse_zero(StrategyParser *parser, Position at)
     return true;
 }
 
-static bool parse_optimizer(StrategyParser *parser, Position at)
-{
+static bool parse_optimizer(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;
-    if (!first_time(parser, at, "optimizer", strategy->optimizer_at))
-        return false;
+    if (!first_time(parser, at, "optimizer", strategy->optimizer_at)) return false;
     strategy->optimizer_at = tokens->token->at;
     strategy->optimizer = tokens_name(tokens, "the name of a strategy");
     return strategy->optimizer != NULL;
@@ -141,8 +129,7 @@ static bool parse_optimizer(StrategyParser *parser, Position at)
 const char *const schedule_words[] = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
 enum { SCHEDULES = sizeof schedule_words / sizeof *schedule_words };
 
-bool schedule_kind(const char *word, ScheduleKind *kind)
-{
+bool schedule_kind(const char *word, ScheduleKind *kind) {
     for (int i = 0; i < SCHEDULES; i++)
         if (!strcmp(schedule_words[i], word)) {
             *kind = (ScheduleKind)i;
@@ -151,12 +138,10 @@ bool schedule_kind(const char *word, ScheduleKind *kind)
     return false;
 }
 
-static bool parse_schedule(StrategyParser *parser, Position at)
-{
+static bool parse_schedule(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     ScheduleKind kind;
-    if (!first_time(parser, at, "schedule", parser->open->schedule_at))
-        return false;
+    if (!first_time(parser, at, "schedule", parser->open->schedule_at)) return false;
     if (schedule_kind(tokens->token->text, &kind)) {
         parser->open->schedule = schedule_words[kind];
         parser->open->schedule_at = at;
@@ -170,13 +155,12 @@ static bool parse_schedule(StrategyParser *parser, Position at)
 
 /* ---- the frame ---- */
 
-bool strategy_shape_value(StrategyParser *parser, void *to)
-{
+bool strategy_shape_value(StrategyParser *parser, void *to) {
     Tokens *tokens = parser->tokens;
     ShapeValues *shapes = to;
     ShapeValue shape = {.at = tokens->token->at};
-    if (!(shape.name = tokens_name(tokens, "the name of a shape variable")) || !tokens_expect(tokens, "=", NULL) ||
-        !strategy_integer(parser, &shape.value))
+    if (!(shape.name = tokens_name(tokens, "the name of a shape variable")) ||
+        !tokens_expect(tokens, "=", NULL) || !strategy_integer(parser, &shape.value))
         return false;
     for (int i = 0; i < shapes->count; i++)
         if (!strcmp(shapes->at[i].name, shape.name)) {
@@ -188,15 +172,15 @@ bool strategy_shape_value(StrategyParser *parser, void *to)
     return true;
 }
 
-static void open_strategy(StrategyParser *parser, const char *name, Position at, bool framed)
-{
+static void open_strategy(StrategyParser *parser, const char *name, Position at, bool framed) {
     Tokens *tokens = parser->tokens;
     parser->open = arena_new(tokens->arena, Strategy);
     parser->open->name = name;
     parser->open->at = at;
     parser->framed = framed;
     parser->implied = false;
-    parser->skimmed = parser->names && parser->names->only && strcmp(parser->names->only, name) != 0;
+    parser->skimmed =
+        parser->names && parser->names->only && strcmp(parser->names->only, name) != 0;
     parser->errors = diag_errors(tokens->diag);
     for (int i = 0; i < parser->list->count; i++)
         if (!strcmp(parser->list->at[i]->name, name)) {
@@ -207,13 +191,11 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
 }
 
 /* Gives what may be left out its meaning, and checks the whole, unless parts could not be read. */
-static void close_strategy(StrategyParser *parser)
-{
+static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;
     parser->open = NULL;
-    if (!strategy || parser->skimmed || diag_errors(tokens->diag) > parser->errors)
-        return;
+    if (!strategy || parser->skimmed || diag_errors(tokens->diag) > parser->errors) return;
     if (!strategy->pipelines.count) {
         Stage stage = {.at = strategy->at, .mesh_at = strategy->at};
         Pipeline pipeline = {.microbatches = 1, .at = strategy->at};
@@ -226,45 +208,41 @@ static void close_strategy(StrategyParser *parser)
     strategy_check(tokens->diag, strategy, parser->names);
 }
 
-/* Reports that the open strategy has no end, where it has none; once, since the end of the next may be the one that is missing. Returns
- * whether it did. */
-static bool unclosed(StrategyParser *parser)
-{
+/* Reports that the open strategy has no end, where it has none; once, since the end of the next may
+ * be the one that is missing. Returns whether it did. */
+static bool unclosed(StrategyParser *parser) {
     bool open = parser->open && parser->framed, first = open && !parser->refused;
     if (first)
-        diag_error(parser->tokens->diag, parser->open->at, "the strategy \"%s\" has no \"end strategy\"", parser->open->name);
+        diag_error(parser->tokens->diag, parser->open->at,
+                   "the strategy \"%s\" has no \"end strategy\"", parser->open->name);
     parser->refused |= open;
     return first;
 }
 
 /* The word `strategy` alone inside a strategy. */
-static bool nameless(StrategyParser *parser, Position at)
-{
+static bool nameless(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
-    diag_error(tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"", parser->open->name);
+    diag_error(tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"",
+               parser->open->name);
     diag_note(tokens->diag, at, "did you mean \"end strategy\"?");
     close_strategy(parser);
     return false;
 }
 
-static bool parse_strategy(StrategyParser *parser, Position at)
-{
+static bool parse_strategy(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
-    if (parser->open && parser->framed && tokens_end(tokens))
-        return nameless(parser, at);
-    if (unclosed(parser))
-        diag_note(tokens->diag, at, "the next one begins here");
+    if (parser->open && parser->framed && tokens_end(tokens)) return nameless(parser, at);
+    if (unclosed(parser)) diag_note(tokens->diag, at, "the next one begins here");
     close_strategy(parser);
     Position name_at = tokens->token->at;
     const char *name = tokens_name(tokens, "the strategy's name");
     open_strategy(parser, name ? name : "", name ? name_at : at, true);
-    if (!name)
-        parser->errors = -1;
-    return name && (!tokens_is(tokens, "(") || strategy_list(parser, strategy_shape_value, &parser->open->shapes));
+    if (!name) parser->errors = -1;
+    return name && (!tokens_is(tokens, "(") ||
+                    strategy_list(parser, strategy_shape_value, &parser->open->shapes));
 }
 
-static bool parse_end(StrategyParser *parser, Position at)
-{
+static bool parse_end(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     bool whole = tokens_take(tokens, "strategy");
     if (!whole)
@@ -280,26 +258,24 @@ static const struct Statement {
     const char *word;
     bool (*parse)(StrategyParser *parser, Position at);
     bool frame; // stands outside of strategies
-} statements[] = {
-    {"strategy", parse_strategy, true},  {"end", parse_end, true},      {"split", parse_split, false},       {"zero", parse_zero, false},
-    {"schedule", parse_schedule, false}, {"turns", parse_turns, false}, {"pipeline", pipeline_parse, false}, {"stage", stage_parse, false},
-    {"idle", idle_parse, false},         {"optimizer", parse_optimizer, false}};
+} statements[] = {{"strategy", parse_strategy, true},  {"end", parse_end, true},
+                  {"split", parse_split, false},       {"zero", parse_zero, false},
+                  {"schedule", parse_schedule, false}, {"turns", parse_turns, false},
+                  {"pipeline", pipeline_parse, false}, {"stage", stage_parse, false},
+                  {"idle", idle_parse, false},         {"optimizer", parse_optimizer, false}};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
-bool strategy_has_statement(const char *word)
-{
+bool strategy_has_statement(const char *word) {
     bool found = false;
     for (int i = 0; i < STATEMENTS; i++)
         found |= !statements[i].frame && !strcmp(statements[i].word, word);
     return found;
 }
 
-static bool unknown_statement(StrategyParser *parser)
-{
+static bool unknown_statement(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const char *words[STATEMENTS];
-    for (int i = 0; i < STATEMENTS; i++)
-        words[i] = statements[i].word;
+    for (int i = 0; i < STATEMENTS; i++) words[i] = statements[i].word;
     parser->refused |= !parser->open || !parser->framed;
     if (tokens->token->kind != TOKEN_NAME)
         return tokens_unexpected(tokens, "a statement of a strategy");
@@ -309,35 +285,33 @@ static bool unknown_statement(StrategyParser *parser)
 }
 
 /* Opens the strategy that statements without a frame belong to, where there may be one. */
-static bool have_strategy(StrategyParser *parser, Position at)
-{
-    if (parser->open)
-        return true;
+static bool have_strategy(StrategyParser *parser, Position at) {
+    if (parser->open) return true;
     if (parser->unnamed)
         open_strategy(parser, parser->unnamed, at, false);
     else
-        diag_error(parser->tokens->diag, at, "this statement stands outside of \"strategy NAME\" and \"end strategy\"");
+        diag_error(parser->tokens->diag, at,
+                   "this statement stands outside of \"strategy NAME\" and \"end strategy\"");
     return parser->unnamed != NULL;
 }
 
-static bool parse_statement(StrategyParser *parser)
-{
+static bool parse_statement(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Position at = tokens->token->at;
     for (int i = 0; i < STATEMENTS; i++)
         if (tokens_is(tokens, statements[i].word)) {
-            if (!statements[i].frame && !have_strategy(parser, at))
-                return false;
+            if (!statements[i].frame && !have_strategy(parser, at)) return false;
             tokens_next(tokens);
-            return statements[i].parse(parser, at) && (tokens_end(tokens) || tokens_unexpected(tokens, "the end of the line"));
+            return statements[i].parse(parser, at) &&
+                   (tokens_end(tokens) || tokens_unexpected(tokens, "the end of the line"));
         }
     return unknown_statement(parser);
 }
 
 /* Whether strategies know the token. */
-static bool is_known(const Token *token)
-{
-    static const char *const marks[] = {"(", ")", ":", ",", "=", "+", "-", "*", "/", "%", "<<", ">>"};
+static bool is_known(const Token *token) {
+    static const char *const marks[] = {"(", ")", ":", ",", "=",  "+",
+                                        "-", "*", "/", "%", "<<", ">>"};
     bool known = token->kind < TOKEN_STRING || token->kind > TOKEN_MARK;
     for (size_t i = 0; !known && i < sizeof marks / sizeof *marks; i++)
         known = token_is(token, marks[i]);
@@ -345,12 +319,10 @@ static bool is_known(const Token *token)
 }
 
 /* Reports tokens that no strategy has, and turns them into TOKEN_BAD. */
-static void refuse_unknown(Diag *diag, Token *token)
-{
+static void refuse_unknown(Diag *diag, Token *token) {
     for (; token->kind != TOKEN_END; token++) {
         unsigned char byte = (unsigned char)*token->text;
-        if (is_known(token))
-            continue;
+        if (is_known(token)) continue;
         if (byte >= ' ' && byte < 0x7f)
             diag_error(diag, token->at, "unexpected character '%c' in a strategy", byte);
         else
@@ -359,15 +331,15 @@ static void refuse_unknown(Diag *diag, Token *token)
     }
 }
 
-bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names, const char *unnamed, StrategyList *list)
-{
+bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names,
+                    const char *unnamed, StrategyList *list) {
     int before = diag_errors(diag);
-    Tokens place = {.arena = arena, .diag = diag, .token = tokens, .end = "the end of the line", .found = true};
+    Tokens place = {
+        .arena = arena, .diag = diag, .token = tokens, .end = "the end of the line", .found = true};
     StrategyParser parser = {.tokens = &place, .names = names, .unnamed = unnamed, .list = list};
     refuse_unknown(diag, tokens);
     for (; place.token->kind != TOKEN_END; tokens_next_line(&place))
-        if (!tokens_end(&place))
-            parse_statement(&parser);
+        if (!tokens_end(&place)) parse_statement(&parser);
     unclosed(&parser);
     close_strategy(&parser);
     if (unnamed && !list->count && diag_errors(diag) == before)
@@ -375,14 +347,17 @@ bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames
     return diag_errors(diag) == before;
 }
 
-Strategy *strategy_parse_one(Tokens *tokens)
-{
+Strategy *strategy_parse_one(Tokens *tokens) {
     TokenList own = {0};
     StrategyList list = {0};
-    for (bool ends = false; tokens->token->kind != TOKEN_END && !(ends && tokens_end(tokens)); tokens->token++) {
+    for (bool ends = false; tokens->token->kind != TOKEN_END && !(ends && tokens_end(tokens));
+         tokens->token++) {
         ends |= tokens_is(tokens, "end") && tokens_before(tokens, "strategy");
         array_push(tokens->arena, &own, *tokens->token);
     }
-    array_push(tokens->arena, &own, (Token){.kind = TOKEN_END, .text = "", .at = tokens->token->at});
-    return strategy_parse(tokens->arena, tokens->diag, own.at, NULL, NULL, &list) && list.count ? list.at[0] : NULL;
+    array_push(tokens->arena, &own,
+               (Token){.kind = TOKEN_END, .text = "", .at = tokens->token->at});
+    return strategy_parse(tokens->arena, tokens->diag, own.at, NULL, NULL, &list) && list.count
+               ? list.at[0]
+               : NULL;
 }

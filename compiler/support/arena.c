@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BYTES = 1 << 10, BLOCK_BYTES = 1 << 16, ALIGNMENT = 16, LARGE_BYTES = 1 << 25, KEPT_BYTES = INT32_MAX };
+enum {
+    FIRST_BYTES = 1 << 10,
+    BLOCK_BYTES = 1 << 16,
+    ALIGNMENT = 16,
+    LARGE_BYTES = 1 << 25,
+    KEPT_BYTES = INT32_MAX
+};
 
 typedef struct Block Block;
 struct Block {
@@ -22,8 +28,7 @@ struct Arena {
 };
 
 /* calloc that ends the process with a message instead of failing. */
-static void *allocate(size_t size)
-{
+static void *allocate(size_t size) {
     void *memory = calloc(1, size);
     if (!memory) {
         fprintf(stderr, "hetucc: out of memory\n");
@@ -32,30 +37,25 @@ static void *allocate(size_t size)
     return memory;
 }
 
-/* Lets the process keep the memory of destroyed arenas for the next ones: pages that are fresh from the system take longer to come than to
- * be used. */
-static void keep_memory(void)
-{
+/* Lets the process keep the memory of destroyed arenas for the next ones: pages that are fresh from
+ * the system take longer to come than to be used. */
+static void keep_memory(void) {
     static bool kept;
-    if (kept)
-        return;
+    if (kept) return;
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     kept = true;
 }
 
-Arena *arena_create(void)
-{
+Arena *arena_create(void) {
     keep_memory();
     Arena *arena = allocate(sizeof(Arena));
     arena->room = FIRST_BYTES;
     return arena;
 }
 
-void arena_destroy(Arena *arena)
-{
-    if (!arena)
-        return;
+void arena_destroy(Arena *arena) {
+    if (!arena) return;
     for (Block *block = arena->blocks, *next; block; block = next) {
         next = block->next;
         free(block);
@@ -63,22 +63,19 @@ void arena_destroy(Arena *arena)
     free(arena);
 }
 
-/* The room of a block for objects of `size` bytes: each twice that of the one before, up to BLOCK_BYTES, so that an arena for little is
- * made in little time; its own for one large object. */
-static size_t next_room(Arena *arena, size_t size)
-{
-    if (size > BLOCK_BYTES / 4)
-        return size;
-    while (arena->room < 4 * size)
-        arena->room *= 2;
+/* The room of a block for objects of `size` bytes: each twice that of the one before, up to
+ * BLOCK_BYTES, so that an arena for little is made in little time; its own for one large object. */
+static size_t next_room(Arena *arena, size_t size) {
+    if (size > BLOCK_BYTES / 4) return size;
+    while (arena->room < 4 * size) arena->room *= 2;
     size_t room = arena->room;
     arena->room = room < BLOCK_BYTES ? 2 * room : room;
     return room;
 }
 
-/* A block with room for `size` bytes, in front of the list unless it is made for one large object. */
-static Block *block_add(Arena *arena, size_t size)
-{
+/* A block with room for `size` bytes, in front of the list unless it is made for one large
+ * object. */
+static Block *block_add(Arena *arena, size_t size) {
     size_t room = next_room(arena, size);
     Block *block = allocate(sizeof(Block) + room);
     block->size = room;
@@ -92,36 +89,32 @@ static Block *block_add(Arena *arena, size_t size)
     return block;
 }
 
-void *arena_alloc(Arena *arena, size_t size)
-{
+void *arena_alloc(Arena *arena, size_t size) {
     size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     Block *block = arena->blocks;
-    if (!block || block->size - block->used < size)
-        block = block_add(arena, size);
+    if (!block || block->size - block->used < size) block = block_add(arena, size);
     void *memory = block->bytes + block->used;
     block->used += size;
     return memory;
 }
 
-void *arena_copy(Arena *arena, const void *from, size_t size)
-{
+void *arena_copy(Arena *arena, const void *from, size_t size) {
     void *memory = arena_alloc(arena, size);
-    if (size)
-        memcpy(memory, from, size);
+    if (size) memcpy(memory, from, size);
     return memory;
 }
 
-char *arena_substring(Arena *arena, const char *text, size_t length)
-{
+char *arena_substring(Arena *arena, const char *text, size_t length) {
     char *copy = arena_alloc(arena, length + 1);
     memcpy(copy, text, length);
     return copy;
 }
 
-char *arena_string(Arena *arena, const char *text) { return arena_substring(arena, text, strlen(text)); }
+char *arena_string(Arena *arena, const char *text) {
+    return arena_substring(arena, text, strlen(text));
+}
 
-char *arena_vformat(Arena *arena, const char *format, va_list arguments)
-{
+char *arena_vformat(Arena *arena, const char *format, va_list arguments) {
     va_list again;
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, again);
@@ -131,8 +124,7 @@ char *arena_vformat(Arena *arena, const char *format, va_list arguments)
     return text;
 }
 
-char *arena_format(Arena *arena, const char *format, ...)
-{
+char *arena_format(Arena *arena, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     char *text = arena_vformat(arena, format, arguments);

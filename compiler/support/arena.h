@@ -1,7 +1,8 @@
 /* Arenas: memory that lives and dies together.
  *
- * The compiler never frees single objects. It has two lifetimes: the module's arena, which lives until the output is written, and scratch
- * arenas, which a function creates and destroys around its own work. Every allocation is zeroed and aligned to 16 bytes.
+ * The compiler never frees single objects. It has two lifetimes: the module's arena, which lives
+ * until the output is written, and scratch arenas, which a function creates and destroys around its
+ * own work. Every allocation is zeroed and aligned to 16 bytes.
  */
 #ifndef SUPPORT_ARENA_H
 #define SUPPORT_ARENA_H

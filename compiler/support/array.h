@@ -11,19 +11,21 @@
 
 #include "support/arena.h"
 
-#define Array(T)                                                                                                                           \
-    struct {                                                                                                                               \
-        T *at;                                                                                                                             \
-        int count, capacity;                                                                                                               \
+#define Array(T)                                                                                   \
+    struct {                                                                                       \
+        T *at;                                                                                     \
+        int count, capacity;                                                                       \
     }
 
-#define array_push(arena, array, ...)                                                                                                      \
-    ((array)->count == (array)->capacity                                                                                                   \
-         ? (void)((array)->at = array_grown((arena), (array)->at, (array)->count, &(array)->capacity, sizeof *(array)->at))                \
-         : (void)0,                                                                                                                        \
+#define array_push(arena, array, ...)                                                              \
+    ((array)->count == (array)->capacity                                                           \
+         ? (void)((array)->at = array_grown((arena), (array)->at, (array)->count,                  \
+                                            &(array)->capacity, sizeof *(array)->at))              \
+         : (void)0,                                                                                \
      (void)((array)->at[(array)->count++] = (__VA_ARGS__)))
 
-/* Storage of at least twice `count` elements of `size` bytes with the old ones copied; used by array_push alone. */
+/* Storage of at least twice `count` elements of `size` bytes with the old ones copied; used by
+ * array_push alone. */
 void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size);
 
 #endif

@@ -34,47 +34,41 @@ struct Diag {
     const char *called, *name; // a file, and what messages call it; NULL: none is
 };
 
-Diag *diag_create(Arena *arena, FILE *out)
-{
+Diag *diag_create(Arena *arena, FILE *out) {
     Diag *diag = arena_new(arena, Diag);
     diag->arena = arena;
     diag->out = out;
     return diag;
 }
 
-void diag_source(Diag *diag, const char *file, const char *text)
-{
+void diag_source(Diag *diag, const char *file, const char *text) {
     Source *source = arena_new(diag->arena, Source);
-    *source = (Source){.next = diag->sources, .file = arena_string(diag->arena, file), .text = text};
+    *source =
+        (Source){.next = diag->sources, .file = arena_string(diag->arena, file), .text = text};
     diag->sources = source;
 }
 
-void diag_call(Diag *diag, const char *file, const char *name)
-{
+void diag_call(Diag *diag, const char *file, const char *name) {
     diag->called = arena_string(diag->arena, file);
     diag->name = name;
 }
 
 /* What messages call a file; NULL stays. */
-static const char *shown(const Diag *diag, const char *file)
-{
+static const char *shown(const Diag *diag, const char *file) {
     return file && diag->called && !strcmp(file, diag->called) ? diag->name : file;
 }
 
 /* The whole of a file, or an empty text when it cannot be read. */
-static const char *file_text(Arena *arena, const char *file)
-{
+static const char *file_text(Arena *arena, const char *file) {
     enum { MOST = 1 << 26 };
     const char *why, *text = reading_text(arena, READ_PIPES, file, MOST, NULL, &why);
     return text ? text : "";
 }
 
 /* The text of a file, read once. */
-static const char *source_text(Diag *diag, const char *file)
-{
+static const char *source_text(Diag *diag, const char *file) {
     for (Source *source = diag->sources; source; source = source->next)
-        if (!strcmp(source->file, file))
-            return source->text;
+        if (!strcmp(source->file, file)) return source->text;
     const char *text = file_text(diag->arena, file);
     diag_source(diag, file, text);
     return text;
@@ -83,71 +77,67 @@ static const char *source_text(Diag *diag, const char *file)
 /* Whether a byte goes on with a letter of UTF-8 and takes no place of its own. */
 static bool continues_letter(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
-/* Cuts a long line down to what is around a column, counted from 1: *begin and *end become what is shown. */
-static void cut_line(const char *line, int column, int *begin, int *end)
-{
+/* Cuts a long line down to what is around a column, counted from 1: *begin and *end become what is
+ * shown. */
+static void cut_line(const char *line, int column, int *begin, int *end) {
     enum { MOST = 200, BEFORE = 80 };
     int length = *end;
-    if (length <= MOST)
-        return;
+    if (length <= MOST) return;
     *begin = column > BEFORE ? column - BEFORE : 0;
     *begin = *begin > length - MOST ? length - MOST : *begin;
     *end = *begin + MOST;
-    while (*begin > 0 && continues_letter(line[*begin]))
-        --*begin;
-    while (*end < length && continues_letter(line[*end]))
-        ++*end;
+    while (*begin > 0 && continues_letter(line[*begin])) --*begin;
+    while (*end < length && continues_letter(line[*end])) ++*end;
 }
 
 /* The source line of `at`; NULL when there is no such line, or nothing in it and behind it. */
-static const char *line_of(Diag *diag, Position at)
-{
+static const char *line_of(Diag *diag, Position at) {
     const char *line = source_text(diag, at.file);
-    for (int i = 1; i < at.line && line; i++)
-        line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    for (int i = 1; i < at.line && line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
     return line && *line ? line : NULL;
 }
 
-/* The source line of `at` with a caret under its column, what is far from it left out of a long one; nothing when there is no such line. */
-static void print_caret(Diag *diag, Position at)
-{
+/* The source line of `at` with a caret under its column, what is far from it left out of a long
+ * one; nothing when there is no such line. */
+static void print_caret(Diag *diag, Position at) {
     const char *line = line_of(diag, at);
-    if (!line)
-        return;
+    if (!line) return;
     int length = (int)strcspn(line, "\r\n"), begin = 0, end = length;
     cut_line(line, at.column, &begin, &end);
     const char *left = begin ? "..." : "", *right = end < length ? "..." : "";
-    fprintf(diag->out, "%5d | %s%.*s%s\n      | %*s", at.line, left, end - begin, line + begin, right, (int)strlen(left), "");
+    fprintf(diag->out, "%5d | %s%.*s%s\n      | %*s", at.line, left, end - begin, line + begin,
+            right, (int)strlen(left), "");
     for (int i = begin; i + 1 < at.column && i < end; i++)
-        if (!continues_letter(line[i]))
-            fputc(line[i] == '\t' ? '\t' : ' ', diag->out);
+        if (!continues_letter(line[i])) fputc(line[i] == '\t' ? '\t' : ' ', diag->out);
     fprintf(diag->out, "^\n");
 }
 
 /* Adds a diagnostic to the log; a note to the diagnostic in front. */
-static void add_to_log(Diag *diag, Position at, const char *kind, const char *message)
-{
+static void add_to_log(Diag *diag, Position at, const char *kind, const char *message) {
     SarifPlace place = {.file = shown(diag, at.file), .line = at.line, .column = at.column};
     if (at.file && at.line > 0 && (place.text = line_of(diag, at)))
         place.length = strcspn(place.text, "\r\n");
     if (!strcmp(kind, "note"))
         sarif_add_note(&place, message);
     else
-        sarif_add(!strcmp(kind, "error") ? SARIF_ERROR : !strcmp(kind, "warning") ? SARIF_WARNING : SARIF_REMARK, &place, message);
+        sarif_add(!strcmp(kind, "error")     ? SARIF_ERROR
+                  : !strcmp(kind, "warning") ? SARIF_WARNING
+                                             : SARIF_REMARK,
+                  &place, message);
 }
 
 /* Whether what is reported is for the log alone. */
-static bool only_logged(const Diag *diag) { return diag->logged && diag->out == stderr && sarif_has_stderr(); }
+static bool only_logged(const Diag *diag) {
+    return diag->logged && diag->out == stderr && sarif_has_stderr();
+}
 
-static void print(Diag *diag, Position at, const char *kind, const char *format, va_list arguments)
-{
+static void print(Diag *diag, Position at, const char *kind, const char *format,
+                  va_list arguments) {
     va_list again;
     va_copy(again, arguments);
-    if (diag->logged)
-        add_to_log(diag, at, kind, arena_vformat(diag->arena, format, again));
+    if (diag->logged) add_to_log(diag, at, kind, arena_vformat(diag->arena, format, again));
     va_end(again);
-    if (only_logged(diag))
-        return;
+    if (only_logged(diag)) return;
     if (at.file)
         fprintf(diag->out, "%s:%d:%d: ", shown(diag, at.file), at.line, at.column);
     else
@@ -155,108 +145,92 @@ static void print(Diag *diag, Position at, const char *kind, const char *format,
     fprintf(diag->out, "%s: ", kind);
     vfprintf(diag->out, format, arguments);
     fputc('\n', diag->out);
-    if (at.file && at.line > 0)
-        print_caret(diag, at);
+    if (at.file && at.line > 0) print_caret(diag, at);
 }
 
-#define PRINT(kind)                                                                                                                        \
-    va_list arguments;                                                                                                                     \
-    va_start(arguments, format);                                                                                                           \
-    print(diag, at, kind, format, arguments);                                                                                              \
+#define PRINT(kind)                                                                                \
+    va_list arguments;                                                                             \
+    va_start(arguments, format);                                                                   \
+    print(diag, at, kind, format, arguments);                                                      \
     va_end(arguments)
 
 /* Whether this error was reported before; remembers it. */
-static bool said_before(Diag *diag, Position at, const char *format, va_list arguments)
-{
+static bool said_before(Diag *diag, Position at, const char *format, va_list arguments) {
     const char *message = arena_vformat(diag->arena, format, arguments);
-    const char *text = arena_format(diag->arena, "%s:%d:%d: %s", at.file ? at.file : "", at.line, at.column, message);
+    const char *text = arena_format(diag->arena, "%s:%d:%d: %s", at.file ? at.file : "", at.line,
+                                    at.column, message);
     Said *said;
     HASH_FIND_STR(diag->said, text, said);
-    if (said)
-        return true;
+    if (said) return true;
     said = arena_new(diag->arena, Said);
     said->text = text;
     HASH_ADD_KEYPTR(hh, diag->said, text, strlen(text), said);
     return false;
 }
 
-void diag_error(Diag *diag, Position at, const char *format, ...)
-{
+void diag_error(Diag *diag, Position at, const char *format, ...) {
     va_list first;
     va_start(first, format);
     bool again = said_before(diag, at, format, first);
     va_end(first);
     diag->errors += !again;
     diag->muted = again || diag->errors > DIAG_MOST;
-    if (diag->muted)
-        return;
+    if (diag->muted) return;
     PRINT("error");
 }
 
-void diag_warning(Diag *diag, Position at, const char *format, ...)
-{
+void diag_warning(Diag *diag, Position at, const char *format, ...) {
     diag->muted = false;
     PRINT("warning");
 }
 
-void diag_remark(Diag *diag, Position at, const char *format, ...)
-{
+void diag_remark(Diag *diag, Position at, const char *format, ...) {
     diag->muted = false;
     PRINT("remark");
 }
 
-void diag_note(Diag *diag, Position at, const char *format, ...)
-{
-    if (diag->muted)
-        return;
+void diag_note(Diag *diag, Position at, const char *format, ...) {
+    if (diag->muted) return;
     PRINT("note");
 }
 
 void diag_log(Diag *diag) { diag->logged = true; }
 
-void diag_text(Diag *diag, const char *text)
-{
-    if (diag->logged)
-        sarif_add(SARIF_TEXT, NULL, text);
-    if (!only_logged(diag))
-        fputs(text, diag->out);
+void diag_text(Diag *diag, const char *text) {
+    if (diag->logged) sarif_add(SARIF_TEXT, NULL, text);
+    if (!only_logged(diag)) fputs(text, diag->out);
 }
 
 int diag_errors(const Diag *diag) { return diag->errors; }
 
-void diag_finish(Diag *diag)
-{
+void diag_finish(Diag *diag) {
     if (diag->errors > DIAG_MOST)
-        diag_text(diag, arena_format(diag->arena, "hetucc: %d more errors are not shown\n", diag->errors - DIAG_MOST));
+        diag_text(diag, arena_format(diag->arena, "hetucc: %d more errors are not shown\n",
+                                     diag->errors - DIAG_MOST));
 }
 
-/* Levenshtein's distance of two words of fewer than 64 bytes; for longer ones a number above all others. */
-static int distance(const char *a, const char *b)
-{
+/* Levenshtein's distance of two words of fewer than 64 bytes; for longer ones a number above all
+ * others. */
+static int distance(const char *a, const char *b) {
     enum { MOST = 64 };
-    if (strlen(a) >= MOST || strlen(b) >= MOST)
-        return INT_MAX;
+    if (strlen(a) >= MOST || strlen(b) >= MOST) return INT_MAX;
     int row[MOST + 1], m = (int)strlen(a), n = (int)strlen(b);
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
+    for (int j = 0; j <= n; j++) row[j] = j;
     for (int i = 1; i <= m; i++) {
         int diagonal = row[0];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
             int best = diagonal + (a[i - 1] != b[j - 1]);
             diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
             row[j] = best;
         }
     }
     return row[n];
 }
 
-const char *diag_closest(const char *word, const char *const *names, int count)
-{
+const char *diag_closest(const char *word, const char *const *names, int count) {
     const char *closest = NULL;
     int best = (int)strlen(word) / 3 + 1;
     for (int i = 0; i < count; i++)
@@ -268,16 +242,13 @@ const char *diag_closest(const char *word, const char *const *names, int count)
     return closest;
 }
 
-bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *names, int count)
-{
+bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *names, int count) {
     const char *closest = diag_closest(word, names, count);
-    if (closest)
-        diag_note(diag, at, "did you mean \"%s\"?", closest);
+    if (closest) diag_note(diag, at, "did you mean \"%s\"?", closest);
     return closest;
 }
 
-void diag_bug(const char *file, int line, const char *format, ...)
-{
+void diag_bug(const char *file, int line, const char *format, ...) {
     enum { MOST = 1024 };
     char message[MOST], whole[2 * MOST];
     va_list arguments;
@@ -285,10 +256,10 @@ void diag_bug(const char *file, int line, const char *format, ...)
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     snprintf(whole, sizeof whole,
-             "internal error at %s:%d: %s\nThis is a bug of hetucc, not of your program; please report it with the source that shows it.",
+             "internal error at %s:%d: %s\nThis is a bug of hetucc, not of your program; please "
+             "report it with the source that shows it.",
              file, line, message);
     sarif_add(SARIF_ERROR, NULL, whole);
-    if (!sarif_has_stderr())
-        fprintf(stderr, "hetucc: %s\n", whole);
+    if (!sarif_has_stderr()) fprintf(stderr, "hetucc: %s\n", whole);
     exit(2);
 }

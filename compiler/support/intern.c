@@ -16,16 +16,15 @@ struct Intern {
     size_t capacity, count;
 };
 
-Intern *intern_create(Arena *arena)
-{
+Intern *intern_create(Arena *arena) {
     Intern *table = arena_new(arena, Intern);
     table->arena = arena;
     return table;
 }
 
-/* FNV-1a over words of 8 bytes, with the upper half folded in; the last word is filled up with zeros. */
-static uint64_t hash_of(const unsigned char *bytes, size_t size)
-{
+/* FNV-1a over words of 8 bytes, with the upper half folded in; the last word is filled up with
+ * zeros. */
+static uint64_t hash_of(const unsigned char *bytes, size_t size) {
     uint64_t hash = 14695981039346656037u ^ size;
     for (size_t i = 0; i < size; i += 8) {
         uint64_t word = 0;
@@ -37,31 +36,27 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
 }
 
 /* The slot that holds the bytes, or the free one where they belong. */
-static Slot *find(Intern *table, const void *bytes, size_t size, uint64_t hash)
-{
+static Slot *find(Intern *table, const void *bytes, size_t size, uint64_t hash) {
     for (size_t i = hash & (table->capacity - 1);; i = (i + 1) & (table->capacity - 1)) {
         Slot *slot = &table->slots[i];
-        if (!slot->bytes || (slot->hash == hash && slot->size == size && !memcmp(slot->bytes, bytes, size)))
+        if (!slot->bytes ||
+            (slot->hash == hash && slot->size == size && !memcmp(slot->bytes, bytes, size)))
             return slot;
     }
 }
 
-static void grow(Intern *table)
-{
+static void grow(Intern *table) {
     Slot *old = table->slots;
     size_t count = table->capacity;
     table->capacity = count ? 2 * count : 64;
     table->slots = arena_array(table->arena, Slot, table->capacity);
     for (size_t i = 0; i < count; i++)
-        if (old[i].bytes)
-            *find(table, old[i].bytes, old[i].size, old[i].hash) = old[i];
+        if (old[i].bytes) *find(table, old[i].bytes, old[i].size, old[i].hash) = old[i];
 }
 
 /* The slot of the bytes, made when they are new. */
-static Slot *slot_of(Intern *table, const void *bytes, size_t size)
-{
-    if (2 * table->count >= table->capacity)
-        grow(table);
+static Slot *slot_of(Intern *table, const void *bytes, size_t size) {
+    if (2 * table->count >= table->capacity) grow(table);
     uint64_t hash = hash_of(bytes, size);
     Slot *slot = find(table, bytes, size, hash);
     if (!slot->bytes) {
@@ -71,6 +66,10 @@ static Slot *slot_of(Intern *table, const void *bytes, size_t size)
     return slot;
 }
 
-const void *intern(Intern *table, const void *bytes, size_t size) { return slot_of(table, bytes, size)->bytes; }
+const void *intern(Intern *table, const void *bytes, size_t size) {
+    return slot_of(table, bytes, size)->bytes;
+}
 
-void *intern_slot(Intern *table, const void *bytes, size_t size) { return &slot_of(table, bytes, size)->value; }
+void *intern_slot(Intern *table, const void *bytes, size_t size) {
+    return &slot_of(table, bytes, size)->value;
+}

@@ -13,7 +13,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Seconds: for a writer of a named pipe to come, and for which it may say nothing; the same of a pipe that a shell has made. */
+/* Seconds: for a writer of a named pipe to come, and for which it may say nothing; the same of a
+ * pipe that a shell has made. */
 enum { COMING = 1, SILENT = 10, SHELL_SILENT = 600 };
 
 /* A pipe that was read. */
@@ -28,8 +29,7 @@ static Kept *kept;
 
 static char reason[256];
 
-const char *reading_kind(mode_t mode)
-{
+const char *reading_kind(mode_t mode) {
     return S_ISREG(mode)    ? NULL
            : S_ISDIR(mode)  ? "it is a folder, and no file"
            : S_ISFIFO(mode) ? "it is a pipe, and no file"
@@ -38,24 +38,19 @@ const char *reading_kind(mode_t mode)
 }
 
 /* Opens without waiting for a writer, and without taking a terminal; `about` is what was opened. */
-static int open_any(const char *path, struct stat *about, const char **why)
-{
+static int open_any(const char *path, struct stat *about, const char **why) {
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error = errno;
-    if (file >= 0 && !fstat(file, about))
-        return file;
+    if (file >= 0 && !fstat(file, about)) return file;
     bool socket = file < 0 && error == ENXIO && !stat(path, about);
     *why = socket ? reading_kind(about->st_mode) : strerror(file < 0 ? error : errno);
-    if (file >= 0)
-        close(file);
+    if (file >= 0) close(file);
     return -1;
 }
 
-int reading_open(const char *path, const char **why)
-{
+int reading_open(const char *path, const char **why) {
     struct stat about;
     int file = open_any(path, &about, why);
-    if (file < 0 || !(*why = reading_kind(about.st_mode)))
-        return file;
+    if (file < 0 || !(*why = reading_kind(about.st_mode))) return file;
     close(file);
     return -1;
 }
@@ -63,18 +58,15 @@ int reading_open(const char *path, const char **why)
 /* ---- pipes ---- */
 
 /* Whether there is something to read, or an end, within so many seconds. */
-static bool await(int pipe, int seconds)
-{
+static bool await(int pipe, int seconds) {
     struct pollfd entry = {.fd = pipe, .events = POLLIN};
     int found;
-    while ((found = poll(&entry, 1, seconds * 1000)) < 0 && errno == EINTR)
-        ;
+    while ((found = poll(&entry, 1, seconds * 1000)) < 0 && errno == EINTR);
     return found > 0;
 }
 
 /* Reads a pipe to its end; false with the reason. */
-static bool read_pipe(int pipe, Text *text, size_t most, const char **why)
-{
+static bool read_pipe(int pipe, Text *text, size_t most, const char **why) {
     char piece[4096];
     struct statfs system;
     bool shell = !fstatfs(pipe, &system) && system.f_type == PIPEFS_MAGIC, came = shell;
@@ -93,7 +85,8 @@ static bool read_pipe(int pipe, Text *text, size_t most, const char **why)
                 return false;
             }
         } else if (error == EAGAIN && !await(pipe, patience)) {
-            snprintf(reason, sizeof reason, "it is a pipe through which nothing has come for %d s", patience);
+            snprintf(reason, sizeof reason, "it is a pipe through which nothing has come for %d s",
+                     patience);
             *why = reason;
             return false;
         } else if (error != EAGAIN && error != EINTR) {
@@ -104,21 +97,17 @@ static bool read_pipe(int pipe, Text *text, size_t most, const char **why)
     return true;
 }
 
-static const Kept *find_kept(const char *path)
-{
+static const Kept *find_kept(const char *path) {
     for (const Kept *entry = kept; entry; entry = entry->next)
-        if (!strcmp(entry->path, path))
-            return entry;
+        if (!strcmp(entry->path, path)) return entry;
     return NULL;
 }
 
 /* Keeps what came through a pipe as long as the process lives. */
-static void keep(const char *path, const Text *text)
-{
+static void keep(const char *path, const Text *text) {
     Kept *entry = malloc(sizeof *entry);
     char *bytes = malloc(text->length + 1), *name = strdup(path);
-    if (!entry || !bytes || !name)
-        abort();
+    if (!entry || !bytes || !name) abort();
     memcpy(bytes, text_bytes(text), text->length + 1);
     *entry = (Kept){kept, name, bytes, text->length};
     kept = entry;
@@ -126,8 +115,7 @@ static void keep(const char *path, const Text *text)
 
 /* ---- texts ---- */
 
-static bool read_file(int file, Text *text, size_t most, const char **why)
-{
+static bool read_file(int file, Text *text, size_t most, const char **why) {
     char piece[1 << 14];
     ssize_t bytes = 1;
     while (bytes && text->length <= most) {
@@ -136,18 +124,15 @@ static bool read_file(int file, Text *text, size_t most, const char **why)
             *why = strerror(errno);
             return false;
         }
-        if (bytes > 0)
-            text_append(text, piece, (size_t)bytes);
+        if (bytes > 0) text_append(text, piece, (size_t)bytes);
     }
     return true;
 }
 
-static bool read_any(ReadKinds kinds, const char *path, Text *text, size_t most, const char **why)
-{
+static bool read_any(ReadKinds kinds, const char *path, Text *text, size_t most, const char **why) {
     struct stat about;
     int file = open_any(path, &about, why);
-    if (file < 0)
-        return false;
+    if (file < 0) return false;
     bool pipe = kinds == READ_PIPES && S_ISFIFO(about.st_mode);
     *why = pipe ? NULL : reading_kind(about.st_mode);
     bool good = !*why && (pipe ? read_pipe : read_file)(file, text, most, why);
@@ -157,20 +142,18 @@ static bool read_any(ReadKinds kinds, const char *path, Text *text, size_t most,
         *why = reason;
         return false;
     }
-    if (good && pipe)
-        keep(path, text);
+    if (good && pipe) keep(path, text);
     return good;
 }
 
-const char *reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most, size_t *length, const char **why)
-{
+const char *reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most,
+                         size_t *length, const char **why) {
     Text text = {.arena = arena};
     const Kept *entry = kinds == READ_PIPES ? find_kept(path) : NULL;
     if (entry)
         text_append(&text, entry->bytes, entry->length);
     else if (!read_any(kinds, path, &text, most, why))
         return NULL;
-    if (length)
-        *length = text.length;
+    if (length) *length = text.length;
     return text_bytes(&text);
 }

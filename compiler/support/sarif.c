@@ -21,33 +21,29 @@ static struct {
 /* ---- parts of the log ---- */
 
 /* A text that may have bytes which are no UTF-8: question marks stand for these. */
-static json_t *text_json(const char *text, size_t length)
-{
+static json_t *text_json(const char *text, size_t length) {
     json_t *json = json_stringn(text, length);
     char *copy = json ? NULL : malloc(length + 1);
-    if (!copy)
-        return json;
-    for (size_t i = 0; i < length; i++)
-        copy[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
+    if (!copy) return json;
+    for (size_t i = 0; i < length; i++) copy[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
     json = json_stringn(copy, length);
     free(copy);
     return json;
 }
 
-static json_t *message_json(const char *text)
-{
+static json_t *message_json(const char *text) {
     json_t *message = json_object();
     json_object_set_new(message, "text", text_json(text, strlen(text)));
     return message;
 }
 
-/* A path as a reference of a URI: what means something else there is written %XX; one from the root on has a scheme. */
-static json_t *uri_json(const char *path)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+/* A path as a reference of a URI: what means something else there is written %XX; one from the root
+ * on has a scheme. */
+static json_t *uri_json(const char *path) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
     char *uri = malloc(3 * strlen(path) + sizeof "file://"), *end = uri;
-    if (!uri)
-        return NULL;
+    if (!uri) return NULL;
     end += sprintf(end, "%s", *path == '/' ? "file://" : "");
     for (; *path; path++)
         end += sprintf(end, strchr(plain, *path) ? "%c" : "%%%02X", (unsigned char)*path);
@@ -56,9 +52,9 @@ static json_t *uri_json(const char *path)
     return json;
 }
 
-/* A column in letters, where it is given in bytes; a byte within a letter takes no place of its own. */
-static int column_of(const SarifPlace *place)
-{
+/* A column in letters, where it is given in bytes; a byte within a letter takes no place of its
+ * own. */
+static int column_of(const SarifPlace *place) {
     int column = place->column;
     for (int i = 0; place->text && i < place->column - 1 && i < (int)place->length; i++)
         column -= ((unsigned char)place->text[i] & 0xc0) == 0x80;
@@ -66,8 +62,7 @@ static int column_of(const SarifPlace *place)
 }
 
 /* The line of a place, with its text where that is known. */
-static json_t *line_json(const SarifPlace *place)
-{
+static json_t *line_json(const SarifPlace *place) {
     json_t *region = json_object(), *snippet = json_object();
     json_object_set_new(region, "startLine", json_integer(place->line));
     json_object_set_new(snippet, "text", text_json(place->text, place->length));
@@ -75,16 +70,15 @@ static json_t *line_json(const SarifPlace *place)
     return region;
 }
 
-static json_t *location_json(const SarifPlace *place)
-{
-    json_t *location = json_object(), *physical = json_object(), *artifact = json_object(), *region = json_object();
+static json_t *location_json(const SarifPlace *place) {
+    json_t *location = json_object(), *physical = json_object(), *artifact = json_object(),
+           *region = json_object();
     json_object_set_new(artifact, "uri", uri_json(place->file));
     json_object_set_new(physical, "artifactLocation", artifact);
     json_object_set_new(region, "startLine", json_integer(place->line));
     if (place->column > 0)
         json_object_set_new(region, "startColumn", json_integer(column_of(place)));
-    if (place->line > 0)
-        json_object_set(physical, "region", region);
+    if (place->line > 0) json_object_set(physical, "region", region);
     json_decref(region);
     if (place->line > 0 && place->text)
         json_object_set_new(physical, "contextRegion", line_json(place));
@@ -94,14 +88,12 @@ static json_t *location_json(const SarifPlace *place)
 
 /* ---- while the program runs ---- */
 
-static void close_at_end(int status, void *argument)
-{
+static void close_at_end(int status, void *argument) {
     (void)argument;
     sarif_close(status);
 }
 
-void sarif_open(const char *tool, const char *version, const char *path)
-{
+void sarif_open(const char *tool, const char *version, const char *path) {
     log_.results = json_array();
     log_.tool = tool;
     log_.version = version;
@@ -114,29 +106,26 @@ bool sarif_is_open(void) { return log_.results && log_.process == getpid(); }
 
 bool sarif_has_stderr(void) { return sarif_is_open() && !log_.path; }
 
-void sarif_add(SarifLevel level, const SarifPlace *place, const char *message)
-{
-    static const char *const levels[] = {
-        [SARIF_ERROR] = "error", [SARIF_WARNING] = "warning", [SARIF_REMARK] = "note", [SARIF_TEXT] = "none"};
-    if (!sarif_is_open())
-        return;
+void sarif_add(SarifLevel level, const SarifPlace *place, const char *message) {
+    static const char *const levels[] = {[SARIF_ERROR] = "error",
+                                         [SARIF_WARNING] = "warning",
+                                         [SARIF_REMARK] = "note",
+                                         [SARIF_TEXT] = "none"};
+    if (!sarif_is_open()) return;
     json_t *result = json_object(), *locations = json_array();
-    if (level == SARIF_TEXT)
-        json_object_set_new(result, "kind", json_string("informational"));
+    if (level == SARIF_TEXT) json_object_set_new(result, "kind", json_string("informational"));
     json_object_set_new(result, "level", json_string(levels[level]));
     json_object_set_new(result, "message", message_json(message));
-    if (place && place->file)
-        json_array_append_new(locations, location_json(place));
+    if (place && place->file) json_array_append_new(locations, location_json(place));
     json_object_set_new(result, "locations", locations);
     json_array_append_new(log_.results, result);
 }
 
-void sarif_add_note(const SarifPlace *place, const char *message)
-{
+void sarif_add_note(const SarifPlace *place, const char *message) {
     size_t count = sarif_is_open() ? json_array_size(log_.results) : 0;
-    if (!count)
-        return;
-    json_t *result = json_array_get(log_.results, count - 1), *related = json_object_get(result, "relatedLocations");
+    if (!count) return;
+    json_t *result = json_array_get(log_.results, count - 1),
+           *related = json_object_get(result, "relatedLocations");
     json_t *location = place && place->file ? location_json(place) : json_object();
     if (!related) {
         related = json_array();
@@ -149,19 +138,17 @@ void sarif_add_note(const SarifPlace *place, const char *message)
 /* ---- the end ---- */
 
 /* The whole log; takes the results. */
-static json_t *log_json(int status)
-{
+static json_t *log_json(int status) {
     json_t *driver = json_pack("{s:s, s:s}", "name", log_.tool, "version", log_.version);
-    json_t *invocation = json_pack("{s:b, s:i}", "executionSuccessful", !status, "exitCode", status);
-    json_t *run = json_pack("{s:{s:o}, s:[o], s:s, s:o}", "tool", "driver", driver, "invocations", invocation, "columnKind",
-                            "unicodeCodePoints", "results", log_.results);
+    json_t *invocation =
+        json_pack("{s:b, s:i}", "executionSuccessful", !status, "exitCode", status);
+    json_t *run = json_pack("{s:{s:o}, s:[o], s:s, s:o}", "tool", "driver", driver, "invocations",
+                            invocation, "columnKind", "unicodeCodePoints", "results", log_.results);
     return json_pack("{s:s, s:s, s:[o]}", "$schema", SCHEMA, "version", "2.1.0", "runs", run);
 }
 
-void sarif_close(int status)
-{
-    if (!sarif_is_open())
-        return;
+void sarif_close(int status) {
+    if (!sarif_is_open()) return;
     json_t *log = log_json(status);
     char *text = json_dumps(log, JSON_INDENT(1)), *lines = NULL;
     const char *why = strerror(ENOMEM);
@@ -169,7 +156,8 @@ void sarif_close(int status)
     if (!log_.path && length >= 0)
         fputs(lines, stderr);
     else if (length < 0 || !secure_write(log_.path, lines, (size_t)length, &why))
-        fprintf(stderr, "%s: error: cannot write %s: %s\n", log_.tool, log_.path ? log_.path : "the log", why);
+        fprintf(stderr, "%s: error: cannot write %s: %s\n", log_.tool,
+                log_.path ? log_.path : "the log", why);
     free(length < 0 ? NULL : lines);
     free(text);
     json_decref(log);

@@ -1,11 +1,13 @@
-/* SARIF: what a program says, for programs that read it: a log in the Static Analysis Results Interchange Format 2.1.0.
+/* SARIF: what a program says, for programs that read it: a log in the Static Analysis Results
+ * Interchange Format 2.1.0.
  *
  *     sarif_open("hetucc", "0.1.0", NULL);
  *     sarif_add(SARIF_ERROR, &place, "the dimension \"haeds\" is named nowhere in the model");
  *     sarif_add_note(&other, "did you mean \"heads\"?");
  *
- * A process has one log at most. It is written when the process that opened it ends with exit, or by sarif_close, with the exit status as
- * that of its one invocation; a process that a signal ends leaves none.
+ * A process has one log at most. It is written when the process that opened it ends with exit, or
+ * by sarif_close, with the exit status as that of its one invocation; a process that a signal ends
+ * leaves none.
  */
 #ifndef SUPPORT_SARIF_H
 #define SUPPORT_SARIF_H
@@ -13,7 +15,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum SarifLevel { SARIF_ERROR, SARIF_WARNING, SARIF_REMARK, SARIF_TEXT } SarifLevel; // SARIF_TEXT: no finding, but a table, say
+typedef enum SarifLevel {
+    SARIF_ERROR,
+    SARIF_WARNING,
+    SARIF_REMARK,
+    SARIF_TEXT
+} SarifLevel; // SARIF_TEXT: no finding, but a table, say
 
 /* A place in a source; `line` and `column` (in bytes) count from 1, 0: none. */
 typedef struct SarifPlace {
@@ -23,7 +30,8 @@ typedef struct SarifPlace {
     size_t length;
 } SarifPlace;
 
-/* Opens the log, which goes to the file `path`, or where that is NULL to standard error, which is then the log's alone. */
+/* Opens the log, which goes to the file `path`, or where that is NULL to standard error, which is
+ * then the log's alone. */
 void sarif_open(const char *tool, const char *version, const char *path);
 
 /* Whether there is a log, and whether standard error is the log's. */
@@ -34,7 +42,8 @@ bool sarif_has_stderr(void);
 void sarif_add(SarifLevel level, const SarifPlace *place, const char *message);
 void sarif_add_note(const SarifPlace *place, const char *message);
 
-/* Writes the log, which is closed then; `status` is the exit status. Nothing where there is none. */
+/* Writes the log, which is closed then; `status` is the exit status. Nothing where there is
+ * none. */
 void sarif_close(int status);
 
 #endif

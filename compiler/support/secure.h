@@ -1,5 +1,5 @@
-/* Folders and files that tools make for themselves on machines that other users work on, too: nobody else can put something in place of
- * them.
+/* Folders and files that tools make for themselves on machines that other users work on, too:
+ * nobody else can put something in place of them.
  */
 #ifndef SUPPORT_SECURE_H
 #define SUPPORT_SECURE_H
@@ -11,14 +11,16 @@
 /* Whether a path is a folder that this user owns and nobody else may enter. */
 bool secure_is_private(const char *path);
 
-/* Why other users could put something in place of what is made in a folder, or of a folder on the way; NULL: they cannot. The text is kept
- * until the next call. */
+/* Why other users could put something in place of what is made in a folder, or of a folder on the
+ * way; NULL: they cannot. The text is kept until the next call. */
 const char *secure_parent_wrong(const char *parent);
 
-/* The path without links of the first of TMPDIR, /tmp and /dev/shm where they cannot; NULL: none. */
+/* The path without links of the first of TMPDIR, /tmp and /dev/shm where they cannot; NULL:
+ * none. */
 const char *secure_parent(void);
 
-/* Whether what has a path, or the link there, can have been put there by another user: it is theirs, and all may write in its folder. */
+/* Whether what has a path, or the link there, can have been put there by another user: it is
+ * theirs, and all may write in its folder. */
 bool secure_is_foreign(const char *path);
 
 /* Removes a private folder and what is in it. Nothing else is removed. */
@@ -30,13 +32,16 @@ FILE *secure_create(const char *path);
 /* Opens a plain file that is there for writing, at no link; NULL, and errno. */
 FILE *secure_rewrite(const char *path);
 
-/* Whether a path names what this process has open, as /dev/stdout does, so that nothing may be put in its place. */
+/* Whether a path names what this process has open, as /dev/stdout does, so that nothing may be put
+ * in its place. */
 bool secure_is_descriptor(const char *path);
 
-/* Why an output that is no plain file is not written to: a folder, another user's, a pipe that nobody reads; NULL: it can be. */
+/* Why an output that is no plain file is not written to: a folder, another user's, a pipe that
+ * nobody reads; NULL: it can be. */
 const char *secure_output_wrong(const char *path);
 
-/* Writes an output, which has its name when it is whole; what is no plain file is written to as it is. False with the reason. */
+/* Writes an output, which has its name when it is whole; what is no plain file is written to as it
+ * is. False with the reason. */
 bool secure_write(const char *path, const char *bytes, size_t size, const char **why);
 
 #endif

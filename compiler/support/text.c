@@ -6,15 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-void text_append(Text *text, const char *bytes, size_t length)
-{
-    if (!length)
-        return;
+void text_append(Text *text, const char *bytes, size_t length) {
+    if (!length) return;
     if (text->length + length + 1 > text->capacity) {
         size_t capacity = 2 * (text->length + length) + 64;
         char *grown = arena_alloc(text->arena, capacity);
-        if (text->length)
-            memcpy(grown, text->bytes, text->length);
+        if (text->length) memcpy(grown, text->bytes, text->length);
         text->bytes = grown;
         text->capacity = capacity;
     }
@@ -25,8 +22,7 @@ void text_append(Text *text, const char *bytes, size_t length)
 
 void text_string(Text *text, const char *string) { text_append(text, string, strlen(string)); }
 
-void text_print(Text *text, const char *format, ...)
-{
+void text_print(Text *text, const char *format, ...) {
     char small[512];
     va_list arguments;
     va_start(arguments, format);
@@ -42,55 +38,45 @@ void text_print(Text *text, const char *format, ...)
     text_append(text, large, (size_t)length);
 }
 
-void text_item(Text *text, bool first, int64_t number)
-{
+void text_item(Text *text, bool first, int64_t number) {
     char digits[24], *at = digits + sizeof digits;
     uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
-    do
-        *--at = (char)('0' + rest % 10);
+    do *--at = (char)('0' + rest % 10);
     while (rest /= 10);
-    if (number < 0)
-        *--at = '-';
+    if (number < 0) *--at = '-';
     text_append(text, ", ", first ? 0 : 2);
     text_append(text, at, (size_t)(digits + sizeof digits - at));
 }
 
 /* The value of the name of `length` bytes among name, value pairs. */
-static const char *lookup(const char *name, size_t length, va_list pairs)
-{
+static const char *lookup(const char *name, size_t length, va_list pairs) {
     va_list rest;
     va_copy(rest, pairs);
     const char *value = NULL;
     for (const char *key; !value && (key = va_arg(rest, const char *));) {
         const char *candidate = va_arg(rest, const char *);
-        if (strlen(key) == length && !memcmp(key, name, length))
-            value = candidate;
+        if (strlen(key) == length && !memcmp(key, name, length)) value = candidate;
     }
     va_end(rest);
-    if (!value)
-        BUG("a template has no value for $%.*s", (int)length, name);
+    if (!value) BUG("a template has no value for $%.*s", (int)length, name);
     return value;
 }
 
 /* How many bytes at `at` make an identifier. */
-static size_t identifier(const char *at)
-{
+static size_t identifier(const char *at) {
     size_t length = 0;
-    while (isalnum((unsigned char)at[length]) || at[length] == '_')
-        length++;
+    while (isalnum((unsigned char)at[length]) || at[length] == '_') length++;
     return length;
 }
 
-void text_fill(Text *text, const char *template, ...)
-{
+void text_fill(Text *text, const char *template, ...) {
     va_list pairs;
     va_start(pairs, template);
     while (*template) {
         size_t plain = strcspn(template, "$");
         text_append(text, template, plain);
         template += plain;
-        if (!*template)
-            break;
+        if (!*template) break;
         size_t length = identifier(++template);
         if (length)
             text_string(text, lookup(template, length, pairs));

@@ -5,27 +5,22 @@
 #include <ctype.h>
 #include <string.h>
 
-static void advance(Lexer *lexer, int count)
-{
+static void advance(Lexer *lexer, int count) {
     for (; count > 0; count--) {
         lexer->at.column++;
-        if (*lexer->next++ == '\n')
-            lexer->at = (Position){lexer->at.file, lexer->at.line + 1, 1};
+        if (*lexer->next++ == '\n') lexer->at = (Position){lexer->at.file, lexer->at.line + 1, 1};
     }
 }
 
 /* ---- what separates tokens ---- */
 
 /* The bytes of a line's end behind a backslash, backslash included; 0 when `at` is none. */
-static int continuation(const char *at)
-{
-    if (at[0] != '\\')
-        return 0;
+static int continuation(const char *at) {
+    if (at[0] != '\\') return 0;
     return at[1] == '\n' ? 2 : at[1] == '\r' && at[2] == '\n' ? 3 : 0;
 }
 
-static int line_comment(const char *at)
-{
+static int line_comment(const char *at) {
     int length = 2;
     while (at[length] && at[length] != '\n')
         length += continuation(at + length) ? continuation(at + length) : 1;
@@ -33,28 +28,21 @@ static int line_comment(const char *at)
 }
 
 /* The bytes of the comment at the lexer's place; 0 when there is none. */
-static int comment(const Lexer *lexer)
-{
+static int comment(const Lexer *lexer) {
     const char *at = lexer->next;
-    if (at[0] != '/' || (at[1] != '/' && at[1] != '*'))
-        return 0;
-    if (at[1] == '/')
-        return line_comment(at);
+    if (at[0] != '/' || (at[1] != '/' && at[1] != '*')) return 0;
+    if (at[1] == '/') return line_comment(at);
     const char *end = strstr(at + 2, "*/");
-    if (!end)
-        diag_error(lexer->diag, lexer->at, "this comment does not end");
+    if (!end) diag_error(lexer->diag, lexer->at, "this comment does not end");
     return end ? (int)(end + 2 - at) : (int)strlen(at);
 }
 
-static void skip_blanks(Lexer *lexer)
-{
+static void skip_blanks(Lexer *lexer) {
     for (;;) {
         const char *at = lexer->next;
         int length = *at == '/' ? comment(lexer) : continuation(at);
-        if (!length && isspace((unsigned char)*at) && !(lexer->lines && *at == '\n'))
-            length = 1;
-        if (!length)
-            return;
+        if (!length && isspace((unsigned char)*at) && !(lexer->lines && *at == '\n')) length = 1;
+        if (!length) return;
         advance(lexer, length);
     }
 }
@@ -62,72 +50,66 @@ static void skip_blanks(Lexer *lexer)
 /* ---- tokens ---- */
 
 /* The bytes of the letter of UTF-8 at `at`, one that is not ASCII; 0 when there is none. */
-static int letter(const char *at)
-{
+static int letter(const char *at) {
     unsigned char lead = (unsigned char)*at;
-    int length = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0;
+    int length = lead >= 0xf0 && lead < 0xf5   ? 4
+                 : lead >= 0xe0 && lead < 0xf0 ? 3
+                 : lead >= 0xc2 && lead < 0xe0 ? 2
+                                               : 0;
     for (int i = 1; i < length; i++)
-        if (((unsigned char)at[i] & 0xc0) != 0x80)
-            return 0;
+        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
     return length;
 }
 
 /* The bytes of the letter, digit or underscore at `at`; 0 when there is none. */
-static int name_byte(const char *at) { return isalnum((unsigned char)*at) || *at == '_' ? 1 : letter(at); }
+static int name_byte(const char *at) {
+    return isalnum((unsigned char)*at) || *at == '_' ? 1 : letter(at);
+}
 
-static int name_length(const char *at)
-{
+static int name_length(const char *at) {
     int length = 0;
-    for (int more = 1; more; length += more)
-        more = name_byte(at + length);
+    for (int more = 1; more; length += more) more = name_byte(at + length);
     return length;
 }
 
-static int number_length(const char *at)
-{
+static int number_length(const char *at) {
     bool hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
     int length = 0;
     for (int more = 1; more; length += more) {
         more = name_byte(at + length);
         if (!more && ((at[length] == '.' && at[length + 1] != '.') ||
-                      ((at[length] == '+' || at[length] == '-') && length && strchr(hex ? "pP" : "eEpP", at[length - 1]))))
+                      ((at[length] == '+' || at[length] == '-') && length &&
+                       strchr(hex ? "pP" : "eEpP", at[length - 1]))))
             more = 1;
     }
     return length;
 }
 
-static int quoted_length(const char *at)
-{
+static int quoted_length(const char *at) {
     int length = 1;
     while (at[length] && at[length] != at[0] && at[length] != '\n')
         length += at[length] == '\\' && at[length + 1] ? 2 : 1;
     return length + (at[length] == at[0]);
 }
 
-static int mark_length(const char *at)
-{
-    static const char *const marks[] = {"..", "<=", ">=", "==", "!=", "&&", "||", "->", "<<", ">>", "##"};
+static int mark_length(const char *at) {
+    static const char *const marks[] = {"..", "<=", ">=", "==", "!=", "&&",
+                                        "||", "->", "<<", ">>", "##"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (!strncmp(at, marks[i], 2))
-            return 2;
+        if (!strncmp(at, marks[i], 2)) return 2;
     return 1;
 }
 
-static TokenKind kind_at(const char *at)
-{
-    if (!*at || *at == '\n')
-        return *at ? TOKEN_LINE : TOKEN_END;
+static TokenKind kind_at(const char *at) {
+    if (!*at || *at == '\n') return *at ? TOKEN_LINE : TOKEN_END;
     if (isdigit((unsigned char)*at) || (*at == '.' && isdigit((unsigned char)at[1])))
         return TOKEN_NUMBER;
-    if (name_byte(at))
-        return TOKEN_NAME;
-    if (*at == '"' || *at == '\'')
-        return *at == '"' ? TOKEN_STRING : TOKEN_CHARACTER;
+    if (name_byte(at)) return TOKEN_NAME;
+    if (*at == '"' || *at == '\'') return *at == '"' ? TOKEN_STRING : TOKEN_CHARACTER;
     return (unsigned char)*at < 0x80 ? TOKEN_MARK : TOKEN_BAD;
 }
 
-static int length_at(const Lexer *lexer, TokenKind kind)
-{
+static int length_at(const Lexer *lexer, TokenKind kind) {
     const char *at = lexer->next;
     switch (kind) {
     case TOKEN_NAME: return name_length(at);
@@ -140,8 +122,7 @@ static int length_at(const Lexer *lexer, TokenKind kind)
     }
 }
 
-Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text)
-{
+Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text) {
     static const char mark[] = "\xef\xbb\xbf";
     Lexer lexer = {.arena = arena, .diag = diag, .next = text, .at = at};
     if (at.line == 1 && at.column == 1 && !strncmp(text, mark, strlen(mark)))
@@ -149,42 +130,43 @@ Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text)
     return lexer;
 }
 
-Token lex_next(Lexer *lexer)
-{
+Token lex_next(Lexer *lexer) {
     skip_blanks(lexer);
     Token token = {.kind = kind_at(lexer->next), .text = "", .at = lexer->at, .start = lexer->next};
     token.length = length_at(lexer, token.kind);
     if (!token_ends(&token))
         token.text = arena_substring(lexer->arena, token.start, (size_t)token.length);
     if (token.kind == TOKEN_BAD)
-        diag_error(lexer->diag, token.at, "the byte 0x%02x is not UTF-8 text", (unsigned char)*token.start);
+        diag_error(lexer->diag, token.at, "the byte 0x%02x is not UTF-8 text",
+                   (unsigned char)*token.start);
     advance(lexer, token.length);
     return token;
 }
 
-void lex_rest(Lexer *lexer, TokenList *list)
-{
-    do
-        array_push(lexer->arena, list, lex_next(lexer));
+void lex_rest(Lexer *lexer, TokenList *list) {
+    do array_push(lexer->arena, list, lex_next(lexer));
     while (list->at[list->count - 1].kind != TOKEN_END);
 }
 
 /* ---- what tokens are as text ---- */
 
-bool token_is(const Token *token, const char *text) { return token->kind <= TOKEN_MARK && !strcmp(token->text, text); }
+bool token_is(const Token *token, const char *text) {
+    return token->kind <= TOKEN_MARK && !strcmp(token->text, text);
+}
 
-bool token_spaced(const Token *before, const Token *token) { return token->expanded || before->start + before->length != token->start; }
+bool token_spaced(const Token *before, const Token *token) {
+    return token->expanded || before->start + before->length != token->start;
+}
 
-const char *token_line(Arena *arena, const Token *first, const Token *end)
-{
+const char *token_line(Arena *arena, const Token *first, const Token *end) {
     Text out = {.arena = arena};
     for (const Token *token = first; token < end; token++)
-        text_print(&out, token > first && token_spaced(token - 1, token) ? " %s" : "%s", token->text);
+        text_print(&out, token > first && token_spaced(token - 1, token) ? " %s" : "%s",
+                   token->text);
     return text_bytes(&out);
 }
 
-char *token_unquoted(Arena *arena, const Token *token)
-{
+char *token_unquoted(Arena *arena, const Token *token) {
     char *text = arena_alloc(arena, (size_t)token->length + 1), *to = text;
     for (int i = 1; i < token->length && token->start[i] != '"'; i++) {
         char c = token->start[i];

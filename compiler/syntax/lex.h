@@ -1,7 +1,8 @@
 /* The one lexer: text as tokens.
  *
- * Pragmas, strategies, rules, layouts and the IR's text are lexed as C is. Blanks, comments and lines joined by a backslash separate
- * tokens, and every token knows where it stands, so that carets point to it. What a token means is its reader's business (tokens.h).
+ * Pragmas, strategies, rules, layouts and the IR's text are lexed as C is. Blanks, comments and
+ * lines joined by a backslash separate tokens, and every token knows where it stands, so that
+ * carets point to it. What a token means is its reader's business (tokens.h).
  */
 #ifndef SYNTAX_LEX_H
 #define SYNTAX_LEX_H
@@ -13,7 +14,8 @@
 
 typedef enum TokenKind {
     TOKEN_NAME,      // letters of UTF-8 belong to names
-    TOKEN_NUMBER,    // as C's preprocessor sees numbers: `1f1b` is one; a dot that begins `..` does not belong to it
+    TOKEN_NUMBER,    // as C's preprocessor sees numbers: `1f1b` is one; a dot that begins `..` does
+                     // not belong to it
     TOKEN_STRING,    // with its quotes
     TOKEN_CHARACTER, // in single quotes
     TOKEN_MARK,      // one character, or two such as `->`
@@ -26,7 +28,8 @@ typedef struct Token {
     TokenKind kind;
     const char *text; // as spelled; "" of TOKEN_LINE and TOKEN_END
     Position at;
-    const char *start; // in the text that was lexed, `length` bytes; of the macro's use where it was expanded
+    const char *start; // in the text that was lexed, `length` bytes; of the macro's use where it
+                       // was expanded
     int length;
     bool expanded; // it came out of a macro
 } Token;
@@ -40,10 +43,12 @@ typedef struct Lexer {
     bool lines;  // the end of a line is a token
 } Lexer;
 
-/* Begins at `text`, which stands at `at`. A byte order mark at the beginning of a file is passed over. */
+/* Begins at `text`, which stands at `at`. A byte order mark at the beginning of a file is passed
+ * over. */
 Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* The next token; TOKEN_END at the end, again and again. A comment without end and bytes that are no text are reported. */
+/* The next token; TOKEN_END at the end, again and again. A comment without end and bytes that are
+ * no text are reported. */
 Token lex_next(Lexer *lexer);
 
 /* Appends all tokens that are left, TOKEN_END the last. */

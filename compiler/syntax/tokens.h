@@ -1,4 +1,5 @@
-/* Reading tokens: the reader's place in a list of them, and the small steps that every reader is made of.
+/* Reading tokens: the reader's place in a list of them, and the small steps that every reader is
+ * made of.
  *
  * Functions that give bool report their error and give false; they stop where it is.
  */
@@ -13,8 +14,9 @@ typedef struct Tokens {
     Arena *arena;
     Diag *diag;
     const Token *token; // the current one; the last is TOKEN_END, which is never passed
-    const char *end;    // what messages call the end of a line and of all; NULL: "the end of the line" and "the end"
-    bool found;         // messages say: expected "this", found "that"; else: expected 'this', not 'that'
+    const char *end; // what messages call the end of a line and of all; NULL: "the end of the line"
+                     // and "the end"
+    bool found; // messages say: expected "this", found "that"; else: expected 'this', not 'that'
 } Tokens;
 
 /* The place at the first token of a text that stands at `at`; its line ends are blanks. */
@@ -34,13 +36,15 @@ static inline bool tokens_end(const Tokens *tokens) { return token_ends(tokens->
 /* Whether the token behind the current one is `text`. */
 bool tokens_before(const Tokens *tokens, const char *text);
 
-/* Reports that `expected` does not stand here, unless what stands here was reported already. False. */
+/* Reports that `expected` does not stand here, unless what stands here was reported already.
+ * False. */
 bool tokens_unexpected(Tokens *tokens, const char *expected);
 
 /* Reports what is wrong with the current token. False. */
 bool tokens_error(Tokens *tokens, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Takes `text`, or reports that it is missing. `where` says after or in what: "after the index"; NULL: nothing more. */
+/* Takes `text`, or reports that it is missing. `where` says after or in what: "after the index";
+ * NULL: nothing more. */
 bool tokens_expect(Tokens *tokens, const char *text, const char *where);
 
 /* Takes a name; NULL after an error. `expected` says what it stands for: "a factor". */
@@ -50,6 +54,7 @@ const char *tokens_name(Tokens *tokens, const char *expected);
 const char *tokens_shown(const Tokens *tokens);
 
 /* The note "did you mean" at `at`, where one of the words is close to `word`. */
-void tokens_suggest(Tokens *tokens, Position at, const char *word, const char *const *words, int count);
+void tokens_suggest(Tokens *tokens, Position at, const char *word, const char *const *words,
+                    int count);
 
 #endif

@@ -1,7 +1,8 @@
 /* hetu.h: what a model includes.
  *
- * A model is plain C for one device. `cc model.c -lhetu` runs it on one device; `hetucc model.c -o model` makes a program for many that computes the
- * same. Pragmas begin with `#pragma hspmd`; a plain C compiler ignores them. See the project's README for the language.
+ * A model is plain C for one device. `cc model.c -lhetu` runs it on one device; `hetucc model.c -o
+ * model` makes a program for many that computes the same. Pragmas begin with `#pragma hspmd`; a
+ * plain C compiler ignores them. See the project's README for the language.
  */
 #ifndef HETU_HETU_H
 #define HETU_HETU_H
@@ -22,7 +23,8 @@
 
 /* ---- tensors ---- */
 
-/* A value of the model. Under hetucc it is unknown at compile time; on one device it stands for a node of the step's tape. An all-zero ht_tensor is "absent". */
+/* A value of the model. Under hetucc it is unknown at compile time; on one device it stands for a
+ * node of the step's tape. An all-zero ht_tensor is "absent". */
 typedef struct ht_tensor {
     struct ht_node *node;
 } ht_tensor;
@@ -34,11 +36,15 @@ typedef struct ht_tensors {
 } ht_tensors;
 
 #define HT_NONE ((ht_tensor){0})
-#define ht_list(...) ((ht_tensors){(int)(sizeof((ht_tensor[]){__VA_ARGS__}) / sizeof(ht_tensor)), (ht_tensor[]){__VA_ARGS__}})
-#define ht_shape(...) ((ht_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define ht_list(...)                                                                               \
+    ((ht_tensors){(int)(sizeof((ht_tensor[]){__VA_ARGS__}) / sizeof(ht_tensor)),                   \
+                  (ht_tensor[]){__VA_ARGS__}})
+#define ht_shape(...)                                                                              \
+    ((ht_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define ht_scalar_shape() ((ht_dims){0})
 
-/* The extent of dimension d (negative: from the end), the rank, and the shape of a tensor; known at compile time. */
+/* The extent of dimension d (negative: from the end), the rank, and the shape of a tensor; known at
+ * compile time. */
 int64_t ht_extent(ht_tensor x, int d);
 int ht_rank(ht_tensor x);
 ht_dims ht_dims_of(ht_tensor x);
@@ -47,7 +53,12 @@ bool ht_present(ht_tensor x);
 
 /* ---- parameters, inputs, outputs ---- */
 
-typedef enum ht_init_kind { HT_INIT_ZEROS, HT_INIT_CONSTANT, HT_INIT_NORMAL, HT_INIT_UNIFORM } ht_init_kind;
+typedef enum ht_init_kind {
+    HT_INIT_ZEROS,
+    HT_INIT_CONSTANT,
+    HT_INIT_NORMAL,
+    HT_INIT_UNIFORM
+} ht_init_kind;
 typedef struct ht_init {
     ht_init_kind kind;
     double a;
@@ -56,8 +67,8 @@ typedef struct ht_init {
 #define ht_zeros() ((ht_init){HT_INIT_ZEROS, 0})
 #define ht_ones() ((ht_init){HT_INIT_CONSTANT, 1})
 #define ht_constant(value) ((ht_init){HT_INIT_CONSTANT, (value)})
-#define ht_normal(deviation) ((ht_init){HT_INIT_NORMAL, (deviation)})   /* mean 0 */
-#define ht_uniform(bound) ((ht_init){HT_INIT_UNIFORM, (bound)})         /* [-bound, bound) */
+#define ht_normal(deviation) ((ht_init){HT_INIT_NORMAL, (deviation)}) /* mean 0 */
+#define ht_uniform(bound) ((ht_init){HT_INIT_UNIFORM, (bound)})       /* [-bound, bound) */
 
 typedef struct ht_param_options {
     const char *name;
@@ -65,13 +76,16 @@ typedef struct ht_param_options {
     bool frozen;   // it is not trained
 } ht_param_options;
 
-/* A trained f32 tensor: ht_param(ht_shape(3, 4), ht_normal(0.02), "w"), with `.no_decay = true` or `.frozen = true` after the name. The full name has the
- * scopes in front, "h0.w"; a second parameter of the same full name is the same one and must agree. */
-#define ht_param(shape, init, ...) ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
+/* A trained f32 tensor: ht_param(ht_shape(3, 4), ht_normal(0.02), "w"), with `.no_decay = true` or
+ * `.frozen = true` after the name. The full name has the scopes in front, "h0.w"; a second
+ * parameter of the same full name is the same one and must agree. */
+#define ht_param(shape, init, ...)                                                                 \
+    ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
 ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options);
 
-/* A f32 tensor that the session keeps from one run to the next, and that is not trained: caches, running means. It has a name as parameters have, and programs
- * that name it share it; ht_get_param and ht_set_param know it, too. What a model reads of it is its value before the run. */
+/* A f32 tensor that the session keeps from one run to the next, and that is not trained: caches,
+ * running means. It has a name as parameters have, and programs that name it share it; ht_get_param
+ * and ht_set_param know it, too. What a model reads of it is its value before the run. */
 ht_tensor ht_state(ht_dims shape, ht_init init, const char *name);
 
 /* Gives a state its value for the next run; once in a model at most. No gradient flows. */
@@ -80,10 +94,12 @@ void ht_assign(ht_tensor state, ht_tensor value);
 /* A tensor that ht_feed gives a step. */
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape);
 
-/* Names a value of the model, for ht_fetch; the full name has the scopes in front, "h0.y", and no other output has it. */
+/* Names a value of the model, for ht_fetch; the full name has the scopes in front, "h0.y", and no
+ * other output has it. */
 ht_tensor ht_output(ht_tensor x, const char *name);
 
-/* A scope for parameters' names, printf style, until the end of the block: ht_scope("h%d", layer); */
+/* A scope for parameters' names, printf style, until the end of the block: ht_scope("h%d",
+ * layer); */
 typedef struct ht_scope_mark {
     size_t length;
 } ht_scope_mark;
@@ -91,9 +107,12 @@ ht_scope_mark ht_scope_enter(const char *format, ...) __attribute__((format(prin
 void ht_scope_leave(ht_scope_mark *mark);
 #define HT_JOIN_(a, b) a##b
 #define HT_JOIN(a, b) HT_JOIN_(a, b)
-#define ht_scope(...) __attribute__((cleanup(ht_scope_leave), unused)) ht_scope_mark HT_JOIN(ht_scope_at_, __LINE__) = ht_scope_enter(__VA_ARGS__)
+#define ht_scope(...)                                                                              \
+    __attribute__((cleanup(ht_scope_leave), unused)) ht_scope_mark HT_JOIN(                        \
+        ht_scope_at_, __LINE__) = ht_scope_enter(__VA_ARGS__)
 
-/* 0, 1, 2, ...: a new number at each call while a model is evaluated; operators with randomness take one as their stream. */
+/* 0, 1, 2, ...: a new number at each call while a model is evaluated; operators with randomness
+ * take one as their stream. */
 int64_t ht_stream(void);
 
 /* ---- optimizers ---- */
@@ -110,11 +129,15 @@ typedef struct ht_update {
 
 /* How a parameter is updated: by an operator, or by a rule.
  *
- * The operator is one (p, g, states..., ?norm; bool decay, int first) -> (p, states...) over the elements of a parameter; its kernel finds its numbers from call->hyper[first] on. One without
- * `first` is of no group. The rule is a function that builds the new value from operators. What it keeps are states: the names that it gives to ht_state stand behind the parameter's.
- * `after`, where there is one, is a rule that comes behind the update; it is given the new value, no gradient, and its own value is of no use.
+ * The operator is one (p, g, states..., ?norm; bool decay, int first) -> (p, states...) over the
+ * elements of a parameter; its kernel finds its numbers from call->hyper[first] on. One without
+ * `first` is of no group. The rule is a function that builds the new value from operators. What it
+ * keeps are states: the names that it gives to ht_state stand behind the parameter's. `after`,
+ * where there is one, is a rule that comes behind the update; it is given the new value, no
+ * gradient, and its own value is of no use.
  *
- * All but the numbers must be known at compile time. hyper[0] is the learning rate; the meaning of the rest is the optimizer's own, but for the last, which is `after`'s. */
+ * All but the numbers must be known at compile time. hyper[0] is the learning rate; the meaning of
+ * the rest is the optimizer's own, but for the last, which is `after`'s. */
 typedef struct ht_optimizer {
     void (*update)(void); // the operator; NULL: the rule
     int states;           // of the operator: states a parameter, of its shape, zero at the start
@@ -123,11 +146,15 @@ typedef struct ht_optimizer {
     float hyper[HT_HYPER];
     ht_tensor (*rule)(const ht_update *u);
     ht_tensor (*after)(const ht_update *u);
-    const char *name; // what it is called: a program goes on from what one of the same optimizers has saved; NULL: that is not compared
-    const char *rule_name, *after_name; // by which ht_train knows `rule` and `after` where they are static functions of another file; NULL: by their addresses
+    const char *name; // what it is called: a program goes on from what one of the same optimizers
+                      // has saved; NULL: that is not compared
+    const char *rule_name,
+        *after_name; // by which ht_train knows `rule` and `after` where they are static functions
+                     // of another file; NULL: by their addresses
 } ht_optimizer;
 
-/* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and [...], as of files. */
+/* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and
+ * [...], as of files. */
 typedef struct ht_param_group {
     const char *names;
     ht_optimizer optimizer;
@@ -136,7 +163,9 @@ typedef struct ht_group_list {
     int count;
     const ht_param_group *at;
 } ht_group_list;
-#define ht_groups(...) ((ht_group_list){(int)(sizeof((ht_param_group[]){__VA_ARGS__}) / sizeof(ht_param_group)), (ht_param_group[]){__VA_ARGS__}})
+#define ht_groups(...)                                                                             \
+    ((ht_group_list){(int)(sizeof((ht_param_group[]){__VA_ARGS__}) / sizeof(ht_param_group)),      \
+                     (ht_param_group[]){__VA_ARGS__}})
 
 /* ---- running ---- */
 
@@ -146,23 +175,33 @@ typedef struct ht_program ht_program;
 /* Opens the session; on ranks other than 0 it serves rank 0 and does not return. */
 ht_session *ht_open(int *argc, char ***argv);
 
-/* HT_BF16: products, and what is computed from them, are stored in bf16 and added up in f32. Parameters, optimizer states, parameters' gradients, norms, the
- * loss, and all that the program is fed and gives stay in f32, and so does what the model asks for as f32 (ht_cast, ht_arange), what is computed from it, and
- * all that counts. hetucc must know it at compile time; the one-device library computes in f32 all the same. */
+/* HT_BF16: products, and what is computed from them, are stored in bf16 and added up in f32.
+ * Parameters, optimizer states, parameters' gradients, norms, the loss, and all that the program is
+ * fed and gives stay in f32, and so does what the model asks for as f32 (ht_cast, ht_arange), what
+ * is computed from it, and all that counts. hetucc must know it at compile time; the one-device
+ * library computes in f32 all the same. */
 typedef struct ht_program_options {
     ht_dtype dtype;
-    ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first that matches, else ht_train's optimizer
-    bool averaged;        // of ht_infer: instead of parameters their averages, which a program with ht_averaged makes
+    ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the
+                          // first that matches, else ht_train's optimizer
+    bool averaged;        // of ht_infer: instead of parameters their averages, which a program with
+                          // ht_averaged makes
 } ht_program_options;
 
-/* A program that trains: the model function gives a scalar loss. ht_train(session, model, ht_adamw(.lr = 1e-3f), .dtype = HT_BF16) */
-#define ht_train(session, model, optimizer, ...) \
-    ht_train_with((session), (model), (optimizer), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
-ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options);
+/* A program that trains: the model function gives a scalar loss. ht_train(session, model,
+ * ht_adamw(.lr = 1e-3f), .dtype = HT_BF16) */
+#define ht_train(session, model, optimizer, ...)                                                   \
+    ht_train_with((session), (model), (optimizer),                                                 \
+                  (ht_program_options){.dtype = HT_F32 __VA_OPT__(, ) __VA_ARGS__})
+ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer,
+                          ht_program_options options);
 
 /* A program that runs forward only; the model's value is its output "". ht_infer(session, model) */
-#define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
-ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
+#define ht_infer(session, model, ...)                                                              \
+    ht_infer_with((session), (model),                                                              \
+                  (ht_program_options){.dtype = HT_F32 __VA_OPT__(, ) __VA_ARGS__})
+ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void),
+                          ht_program_options options);
 
 /* What a step is given for an input: the whole input, row-major, on rank 0. */
 typedef enum ht_fed_size { HT_FED_POINTER, HT_FED_BYTES, HT_FED_ELEMENTS } ht_fed_size;
@@ -171,176 +210,253 @@ typedef struct ht_fed {
     const void *data;
     const char *type; // of an element, as C names it; NULL: not known, void
     ht_fed_size known;
-    int64_t size; // bytes of an array, or elements as the call says; a pointer alone says nothing of it
+    int64_t
+        size; // bytes of an array, or elements as the call says; a pointer alone says nothing of it
     const struct ht_rows *rows; // of a file, instead of data; NULL: none
 } ht_fed;
 
-/* Feeds an array: its elements are those of the input in type and number, and a step ends with a message where they are not. Of a pointer C knows no size, so that the type alone is
- * checked; ht_feed_n says how many elements there are. float is HT_F32, double HT_F64, unsigned short (the upper half of a float) HT_BF16, and integers are HT_I32 or HT_I64 by
- * their size; what void points to is taken as it is. */
-#define ht_feed(name, data) \
-    ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data)), 0})
-#define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
+/* Feeds an array: its elements are those of the input in type and number, and a step ends with a
+ * message where they are not. Of a pointer C knows no size, so that the type alone is checked;
+ * ht_feed_n says how many elements there are. float is HT_F32, double HT_F64, unsigned short (the
+ * upper half of a float) HT_BF16, and integers are HT_I32 or HT_I64 by their size; what void points
+ * to is taken as it is. */
+#define ht_feed(name, data)                                                                        \
+    ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data),                                              \
+              HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER,                                  \
+              (int64_t)sizeof(__typeof__(data)), 0})
+#define ht_feed_n(name, pointer, count)                                                            \
+    ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
 
-/* Feeds rows of a file: as many as the input's first dimension says, each of the elements of the others. The file is mapped into memory, and each rank reads the rows that it works on, so it must
- * be at this path where ranks are. It is NumPy's (.npy, integers or floating point; rows are its first dimension, or where it has no other, elements in a row cut into rows), llm.c's (.bin, with its
- * header), or has elements of one type and nothing else: `.element = "uint16"`, or where that is not said those of the input. Values are converted to the input's type where that has all of them.
+/* Feeds rows of a file: as many as the input's first dimension says, each of the elements of the
+ * others. The file is mapped into memory, and each rank reads the rows that it works on, so it must
+ * be at this path where ranks are. It is NumPy's (.npy, integers or floating point; rows are its
+ * first dimension, or where it has no other, elements in a row cut into rows), llm.c's (.bin, with
+ * its header), or has elements of one type and nothing else: `.element = "uint16"`, or where that
+ * is not said those of the input. Values are converted to the input's type where that has all of
+ * them.
  *
- *     ht_step(program, ht_dataset("train", "tokens.bin", .input = "tokens"), ht_dataset("train", "tokens.bin", .input = "targets", .shift = 1));
+ *     ht_step(program, ht_dataset("train", "tokens.bin", .input = "tokens"), ht_dataset("train",
+ *         "tokens.bin", .input = "targets", .shift = 1));
  *
- * The name is that of an order of rows: those of an epoch are shuffled, each of them comes once, and the same under every strategy and for every number of ranks. Feeds of one name in one step read
- * the same rows, of one file or of several; where pipelines read rows only so far (pragma padding) each goes to one that reads all of it but padding. Each step goes on where the last one stopped. That is kept by checkpoints and copies, and stays what it is when a program switches. */
+ * The name is that of an order of rows: those of an epoch are shuffled, each of them comes once,
+ * and the same under every strategy and for every number of ranks. Feeds of one name in one step
+ * read the same rows, of one file or of several; where pipelines read rows only so far (pragma
+ * padding) each goes to one that reads all of it but padding. Each step goes on where the last one
+ * stopped. That is kept by checkpoints and copies, and stays what it is when a program switches. */
 typedef struct ht_rows {
     const char *name, *path;
     const char *input;   // NULL: it is called as the dataset
-    const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
-    int64_t shift;       // every row begins so many elements later; of a file without rows of its own
-    bool in_order;       // the rows of each epoch as they stand
-    uint64_t seed;       // of the order; 0: the session's
+    const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64",
+                         // "float32" or "float64"
+    int64_t shift; // every row begins so many elements later; of a file without rows of its own
+    bool in_order; // the rows of each epoch as they stand
+    uint64_t seed; // of the order; 0: the session's
 } ht_rows;
-#define ht_dataset(dataset, file, ...) ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file) __VA_OPT__(,) __VA_ARGS__})
+#define ht_dataset(dataset, file, ...)                                                             \
+    ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file)__VA_OPT__(, ) __VA_ARGS__})
 ht_fed ht_dataset_with(const ht_rows *rows);
 
-/* How many rows of a dataset were read, epochs included; and has it go on behind so many: 0 begins anew, as what evaluates a model does. */
+/* How many rows of a dataset were read, epochs included; and has it go on behind so many: 0 begins
+ * anew, as what evaluates a model does. */
 int64_t ht_dataset_position(ht_session *session, const char *name);
 void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
 
 /* An array is another type than the pointer to its first element. */
 #define HT_IS_ARRAY_(x) (!__builtin_types_compatible_p(__typeof__(x), __typeof__(((void)0, (x)))))
-#define HT_ELEMENT_(t) t *: #t, const t *: #t, t (*)[]: #t, const t (*)[]: #t
-#define HT_ELEMENT_TYPE_(x) \
-    _Generic((x), HT_ELEMENT_(float), HT_ELEMENT_(double), HT_ELEMENT_(int), HT_ELEMENT_(long), HT_ELEMENT_(long long), HT_ELEMENT_(unsigned short), \
-        HT_ELEMENT_(short), HT_ELEMENT_(unsigned), HT_ELEMENT_(unsigned long), HT_ELEMENT_(unsigned long long), HT_ELEMENT_(char), \
-        HT_ELEMENT_(signed char), HT_ELEMENT_(unsigned char), HT_ELEMENT_(_Bool), default: (const char *)0)
+#define HT_ELEMENT_(t) t * : #t, const t * : #t, t(*)[] : #t, const t(*)[] : #t
+#define HT_ELEMENT_TYPE_(x)                                                                        \
+    _Generic((x),                                                                                  \
+        HT_ELEMENT_(float),                                                                        \
+        HT_ELEMENT_(double),                                                                       \
+        HT_ELEMENT_(int),                                                                          \
+        HT_ELEMENT_(long),                                                                         \
+        HT_ELEMENT_(long long),                                                                    \
+        HT_ELEMENT_(unsigned short),                                                               \
+        HT_ELEMENT_(short),                                                                        \
+        HT_ELEMENT_(unsigned),                                                                     \
+        HT_ELEMENT_(unsigned long),                                                                \
+        HT_ELEMENT_(unsigned long long),                                                           \
+        HT_ELEMENT_(char),                                                                         \
+        HT_ELEMENT_(signed char),                                                                  \
+        HT_ELEMENT_(unsigned char),                                                                \
+        HT_ELEMENT_(_Bool),                                                                        \
+        default: (const char *)0)
 
 /* One training step: the loss before the update. Inputs not fed keep the last value. */
-#define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
+#define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(, ){0}})
 float ht_step_with(ht_program *program, const ht_fed *feeds);
 
 /* Runs a forward-only program. */
-#define ht_run(program, ...) ht_run_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
+#define ht_run(program, ...) ht_run_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(, ){0}})
 void ht_run_with(ht_program *program, const ht_fed *feeds);
 
-/* Moves a program to another of the strategies that hetucc compiled it with (--strategy=a --strategy=b; it begins with the first), and with it the programs of ht_infer that
- * share parameters with it: parameters, the optimizer's states and the number of the step are what they were, to the bit. NULL: to the first strategy that was compiled with
- * the `shape` variables as they are set now. Under a strategy that has other values of them, set them first; values that disagree end the program. Inputs are fed anew then. True, unless a strategy of ht_prepare cannot be had, or (HETU_STRATEGY) is for more devices than there are ranks. No step
- * switches by itself. On one device, as plain C, it does nothing but allow that the `shape` variables have changed. */
+/* Moves a program to another of the strategies that hetucc compiled it with (--strategy=a
+ * --strategy=b; it begins with the first), and with it the programs of ht_infer that share
+ * parameters with it: parameters, the optimizer's states and the number of the step are what they
+ * were, to the bit. NULL: to the first strategy that was compiled with the `shape` variables as
+ * they are set now. Under a strategy that has other values of them, set them first; values that
+ * disagree end the program. Inputs are fed anew then. True, unless a strategy of ht_prepare cannot
+ * be had, or (HETU_STRATEGY) is for more devices than there are ranks. No step switches by itself.
+ * On one device, as plain C, it does nothing but allow that the `shape` variables have changed. */
 bool ht_switch(ht_program *program, const char *strategy);
 
-/* Has a strategy made that the program was not compiled with: FILE or FILE:NAME, or a name of the source, as --strategy takes them. Returns at once; hetucc and the C compiler work beside
- * the training, on rank 0's machine, from the source as it was when the program was compiled. ht_switch to it, by its name or by what ht_prepare was given, waits until it is there. It is
- * taken by all ranks in some step, fit or switch that follows, or by none: when it cannot be made, or is for more devices than there are ranks, ht_switch says so and returns false, and the
- * program goes on as it is. The call must stand in the source file of the model. On one device, as plain C, it does nothing. */
+/* Has a strategy made that the program was not compiled with: FILE or FILE:NAME, or a name of the
+ * source, as --strategy takes them. Returns at once; hetucc and the C compiler work beside the
+ * training, on rank 0's machine, from the source as it was when the program was compiled. ht_switch
+ * to it, by its name or by what ht_prepare was given, waits until it is there. It is taken by all
+ * ranks in some step, fit or switch that follows, or by none: when it cannot be made, or is for
+ * more devices than there are ranks, ht_switch says so and returns false, and the program goes on
+ * as it is. The call must stand in the source file of the model. On one device, as plain C, it does
+ * nothing. */
 void ht_prepare(ht_program *program, const char *strategy);
 
-/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures how long every rank computes; where one becomes slow against what it was in the first steps, or is
- * itself again, a strategy for that is planned and made beside the training, and a step begins with the switch to it, where it pays back. main goes on as it is: shape variables, inputs,
- * parameters and the number of the step stay what they are; outputs of programs of ht_infer are fetched before the next step. Said on standard error, a line each, on rank 0: what was found, and done. Environment HETU_BALANCE=quiet says nothing,
- * HETU_BALANCE=0 leaves all as it is. The call must stand in the source file of the model. On one device, as plain C, it does nothing.
+/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures how
+ * long every rank computes; where one becomes slow against what it was in the first steps, or is
+ * itself again, a strategy for that is planned and made beside the training, and a step begins with
+ * the switch to it, where it pays back. main goes on as it is: shape variables, inputs, parameters
+ * and the number of the step stay what they are; outputs of programs of ht_infer are fetched before
+ * the next step. Said on standard error, a line each, on rank 0: what was found, and done.
+ * Environment HETU_BALANCE=quiet says nothing, HETU_BALANCE=0 leaves all as it is. The call must
+ * stand in the source file of the model. On one device, as plain C, it does nothing.
  *
  *     ht_balance(program, .horizon = 1000);
  */
 typedef struct ht_balance_options {
-    double change;  // a rank is seen when the time that it computes changes by this much of what it was; 0: 0.3
+    double change;  // a rank is seen when the time that it computes changes by this much of what it
+                    // was; 0: 0.3
     int steps;      // for so many steps in a row; 0: 3
     double horizon; // a switch must pay back within so many steps; 0: 100
     bool quiet;     // nothing is said
 } ht_balance_options;
-#define ht_balance(program, ...) ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(,) __VA_ARGS__})
+#define ht_balance(program, ...)                                                                   \
+    ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(, ) __VA_ARGS__})
 void ht_balance_with(ht_program *program, ht_balance_options options);
 
-/* Trains a batch of sequences of unequal lengths under the strategy that is best for it: goes there (ht_switch), gives the `shape` variables its values, and says which row of the batch each sequence
- * goes to, so that no row is longer than what its pipeline reads. `seq`, an int, is the shape variable that lengths are of. With `.next`, the lengths of the batch to come, that one is planned while this
- * one trains. Rows that get no sequence, and what stands behind one, are padding. On one device, as plain C, rows are as they come, and seq becomes the longest length.
+/* Trains a batch of sequences of unequal lengths under the strategy that is best for it: goes there
+ * (ht_switch), gives the `shape` variables its values, and says which row of the batch each
+ * sequence goes to, so that no row is longer than what its pipeline reads. `seq`, an int, is the
+ * shape variable that lengths are of. With `.next`, the lengths of the batch to come, that one is
+ * planned while this one trains. Rows that get no sequence, and what stands behind one, are
+ * padding. On one device, as plain C, rows are as they come, and seq becomes the longest length.
  *
- *     const ht_dispatched *to = ht_dispatch(program, &seq, lengths, count, .next = lengths_of_next);
+ *     const ht_dispatched *to = ht_dispatch(program, &seq, lengths, count, .next =
+ *         lengths_of_next);
  *     for (int64_t i = 0; i < count; i++)
  *         memcpy(tokens + to->row[i] * seq, sequence[i], sizeof *tokens * (size_t)lengths[i]);
  */
 typedef struct ht_dispatched {
-    const int64_t *row;   // of each sequence; until the next call
-    int64_t rows, length; // of the batch, under the strategy; on one device the sequences, and the longest
+    const int64_t *row; // of each sequence; until the next call
+    int64_t rows,
+        length; // of the batch, under the strategy; on one device the sequences, and the longest
     const char *strategy; // its name; on one device NULL
 } ht_dispatched;
 typedef struct ht_dispatch_options {
     const int64_t *next; // lengths of the next batch; NULL: not known
     int64_t next_count;  // how many; 0: as many as of this one
 } ht_dispatch_options;
-#define ht_dispatch(program, seq, lengths, count, ...) \
-    ht_dispatch_with((program), (seq), (lengths), (count), (ht_dispatch_options){.next_count = 0 __VA_OPT__(,) __VA_ARGS__})
-const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64_t *lengths, int64_t count, ht_dispatch_options options);
+#define ht_dispatch(program, seq, lengths, count, ...)                                             \
+    ht_dispatch_with((program), (seq), (lengths), (count),                                         \
+                     (ht_dispatch_options){.next_count = 0 __VA_OPT__(, ) __VA_ARGS__})
+const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64_t *lengths,
+                                      int64_t count, ht_dispatch_options options);
 
-/* The least value from `least` on that a strategy of the program gives an integer `shape` variable: seq = ht_fit(program, &seq, 700). On one device it is `least`. A program without
- * such a strategy ends. */
+/* The least value from `least` on that a strategy of the program gives an integer `shape` variable:
+ * seq = ht_fit(program, &seq, 700). On one device it is `least`. A program without such a strategy
+ * ends. */
 int64_t ht_fit(ht_program *program, const void *variable, int64_t least);
 
-/* Copies what has a name in the program's model to `to`, whole and row-major, wherever it lies: what ht_output names, of the last run or step (of all micro-batches: the whole batch), where "" is the
- * model's value; a parameter or a state, also one of an optimizer that is a rule ("w.momentum"), as it is now, behind the update; an input, as it was fed last. The name is the full one, or an end of it
- * behind a dot that no other has: "y" is "h0.y" where there is no "h1.y". Where several have one name, outputs go before parameters and states, and these before inputs. A name that the model does not
- * have ends the program with one line, which has those that are near it. */
+/* Copies what has a name in the program's model to `to`, whole and row-major, wherever it lies:
+ * what ht_output names, of the last run or step (of all micro-batches: the whole batch), where ""
+ * is the model's value; a parameter or a state, also one of an optimizer that is a rule
+ * ("w.momentum"), as it is now, behind the update; an input, as it was fed last. The name is the
+ * full one, or an end of it behind a dot that no other has: "y" is "h0.y" where there is no "h1.y".
+ * Where several have one name, outputs go before parameters and states, and these before inputs. A
+ * name that the model does not have ends the program with one line, which has those that are near
+ * it. */
 void ht_fetch(ht_program *program, const char *name, void *to);
 
-/* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. Those of the first group begin at HT_HYPER, of the next at 2 * HT_HYPER. */
+/* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. Those
+ * of the first group begin at HT_HYPER, of the next at 2 * HT_HYPER. */
 void ht_set_rate(ht_program *program, float rate);
 void ht_set_hyper(ht_program *program, int index, float value);
 
-/* From the next step on every learning rate is multiplied by factor(step), where steps count from 0; NULL: by 1. */
+/* From the next step on every learning rate is multiplied by factor(step), where steps count from
+ * 0; NULL: by 1. */
 void ht_set_schedule(ht_program *program, double (*factor)(int64_t step));
 
 /* The norm of all gradients of the last step together, before clipping. */
 float ht_grad_norm(ht_program *program);
 
-/* Behind a step of a training of so many steps: one line on standard error with the loss, the rate, tokens a second (elements of the largest input of integers; steps where there is none) and
- * the time left. On a terminal it is written over itself; elsewhere there are about twenty. */
+/* Behind a step of a training of so many steps: one line on standard error with the loss, the rate,
+ * tokens a second (elements of the largest input of integers; steps where there is none) and the
+ * time left. On a terminal it is written over itself; elsewhere there are about twenty. */
 void ht_progress(ht_program *program, int64_t steps);
 
-/* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must agree. */
+/* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must
+ * agree. */
 void ht_get_param(ht_session *session, const char *name, float *to, size_t count);
 void ht_set_param(ht_session *session, const char *name, const float *from, size_t count);
 
 /* The session's parameters by number: the name, and the number of elements; NULL past the last. */
 const char *ht_param_name(ht_session *session, int index, size_t *count);
 
-/* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters, states of optimizers, numbers of steps, the seed and main's own numbers; writing them
- * goes on beside the training, each rank an equal part, and ends before ht_close.
- * One that comes while an older one is still being written waits in memory, and gives way to a newer one, which is said on standard error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
- * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A checkpoint that cannot be written is said on standard error. */
+/* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters,
+ * states of optimizers, numbers of steps, the seed and main's own numbers; writing them goes on
+ * beside the training, each rank an equal part, and ends before ht_close. One that comes while an
+ * older one is still being written waits in memory, and gives way to a newer one, which is said on
+ * standard error. The file runs/a/step-N.safetensors has whole tensors under their names (state s
+ * of a parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its
+ * checksums. A checkpoint that cannot be written is said on standard error. */
 typedef struct ht_noted {
     const char *name;
     double value;
 } ht_noted;
 #define ht_note(name, value) ((ht_noted){(name), (double)(value)})
-#define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
+#define ht_save(session, folder, ...)                                                              \
+    ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(, ){0}})
 void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* The same into shared memory, for the checkpoints of a folder, when heturun runs the program: each rank's part on its own host, and on another where there is one. It outlives the ranks, so that
- * they go on from there (ht_resume) when some have died, and takes the time of a copy: every step, or every few. Without heturun it does nothing. What it keeps goes with the end of the run. */
-#define ht_remember(session, folder, ...) ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
+/* The same into shared memory, for the checkpoints of a folder, when heturun runs the program: each
+ * rank's part on its own host, and on another where there is one. It outlives the ranks, so that
+ * they go on from there (ht_resume) when some have died, and takes the time of a copy: every step,
+ * or every few. Without heturun it does nothing. What it keeps goes with the end of the run. */
+#define ht_remember(session, folder, ...)                                                          \
+    ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(, ){0}})
 void ht_remember_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* How many checkpoints of a folder stay when another one is written; 0: all. 3 if it is not called. */
+/* How many checkpoints of a folder stay when another one is written; 0: all. 3 if it is not
+ * called. */
 void ht_keep(ht_session *session, int checkpoints);
 
-/* After the programs were made, under any strategy: goes on from the newest copy of ht_remember, or where none is whole from the newest checkpoint of a folder that is; one that is torn, damaged or of another model is named on standard
- * error with the reason, and the one before it is used. Returns the steps that were made then; 0 where there is none. */
+/* After the programs were made, under any strategy: goes on from the newest copy of ht_remember, or
+ * where none is whole from the newest checkpoint of a folder that is; one that is torn, damaged or
+ * of another model is named on standard error with the reason, and the one before it is used.
+ * Returns the steps that were made then; 0 where there is none. */
 int64_t ht_resume(ht_session *session, const char *folder);
 
-/* Whether the program is to end: SIGTERM, SIGUSR1 or SIGUSR2 came to any rank, as batch systems send them before they take a machine away. Call it once a step; the ranks wait for main, which saves and
- * ends by itself. A handler of main's own is called as well, on rank 0, and with it SIGUSR1 and SIGUSR2 mean what main wants. A program that never calls it, but has saved or gone on from a checkpoint, is
- * saved once more as the last ht_save was, in front of the next step, and ends with the status 128 + signal. Another SIGTERM, a second or more later, ends it at once.
+/* Whether the program is to end: SIGTERM, SIGUSR1 or SIGUSR2 came to any rank, as batch systems
+ * send them before they take a machine away. Call it once a step; the ranks wait for main, which
+ * saves and ends by itself. A handler of main's own is called as well, on rank 0, and with it
+ * SIGUSR1 and SIGUSR2 mean what main wants. A program that never calls it, but has saved or gone on
+ * from a checkpoint, is saved once more as the last ht_save was, in front of the next step, and
+ * ends with the status 128 + signal. Another SIGTERM, a second or more later, ends it at once.
  *
- *     for (int64_t step = ht_resume(session, "runs/a"); step < steps && !ht_told_to_end(session); step++)
+ *     for (int64_t step = ht_resume(session, "runs/a"); step < steps && !ht_told_to_end(session);
+ *         step++)
  *         ht_step(program, ...);
  *     ht_save(session, "runs/a"); */
 bool ht_told_to_end(ht_session *session);
 
-/* Parameters, and what else there is, from a file of safetensors of F32, F16 or BF16, or from all those of a folder; the program ends where a parameter is missing or has another shape. */
+/* Parameters, and what else there is, from a file of safetensors of F32, F16 or BF16, or from all
+ * those of a folder; the program ends where a parameter is missing or has another shape. */
 void ht_load(ht_session *session, const char *path);
 
-/* The same where other tools wrote the files: how these call the parameters, ended by {0}. * stands for a number, the same on both sides, and of several rows for a parameter the first counts
- * that is there:
+/* The same where other tools wrote the files: how these call the parameters, ended by {0}. * stands
+ * for a number, the same on both sides, and of several rows for a parameter the first counts that
+ * is there:
  *
- *     static const ht_stored names[] = {{"h*.attn.qkv.w", "h.*.attn.c_attn.weight", .transposed = true}, ..., {0}}; */
+ *     static const ht_stored names[] = {{"h*.attn.qkv.w", "h.*.attn.c_attn.weight", .transposed =
+ *         true}, ..., {0}}; */
 typedef struct ht_stored {
     const char *name, *stored;
     bool transposed; // a matrix whose dimensions are the other way round there
@@ -361,11 +477,14 @@ void ht_close(ht_session *session);
 
 /* ---- a user's own operators ---- */
 
-/* A gradient, named by the clause grad(g), written once for one device and for many: it builds dx[k], the gradient of operand k, from operators. hetucc evaluates it at
- * compile time; on one device it runs. dx[k] stays absent where no gradient flows; x[k] is absent where the operand is; dy[k] is zero where nothing flows back.
- * A loss that depends on a result whose dy[k] the gradient does not use is an error.
+/* A gradient, named by the clause grad(g), written once for one device and for many: it builds
+ * dx[k], the gradient of operand k, from operators. hetucc evaluates it at compile time; on one
+ * device it runs. dx[k] stays absent where no gradient flows; x[k] is absent where the operand is;
+ * dy[k] is zero where nothing flows back. A loss that depends on a result whose dy[k] the gradient
+ * does not use is an error.
  *
- *     static inline void my_softmax_gradient(ht_grad *g) { g->dx[0] = my_softmax_backward(g->dy[0], g->y[0]); }
+ *     static inline void my_softmax_gradient(ht_grad *g) { g->dx[0] = my_softmax_backward(g->dy[0],
+ *         g->y[0]); }
  */
 typedef struct ht_grad {
     const ht_tensor *dy; // of each result
@@ -375,8 +494,9 @@ typedef struct ht_grad {
     ht_tensor *dx;       // of each operand
 } ht_grad;
 
-/* The body of an operator on one device: runs `kernel` on whole tensors, writes the results and remembers `gradient` (NULL: no gradient flows).
- * The kernel and the gradient are those that the operator's pragma names. See examples/custom. */
+/* The body of an operator on one device: runs `kernel` on whole tensors, writes the results and
+ * remembers `gradient` (NULL: no gradient flows). The kernel and the gradient are those that the
+ * operator's pragma names. See examples/custom. */
 typedef struct ht_result {
     ht_dtype dtype;
     ht_dims shape;

@@ -1,11 +1,13 @@
-/* The contraction behind every product rule: y = activation(scale * sum of x * w, plus a bias), over any axes.
+/* The contraction behind every product rule: y = activation(scale * sum of x * w, plus a bias),
+ * over any axes.
  *
- * Emitted code lists the axes of a call, one a factor, with the stride of each tensor along it. An axis that y lacks is summed over.
- * Strides are in elements and 0 where a tensor lacks the factor.
+ * Emitted code lists the axes of a call, one a factor, with the stride of each tensor along it. An
+ * axis that y lacks is summed over. Strides are in elements and 0 where a tensor lacks the factor.
  *
  *     // y[b, o] = x[b, i] * w[o, i] + bias[o]
  *     static const ht_axis axes[] = {{32, 64, 16, 0, 0}, {64, 1, 0, 16, 1}, {16, 0, 1, 1, 0}};
- *     const ht_product_call call = {.y = y, .y_dtype = HT_F32, .x = x, .w = w, .dtype = HT_F32, .bias = bias, .bias_dtype = HT_F32,
+ *     const ht_product_call call = {.y = y, .y_dtype = HT_F32, .x = x, .w = w, .dtype = HT_F32,
+ *         .bias = bias, .bias_dtype = HT_F32,
  *                                   .scale = 1, .rank = 3, .axes = axes};
  *     ht_product(&call);
  */
@@ -21,10 +23,12 @@ typedef struct ht_axis {
     int64_t extent, y, x, w, b;
 } ht_axis;
 
-/* What is applied to the sum with its bias; ht_relu and ht_gelu of <hetu/ops.h>. The sum is not rounded before. */
+/* What is applied to the sum with its bias; ht_relu and ht_gelu of <hetu/ops.h>. The sum is not
+ * rounded before. */
 typedef enum ht_epilogue { HT_NO_EPILOGUE, HT_RELU, HT_GELU } ht_epilogue;
 
-/* Types are HT_F32 or HT_BF16; sums are in f32 whatever the types are. What is left out is 0: no bias, no epilogue. */
+/* Types are HT_F32 or HT_BF16; sums are in f32 whatever the types are. What is left out is 0: no
+ * bias, no epilogue. */
 typedef struct ht_product_call {
     void *y;
     ht_dtype y_dtype;
@@ -32,7 +36,8 @@ typedef struct ht_product_call {
     ht_dtype dtype;   // of x and of w
     const void *bias; // NULL: absent; an axis of the bias is an axis of y
     ht_dtype bias_dtype;
-    float *sums;   // NULL, or what takes the sums of x over the summed axes, of w where `sums_of_w`; it has the strides b, and then there
+    float *sums; // NULL, or what takes the sums of x over the summed axes, of w where `sums_of_w`;
+                 // it has the strides b, and then there
     int sums_of_w; // is no bias
     float scale;
     ht_epilogue epilogue;
@@ -41,8 +46,9 @@ typedef struct ht_product_call {
     const ht_axis *axes;
 } ht_product_call;
 
-/* Writes every element of y. Where a summed axis is empty the sum is 0; where an axis of y is empty nothing is written. At most HT_MAX_AXES
- * axes. The result does not depend on the number of threads as far as the BLAS's does not. */
+/* Writes every element of y. Where a summed axis is empty the sum is 0; where an axis of y is empty
+ * nothing is written. At most HT_MAX_AXES axes. The result does not depend on the number of threads
+ * as far as the BLAS's does not. */
 enum { HT_MAX_AXES = 32 };
 void ht_product(const ht_product_call *call);
 

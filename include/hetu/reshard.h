@@ -1,13 +1,15 @@
 /* Conversions between layouts, as emitted programs carry them.
  *
- * The compiler plans every conversion (compiler/reshard) and writes it as constant tables: for each device a short list of steps over buffers, a tensor
- * before (`from`), a tensor after (`to`) and scratch. A tensor's storage is the boxes that the device holds, one after another, each row-major. A plan
- * converts one tensor, or several of different shapes and types together.
+ * The compiler plans every conversion (compiler/reshard) and writes it as constant tables: for each
+ * device a short list of steps over buffers, a tensor before (`from`), a tensor after (`to`) and
+ * scratch. A tensor's storage is the boxes that the device holds, one after another, each
+ * row-major. A plan converts one tensor, or several of different shapes and types together.
  *
  *     ht_reshard_run(&gradient_sum, device, from, to, scratch);
  *     ht_reshard_run_all(&new_strategy, device, weights, new_weights, scratch);
  *
- * Every device of the plan calls it, in the same order as the other calls of the program; a device that is not in the plan may call it, too, and does nothing.
+ * Every device of the plan calls it, in the same order as the other calls of the program; a device
+ * that is not in the plan may call it, too, and does nothing.
  */
 #ifndef HETU_RESHARD_H
 #define HETU_RESHARD_H
@@ -22,14 +24,16 @@ typedef enum ht_place { HT_FROM, HT_TO, HT_SCRATCH } ht_place;
 
 typedef enum ht_reduction { HT_NO_REDUCTION, HT_SUM, HT_MAX } ht_reduction;
 
-/* What a step does. In collectives, entry i of `send` and `receive` belongs to member i of the group. */
+/* What a step does. In collectives, entry i of `send` and `receive` belongs to member i of the
+ * group. */
 typedef enum ht_verb {
     HT_COPY,           /* moves: to = from */
     HT_COMBINE,        /* moves: to = to (+ or max) from */
     HT_FILL,           /* moves: to = the reduction's identity; `from` is not read */
     HT_ALL_REDUCE,     /* send[0] to receive[0], the same count on all members */
     HT_REDUCE_SCATTER, /* send[i] is for member i, the blocks lie one after another; receive[0] */
-    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i, all in one place, those of equal counts one after another */
+    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i, all in one place, those of equal
+                          counts one after another */
     HT_ALL_TO_ALL,     /* send[i] in one place, receive[i] in one place */
     HT_BROADCAST,      /* send[0] on the root, receive[0] on the others */
     HT_REDUCE,         /* send[0] on all members, receive[0] on the root */
@@ -41,8 +45,8 @@ typedef struct ht_stride {
     int64_t extent, from, to;
 } ht_stride;
 
-/* A strided copy of a box of a tensor; dimensions from the outermost to the innermost. Offsets and strides are in elements of the tensor, from the start
- * of the buffer. */
+/* A strided copy of a box of a tensor; dimensions from the outermost to the innermost. Offsets and
+ * strides are in elements of the tensor, from the start of the buffer. */
 typedef struct ht_move {
     ht_place from, to;
     int tensor;
@@ -51,7 +55,8 @@ typedef struct ht_move {
     const ht_stride *dim;
 } ht_move;
 
-/* A contiguous piece of a buffer that is sent or received, counted in elements of the step's type. In scratch it may hold parts of several tensors. */
+/* A contiguous piece of a buffer that is sent or received, counted in elements of the step's type.
+ * In scratch it may hold parts of several tensors. */
 typedef struct ht_block {
     ht_place place;
     int tensor; /* HT_FROM, HT_TO: whose buffer */
@@ -61,7 +66,7 @@ typedef struct ht_block {
 
 typedef struct ht_reshard_step {
     ht_verb verb;
-    ht_dtype dtype;         /* of blocks: their elements; of tensors of several types, the smallest one */
+    ht_dtype dtype; /* of blocks: their elements; of tensors of several types, the smallest one */
     ht_reduction reduction; /* of collectives that reduce */
     int move_count, send_count, receive_count;
     int group, root; /* which of the plan's groups; the root's position in it */
@@ -91,24 +96,29 @@ typedef struct ht_reshard_tensor {
 
 typedef struct ht_reshard {
     const char *name; /* for messages: "gpt.c:42: all-reduce" */
-    int kind;         /* -1: devices are ranks; else positions in any pipeline of this kind (<hetu/rt.h>) */
+    int kind; /* -1: devices are ranks; else positions in any pipeline of this kind (<hetu/rt.h>) */
     int tensor_count, group_count, device_count;
     const ht_reshard_tensor *tensor;
     const ht_group *group;
     const ht_reshard_device *device; /* ascending by number */
     int replica_group_count, replica_group_size;
-    const int *replica_group; /* replica groups, which do the same, each for itself: their devices, one replica group after another. Devices elsewhere in the plan are places in a
-                        replica group. NULL: there is one, and they are what they are */
+    const int *replica_group; /* replica groups, which do the same, each for itself: their devices,
+                        one replica group after another. Devices elsewhere in the plan are places in
+                        a replica group. NULL: there is one, and they are what they are */
 } ht_reshard;
 
-/* Runs `device`'s part of a plan of one tensor; device numbers are ranks of MPI_COMM_WORLD. `scratch` has the bytes that the plan says, aligned to 64.
- * Ends the program with a message when communication fails. */
+/* Runs `device`'s part of a plan of one tensor; device numbers are ranks of MPI_COMM_WORLD.
+ * `scratch` has the bytes that the plan says, aligned to 64. Ends the program with a message when
+ * communication fails. */
 void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch);
 
-/* The same for any number of tensors: a buffer of each; those that the device does not hold may be NULL. */
-void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch);
+/* The same for any number of tensors: a buffer of each; those that the device does not hold may be
+ * NULL. */
+void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from,
+                        void *const *to, void *scratch);
 
-/* The bytes that `device` receives in one run, counted as the field does: (n-1)/n of the result of an all-gather, and so on. */
+/* The bytes that `device` receives in one run, counted as the field does: (n-1)/n of the result of
+ * an all-gather, and so on. */
 int64_t ht_reshard_received(const ht_reshard *plan, int device);
 
 /* Bytes of scratch that a device needs. */

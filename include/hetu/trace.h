@@ -1,9 +1,11 @@
-/* trace.h: what traces in Chrome's format have in common, those that hetu-simulate predicts (--trace) and those that programs write of what
- * they did (HETU_TRACE), so that both can be laid beside each other.
+/* trace.h: what traces in Chrome's format have in common, those that hetu-simulate predicts
+ * (--trace) and those that programs write of what they did (HETU_TRACE), so that both can be laid
+ * beside each other.
  *
- * An object with the list "traceEvents". A device is a process, whose number is that of the device; what it does is in threads, whose
- * numbers are those of the streams below. Events are complete ("ph": "X"), `ts` and `dur` are in microseconds, `cat` is the stream's name,
- * and `args` has what is known of `step`, `phase`, `microbatch`, `line` ("gpt.c:42"), `scope` ("h3") and `value`.
+ * An object with the list "traceEvents". A device is a process, whose number is that of the device;
+ * what it does is in threads, whose numbers are those of the streams below. Events are complete
+ * ("ph": "X"), `ts` and `dur` are in microseconds, `cat` is the stream's name, and `args` has what
+ * is known of `step`, `phase`, `microbatch`, `line` ("gpt.c:42"), `scope` ("h3") and `value`.
  */
 #ifndef HETU_TRACE_H
 #define HETU_TRACE_H
@@ -19,9 +21,9 @@ typedef enum ht_stream_kind {
 } ht_stream_kind;
 
 /* The name of a stream. */
-static inline const char *ht_stream_name(ht_stream_kind stream)
-{
-    static const char *const names[] = {"computing", "collectives", "messages", "sums", "waiting", "host"};
+static inline const char *ht_stream_name(ht_stream_kind stream) {
+    static const char *const names[] = {"computing", "collectives", "messages",
+                                        "sums",      "waiting",     "host"};
     return names[stream];
 }
 

@@ -1,8 +1,8 @@
-/* Vector code: functions for several instruction sets, and functions of math.h in float, written so that a compiler turns loops over them into
- * vector code: no calls, no branches.
+/* Vector code: functions for several instruction sets, and functions of math.h in float, written so
+ * that a compiler turns loops over them into vector code: no calls, no branches.
  *
- * Errors are at most 2 units in the last place over the whole range, infinities and NaN included. Sources of the polynomials: Cephes
- * (Moshier), expf.c and tanhf.c.
+ * Errors are at most 2 units in the last place over the whole range, infinities and NaN included.
+ * Sources of the polynomials: Cephes (Moshier), expf.c and tanhf.c.
  */
 #ifndef HETU_VECTOR_MATH_H
 #define HETU_VECTOR_MATH_H
@@ -10,27 +10,28 @@
 #include <stdint.h>
 #include <string.h>
 
-/* In front of a function with hot loops: it is compiled for several instruction sets, and the machine's best is chosen at load time. GCC
- * compiles what OpenMP splits off for each of them, too. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+/* In front of a function with hot loops: it is compiled for several instruction sets, and the
+ * machine's best is chosen at load time. GCC compiles what OpenMP splits off for each of them,
+ * too. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) &&     \
+    !defined(__clang__) && __GNUC__ >= 12
 #define HT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-/* The same for a body that is told numbers: calls are through a pointer, so that it is not compiled once more for these (HT_SHARED_BODY). */
+/* The same for a body that is told numbers: calls are through a pointer, so that it is not compiled
+ * once more for these (HT_SHARED_BODY). */
 #define HT_SHARED_CLONES static __attribute__((noinline)) HT_CLONES
 #else
 #define HT_CLONES
 #define HT_SHARED_CLONES HT_SHARED_BODY
 #endif
 
-static inline float ht_float_of_bits(uint32_t bits)
-{
+static inline float ht_float_of_bits(uint32_t bits) {
     float f;
     memcpy(&f, &bits, sizeof f);
     return f;
 }
 
 /* e^x: 0 below -103.9, infinity above 88.72. */
-static inline float ht_expf(float x)
-{
+static inline float ht_expf(float x) {
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
     float c = x < -104.0f ? -104.0f : x;
     c = c > 89.0f ? 89.0f : c;
@@ -46,12 +47,12 @@ static inline float ht_expf(float x)
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
     int32_t whole = (int32_t)n, half = whole >> 1;
-    float y = p * ht_float_of_bits((uint32_t)(half + 127) << 23) * ht_float_of_bits((uint32_t)(whole - half + 127) << 23);
+    float y = p * ht_float_of_bits((uint32_t)(half + 127) << 23) *
+              ht_float_of_bits((uint32_t)(whole - half + 127) << 23);
     return x == x ? y : x;
 }
 
-static inline float ht_tanhf(float x)
-{
+static inline float ht_tanhf(float x) {
     float a = x < 0 ? -x : x;
     float z = a * a;
     float p = -5.70498872745e-3f;

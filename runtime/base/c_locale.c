@@ -11,16 +11,14 @@ static locale_t c_locale;
 static void find(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
 /* Where even the C locale cannot be had, for want of memory, the thread keeps its own. */
-locale_t c_locale_enter(void)
-{
+locale_t c_locale_enter(void) {
     pthread_once(&once, find);
     return uselocale(c_locale);
 }
 
 void c_locale_leave(locale_t own) { uselocale(own); }
 
-int c_locale_print(FILE *out, const char *format, ...)
-{
+int c_locale_print(FILE *out, const char *format, ...) {
     locale_t own = c_locale_enter();
     va_list arguments;
     va_start(arguments, format);
@@ -30,16 +28,14 @@ int c_locale_print(FILE *out, const char *format, ...)
     return count;
 }
 
-int plain_vformat(char *text, size_t size, const char *format, va_list arguments)
-{
+int plain_vformat(char *text, size_t size, const char *format, va_list arguments) {
     locale_t own = c_locale_enter();
     int count = vsnprintf(text, size, format, arguments);
     c_locale_leave(own);
     return count;
 }
 
-int plain_format(char *text, size_t size, const char *format, ...)
-{
+int plain_format(char *text, size_t size, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     int count = plain_vformat(text, size, format, arguments);
@@ -47,8 +43,7 @@ int plain_format(char *text, size_t size, const char *format, ...)
     return count;
 }
 
-int plain_scan(const char *text, const char *format, ...)
-{
+int plain_scan(const char *text, const char *format, ...) {
     locale_t own = c_locale_enter();
     va_list arguments;
     va_start(arguments, format);
@@ -58,24 +53,21 @@ int plain_scan(const char *text, const char *format, ...)
     return count;
 }
 
-double plain_number(const char *text)
-{
+double plain_number(const char *text) {
     locale_t own = c_locale_enter();
     double number = strtod(text, NULL);
     c_locale_leave(own);
     return number;
 }
 
-const char *plain_error(int code)
-{
+const char *plain_error(int code) {
     locale_t own = c_locale_enter();
     const char *text = strerror(code);
     c_locale_leave(own);
     return text;
 }
 
-const char *plain_signal(int number)
-{
+const char *plain_signal(int number) {
     locale_t own = c_locale_enter();
     const char *text = strsignal(number);
     c_locale_leave(own);

@@ -13,7 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TOGETHER = 200000000 }; // nanoseconds in which all ranks find the same out, before one ends and takes others with it
+enum {
+    TOGETHER = 200000000
+}; // nanoseconds in which all ranks find the same out, before one ends and takes others with it
 
 static const FailRanks *ranks; // NULL: this process is alone
 static const char *volatile doing, *volatile part;
@@ -30,8 +32,7 @@ void fail_part(const char *given) { part = given; }
 
 void fail_step(long long number) { step = number; }
 
-static _Noreturn void fail(FailStatus status, const char *format, va_list arguments)
-{
+static _Noreturn void fail(FailStatus status, const char *format, va_list arguments) {
     char message[2048], place[512] = "";
     plain_vformat(message, sizeof message, format, arguments);
     if (doing)
@@ -43,47 +44,39 @@ static _Noreturn void fail(FailStatus status, const char *format, va_list argume
         fprintf(stderr, "hetu: %s%s\n", message, place);
     fflush(stderr);
     private_close();
-    if (ranks)
-        ranks->abort(status);
+    if (ranks) ranks->abort(status);
     _exit(status);
 }
 
-void ht_fail(const char *format, ...)
-{
+void ht_fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fail(FAIL_PROGRAM, format, arguments);
 }
 
-void fail_as(FailStatus status, const char *format, ...)
-{
+void fail_as(FailStatus status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fail(status, format, arguments);
 }
 
 /* Appends text or a number to a line; safe in a signal handler. */
-static size_t add_text(char *line, size_t length, size_t size, const char *text)
-{
-    while (*text && length + 1 < size)
-        line[length++] = *text++;
+static size_t add_text(char *line, size_t length, size_t size, const char *text) {
+    while (*text && length + 1 < size) line[length++] = *text++;
     return length;
 }
 
-static size_t add_number(char *line, size_t length, size_t size, long long number)
-{
+static size_t add_number(char *line, size_t length, size_t size, long long number) {
     char digits[24];
     size_t at = sizeof digits - 1;
     digits[at] = 0;
-    do
-        digits[--at] = (char)('0' + number % 10);
+    do digits[--at] = (char)('0' + number % 10);
     while ((number /= 10) > 0 && at > 0);
     return add_text(line, length, size, digits + at);
 }
 
 /* Begins a line: "hetu: rank 2 was ended in step 12". */
-static size_t add_rank_and_step(char *line, size_t size, const char *what)
-{
+static size_t add_rank_and_step(char *line, size_t size, const char *what) {
     size_t length = add_text(line, 0, size, "hetu: rank ");
     length = add_number(line, length, size, ranks ? ranks->rank() : 0);
     length = add_text(line, length, size, what);
@@ -94,8 +87,7 @@ static size_t add_rank_and_step(char *line, size_t size, const char *what)
     return length;
 }
 
-static size_t add_all_noted(char *line, size_t length, size_t size)
-{
+static size_t add_all_noted(char *line, size_t length, size_t size) {
     const char *what = doing, *of = part;
     length = add_text(line, length, size, of ? " (" : "");
     length = add_text(line, length, size, of ? of : "");
@@ -107,50 +99,45 @@ static size_t add_all_noted(char *line, size_t length, size_t size)
 void fail_describe(char *text, size_t size) { text[add_all_noted(text, 0, size)] = 0; }
 
 /* Adds what this rank does. */
-static size_t add_doing(char *line, size_t length, size_t size)
-{
-    return doing || part ? add_all_noted(line, length, size) : add_text(line, length, size, " while it waited");
+static size_t add_doing(char *line, size_t length, size_t size) {
+    return doing || part ? add_all_noted(line, length, size)
+                         : add_text(line, length, size, " while it waited");
 }
 
-static void write_line(char *line, size_t length, size_t size)
-{
+static void write_line(char *line, size_t length, size_t size) {
     length = add_text(line, length, size, "\n");
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written;
 }
 
-void fail_ended_by(const char *signal_name, const char *more)
-{
+void fail_ended_by(const char *signal_name, const char *more) {
     char line[512], what[64];
-    what[add_text(what, add_text(what, 0, sizeof what, " was ended by "), sizeof what, signal_name)] = 0;
+    what[add_text(what, add_text(what, 0, sizeof what, " was ended by "), sizeof what,
+                  signal_name)] = 0;
     size_t length = add_rank_and_step(line, sizeof line, what);
     length = add_doing(line, length, sizeof line);
     write_line(line, add_text(line, length, sizeof line, more), sizeof line);
 }
 
 /* Adds what the device did last. */
-static size_t add_noted(char *line, size_t length, size_t size)
-{
-    if (!noted || !noted->what)
-        return length;
+static size_t add_noted(char *line, size_t length, size_t size) {
+    if (!noted || !noted->what) return length;
     length = add_text(line, length, size, "; its device last began ");
     length = add_text(line, length, size, noted->what);
     length = add_text(line, length, size, " of ");
     return add_text(line, length, size, noted->where ? noted->where : "the program");
 }
 
-/* Writes out what the main thread has printed, unless it prints now; a reader that takes nothing does not hold this up for long. */
-static void flush_printed(void)
-{
+/* Writes out what the main thread has printed, unless it prints now; a reader that takes nothing
+ * does not hold this up for long. */
+static void flush_printed(void) {
     signal(SIGALRM, SIG_DFL);
     alarm(1);
-    if (!ftrylockfile(stdout))
-        fflush_unlocked(stdout);
+    if (!ftrylockfile(stdout)) fflush_unlocked(stdout);
     alarm(0);
 }
 
-void fail_end(const char *why)
-{
+void fail_end(const char *why) {
     char line[1024];
     size_t length = add_rank_and_step(line, sizeof line, " ends");
     length = add_doing(line, length, sizeof line);
@@ -161,8 +148,7 @@ void fail_end(const char *why)
     flush_printed();
     private_close();
     signal(SIGTERM, SIG_DFL);
-    if (ranks)
-        ranks->leave(false);
+    if (ranks) ranks->leave(false);
     _exit(1);
 }
 

@@ -16,8 +16,7 @@ enum { PATH_ROOM = 4096, OTHERS = S_IRWXG | S_IRWXO };
 
 /* ---- inputs ---- */
 
-const char *file_kind(mode_t mode)
-{
+const char *file_kind(mode_t mode) {
     return S_ISREG(mode)    ? NULL
            : S_ISDIR(mode)  ? "it is a folder, and no file"
            : S_ISFIFO(mode) ? "it is a pipe, and no file"
@@ -27,8 +26,7 @@ const char *file_kind(mode_t mode)
 }
 
 /* The reason of an error of open(): a socket cannot be opened, and O_NOFOLLOW opens no link. */
-static const char *open_reason(const char *path, int error)
-{
+static const char *open_reason(const char *path, int error) {
     struct stat about;
     bool other = (error == ENXIO || error == ELOOP) && !lstat(path, &about);
     const char *kind = other ? file_kind(about.st_mode) : NULL;
@@ -36,81 +34,70 @@ static const char *open_reason(const char *path, int error)
 }
 
 /* Opens a plain file for reading; `about` is what it is. */
-static int open_plain(const char *path, int flags, struct stat *about, const char **why)
-{
+static int open_plain(const char *path, int flags, struct stat *about, const char **why) {
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
     if (file < 0) {
         *why = open_reason(path, errno);
         return -1;
     }
     *why = fstat(file, about) ? plain_error(errno) : file_kind(about->st_mode);
-    if (!*why)
-        return file;
+    if (!*why) return file;
     close(file);
     return -1;
 }
 
-int file_open_input(const char *path, const char **why)
-{
+int file_open_input(const char *path, const char **why) {
     struct stat about;
     return open_plain(path, 0, &about, why);
 }
 
-int file_open_own(const char *path, const char **why)
-{
+int file_open_own(const char *path, const char **why) {
     struct stat about;
     int file = open_plain(path, O_NOFOLLOW, &about, why);
     if (file >= 0 && about.st_uid != geteuid())
         *why = "it is another user's";
     else if (file >= 0 && about.st_mode & (S_IWGRP | S_IWOTH))
         *why = "other users may write it";
-    if (file < 0 || !*why)
-        return file;
+    if (file < 0 || !*why) return file;
     close(file);
     return -1;
 }
 
 /* A stream of an open file; NULL where there is none. */
-static FILE *stream_of(int file)
-{
+static FILE *stream_of(int file) {
     FILE *stream = file < 0 ? NULL : fdopen(file, "r");
-    if (!stream && file >= 0)
-        close(file);
+    if (!stream && file >= 0) close(file);
     return stream;
 }
 
-FILE *file_read_input(const char *path, const char **why)
-{
+FILE *file_read_input(const char *path, const char **why) {
     const char *own;
     return stream_of(file_open_input(path, why ? why : &own));
 }
 
-FILE *file_read_own(const char *path, const char **why)
-{
+FILE *file_read_own(const char *path, const char **why) {
     const char *own;
     return stream_of(file_open_own(path, why ? why : &own));
 }
 
-bool file_is_foreign(const char *path)
-{
+bool file_is_foreign(const char *path) {
     char parent[PATH_ROOM];
     struct stat about, folder;
     const char *slash = strrchr(path, '/');
-    snprintf(parent, sizeof parent, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
-    return !lstat(path, &about) && about.st_uid != geteuid() && !stat(parent, &folder) && about.st_uid != folder.st_uid &&
-           folder.st_mode & S_IWOTH;
+    snprintf(parent, sizeof parent, "%.*s", slash > path ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    return !lstat(path, &about) && about.st_uid != geteuid() && !stat(parent, &folder) &&
+           about.st_uid != folder.st_uid && folder.st_mode & S_IWOTH;
 }
 
 /* ---- outputs ---- */
 
-int file_create(const char *path)
-{
+int file_create(const char *path) {
     unlink(path);
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
-int file_open_made(const char *path)
-{
+int file_open_made(const char *path) {
     struct stat about;
     int file = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file < 0 || (!fstat(file, &about) && S_ISREG(about.st_mode) && about.st_nlink <= 1))
@@ -120,8 +107,7 @@ int file_open_made(const char *path)
     return -1;
 }
 
-FILE *file_create_beside(const char *path, char **name)
-{
+FILE *file_create_beside(const char *path, char **name) {
     mode_t mask = umask(0);
     umask(mask);
     if (asprintf(name, "%s.XXXXXX", path) < 0) {
@@ -130,8 +116,7 @@ FILE *file_create_beside(const char *path, char **name)
     }
     int file = mkostemp(*name, O_CLOEXEC), error = errno;
     FILE *stream = file < 0 || fchmod(file, 0666 & ~mask) ? NULL : fdopen(file, "w");
-    if (stream)
-        return stream;
+    if (stream) return stream;
     if (file >= 0) {
         error = errno;
         close(file);
@@ -154,96 +139,89 @@ typedef struct Way {
 } Way;
 
 /* Whether somebody else than root owns it. */
-static bool is_others(const struct stat *about) { return about->st_uid != geteuid() && about->st_uid; }
-
-/* Puts what a link names in front of the rest of the way. Returns 0, or an errno. */
-static int take_link(Way *way, const char *link)
-{
-    char target[PATH_ROOM], behind[PATH_ROOM];
-    ssize_t length = readlink(link, target, sizeof target - 1);
-    if (length < 0)
-        return errno;
-    target[length] = 0;
-    memcpy(behind, way->rest, sizeof behind);
-    if (*target == '/')
-        *way->whole = 0;
-    return snprintf(way->rest, sizeof way->rest, "%s/%s", target, behind) < PATH_ROOM ? 0 : ENAMETOOLONG;
+static bool is_others(const struct stat *about) {
+    return about->st_uid != geteuid() && about->st_uid;
 }
 
-/* Goes on to a name in the folder that the way has come to; it is made where there is nothing. Links that another user can have put there
- * are not followed. */
-static int take_name(Way *way, const char *name)
-{
+/* Puts what a link names in front of the rest of the way. Returns 0, or an errno. */
+static int take_link(Way *way, const char *link) {
+    char target[PATH_ROOM], behind[PATH_ROOM];
+    ssize_t length = readlink(link, target, sizeof target - 1);
+    if (length < 0) return errno;
+    target[length] = 0;
+    memcpy(behind, way->rest, sizeof behind);
+    if (*target == '/') *way->whole = 0;
+    return snprintf(way->rest, sizeof way->rest, "%s/%s", target, behind) < PATH_ROOM
+               ? 0
+               : ENAMETOOLONG;
+}
+
+/* Goes on to a name in the folder that the way has come to; it is made where there is nothing.
+ * Links that another user can have put there are not followed. */
+static int take_name(Way *way, const char *name) {
     enum { MOST_LINKS = 40 };
     char next[PATH_ROOM];
     struct stat about, folder;
-    if (snprintf(next, sizeof next, "%s/%s", way->whole, name) >= PATH_ROOM)
-        return ENAMETOOLONG;
-    if (lstat(next, &about) && (errno != ENOENT || (mkdir(next, 0777) && errno != EEXIST) || lstat(next, &about)))
+    if (snprintf(next, sizeof next, "%s/%s", way->whole, name) >= PATH_ROOM) return ENAMETOOLONG;
+    if (lstat(next, &about) &&
+        (errno != ENOENT || (mkdir(next, 0777) && errno != EEXIST) || lstat(next, &about)))
         return errno;
-    if (stat(*way->whole ? way->whole : "/", &folder))
-        return errno;
+    if (stat(*way->whole ? way->whole : "/", &folder)) return errno;
     way->foreign |= is_others(&about) && folder.st_mode & S_IWOTH;
     if (S_ISLNK(about.st_mode))
-        return ++way->links > MOST_LINKS || (way->foreign && is_others(&about)) ? ELOOP : take_link(way, next);
+        return ++way->links > MOST_LINKS || (way->foreign && is_others(&about))
+                   ? ELOOP
+                   : take_link(way, next);
     memcpy(way->whole, next, sizeof next);
     return 0;
 }
 
 /* Goes on by what the rest of the way begins with. */
-static int take_step(Way *way)
-{
+static int take_step(Way *way) {
     char name[PATH_ROOM];
     size_t skipped = strspn(way->rest, "/"), length = strcspn(way->rest + skipped, "/");
     memcpy(name, way->rest + skipped, length);
     name[length] = 0;
     memmove(way->rest, way->rest + skipped + length, strlen(way->rest + skipped + length) + 1);
-    if (!strcmp(name, "..") && *way->whole)
-        *strrchr(way->whole, '/') = 0;
+    if (!strcmp(name, "..") && *way->whole) *strrchr(way->whole, '/') = 0;
     return strcmp(name, "..") && strcmp(name, ".") && *name ? take_name(way, name) : 0;
 }
 
 /* Goes to a folder, which is made where it is not there. Returns 0, or an errno. */
-static int take_path(Way *way, const char *path)
-{
+static int take_path(Way *way, const char *path) {
     char here[PATH_ROOM];
     int error = 0;
-    if (!*path)
-        return ENOENT;
-    if (*path != '/' && !getcwd(here, sizeof here))
-        return errno;
+    if (!*path) return ENOENT;
+    if (*path != '/' && !getcwd(here, sizeof here)) return errno;
     *way = (Way){.whole = ""};
     if (snprintf(way->rest, sizeof way->rest, "%s/%s", *path == '/' ? "" : here, path) >= PATH_ROOM)
         return ENAMETOOLONG;
-    while (!error && *way->rest)
-        error = take_step(way);
+    while (!error && *way->rest) error = take_step(way);
     return error;
 }
 
-int folder_open(OpenFolder *folder, const char *path)
-{
+int folder_open(OpenFolder *folder, const char *path) {
     char opened[PATH_ROOM];
     Way way;
     int error = take_path(&way, path);
     const char *whole = way.whole;
     folder->file = error ? -1 : open(*whole ? whole : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder->file < 0)
-        return error ? error : errno;
+    if (folder->file < 0) return error ? error : errno;
     snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", folder->file);
     ssize_t length = readlink(folder->path, opened, sizeof opened - 1);
     if (length < 0) // there is no /proc
         snprintf(folder->path, sizeof folder->path, "%s", path);
-    bool other = length >= 0 && (strncmp(opened, *whole ? whole : "/", (size_t)length) || (*whole && whole[length]));
-    if (other)
-        folder_close(folder);
+    bool other = length >= 0 && (strncmp(opened, *whole ? whole : "/", (size_t)length) ||
+                                 (*whole && whole[length]));
+    if (other) folder_close(folder);
     return other ? ELOOP : 0;
 }
 
-int folder_make(OpenFolder *folder, const OpenFolder *in, const char *name)
-{
-    folder->file = mkdirat(in->file, name, 0777) ? -1 : openat(in->file, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder->file < 0)
-        return errno;
+int folder_make(OpenFolder *folder, const OpenFolder *in, const char *name) {
+    folder->file = mkdirat(in->file, name, 0777)
+                       ? -1
+                       : openat(in->file, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder->file < 0) return errno;
     if (access("/proc/self/fd", X_OK))
         snprintf(folder->path, sizeof folder->path, "%.2048s/%.255s", in->path, name);
     else
@@ -251,17 +229,17 @@ int folder_make(OpenFolder *folder, const OpenFolder *in, const char *name)
     return 0;
 }
 
-void folder_close(OpenFolder *folder)
-{
-    if (folder->file >= 0)
-        close(folder->file);
+void folder_close(OpenFolder *folder) {
+    if (folder->file >= 0) close(folder->file);
     folder->file = -1;
 }
 
-const char *folder_error(int error) { return error == ELOOP ? "another user's link leads there, or one to itself" : plain_error(error); }
+const char *folder_error(int error) {
+    return error == ELOOP ? "another user's link leads there, or one to itself"
+                          : plain_error(error);
+}
 
-void file_size_errors(void)
-{
+void file_size_errors(void) {
     sigset_t size;
     sigemptyset(&size);
     sigaddset(&size, SIGXFSZ);
@@ -270,35 +248,29 @@ void file_size_errors(void)
 
 /* ---- folders of this user alone ---- */
 
-static bool is_private(const struct stat *about)
-{
+static bool is_private(const struct stat *about) {
     return S_ISDIR(about->st_mode) && about->st_uid == geteuid() && !(about->st_mode & OTHERS);
 }
 
-bool private_is(const char *path)
-{
+bool private_is(const char *path) {
     struct stat about;
     return !lstat(path, &about) && is_private(&about);
 }
 
-int private_make(char *path, size_t room, const char *parent, const char *head)
-{
-    if (snprintf(path, room, "%s/%s.XXXXXX", parent, head) >= (int)room)
-        return ENAMETOOLONG;
+int private_make(char *path, size_t room, const char *parent, const char *head) {
+    if (snprintf(path, room, "%s/%s.XXXXXX", parent, head) >= (int)room) return ENAMETOOLONG;
     return mkdtemp(path) ? 0 : errno;
 }
 
-/* Removes what is in an open folder of this user's, down to so many folders in folders, and closes it. */
-static void empty(int folder, int depth)
-{
+/* Removes what is in an open folder of this user's, down to so many folders in folders, and closes
+ * it. */
+static void empty(int folder, int depth) {
     DIR *inside = fdopendir(folder);
     for (const struct dirent *entry; inside && (entry = readdir(inside));) {
         bool itself = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
-        if (itself || !unlinkat(folder, entry->d_name, 0) || !depth)
-            continue;
+        if (itself || !unlinkat(folder, entry->d_name, 0) || !depth) continue;
         int inner = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (inner >= 0)
-            empty(inner, depth - 1);
+        if (inner >= 0) empty(inner, depth - 1);
         unlinkat(folder, entry->d_name, AT_REMOVEDIR);
     }
     if (inside)
@@ -307,8 +279,7 @@ static void empty(int folder, int depth)
         close(folder);
 }
 
-void private_remove(const char *path)
-{
+void private_remove(const char *path) {
     enum { DEPTH = 4 };
     struct stat about;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -323,19 +294,17 @@ void private_remove(const char *path)
         unlink(path);
 }
 
-/* Whether nobody but this user and root can put something else in place of what this user makes in a folder. */
-static bool keeps_own(const char *folder)
-{
+/* Whether nobody but this user and root can put something else in place of what this user makes in
+ * a folder. */
+static bool keeps_own(const char *folder) {
     enum { NOBODY = 65534 }; // whom a container shows where it does not know the owner
     struct stat about;
-    if (stat(folder, &about) || !S_ISDIR(about.st_mode))
-        return false;
+    if (stat(folder, &about) || !S_ISDIR(about.st_mode)) return false;
     bool trusted = about.st_uid == geteuid() || about.st_uid == 0 || about.st_uid == NOBODY;
     return trusted && (!(about.st_mode & S_IWOTH) || about.st_mode & S_ISVTX);
 }
 
-char *private_parent(const char *parent)
-{
+char *private_parent(const char *parent) {
     char *whole = realpath(parent, NULL);
     bool safe = whole && keeps_own("/") && !access(whole, W_OK | X_OK);
     for (char *slash = whole; safe && (slash = strchr(slash + 1, '/'));) {
@@ -343,22 +312,19 @@ char *private_parent(const char *parent)
         safe = keeps_own(whole);
         *slash = '/';
     }
-    if (safe && keeps_own(whole))
-        return whole;
+    if (safe && keeps_own(whole)) return whole;
     free(whole);
     return NULL;
 }
 
-void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark))
-{
+void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark)) {
     char path[PATH_ROOM];
     DIR *top = opendir(parent);
     for (const struct dirent *entry; top && (entry = readdir(top));)
         if (!strncmp(entry->d_name, head, strlen(head)) && dead(entry->d_name + strlen(head)) &&
             snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < (int)sizeof path)
             private_remove(path);
-    if (top)
-        closedir(top);
+    if (top) closedir(top);
 }
 
 /* ---- this process's private folder ---- */
@@ -369,38 +335,35 @@ static struct {
 } own;
 
 /* Makes the folder. Returns 0, or an errno. */
-static int make_own(const char *parent, uint64_t node, bool (*dead)(const char *mark))
-{
+static int make_own(const char *parent, uint64_t node, bool (*dead)(const char *mark)) {
     char head[64];
     size_t length = (size_t)snprintf(head, sizeof head, "hetu-%d-", (int)geteuid());
     private_sweep(parent, head, dead);
     snprintf(head + length, sizeof head - length, "%016" PRIx64 ".%d", node, (int)getpid());
     int error = private_make(own.path, sizeof own.path, parent, head);
     own.process = getpid();
-    if (error)
-        own.path[0] = 0;
+    if (error) own.path[0] = 0;
     return error;
 }
 
-/* Makes it in the first folder for temporary files where that can be, and no other user can put something in its place. Returns the
- * reason; NULL: it is made. */
-static const char *make_anywhere(uint64_t node, bool (*dead)(const char *mark))
-{
+/* Makes it in the first folder for temporary files where that can be, and no other user can put
+ * something in its place. Returns the reason; NULL: it is made. */
+static const char *make_anywhere(uint64_t node, bool (*dead)(const char *mark)) {
     const char *const parents[] = {getenv("TMPDIR"), "/tmp", "/dev/shm"};
-    const char *why = "neither TMPDIR nor /tmp is a folder in which other users cannot change what is made (chmod +t)";
+    const char *why = "neither TMPDIR nor /tmp is a folder in which other users cannot change what "
+                      "is made (chmod +t)";
     for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
         char *parent = parents[i] && *parents[i] ? private_parent(parents[i]) : NULL;
         int error = parent ? make_own(parent, node, dead) : EACCES;
         why = !error ? NULL : parent ? plain_error(error) : why;
         free(parent);
-        if (!error)
-            return NULL;
+        if (!error) return NULL;
     }
     return why;
 }
 
-char *private_path(const char *name, uint64_t node, bool (*dead)(const char *mark), const char **why)
-{
+char *private_path(const char *name, uint64_t node, bool (*dead)(const char *mark),
+                   const char **why) {
     char *path = NULL;
     *why = *own.path && own.process == getpid() ? NULL : make_anywhere(node, dead);
     if (!*why && asprintf(&path, "%s/%s", own.path, name) < 0) {
@@ -410,9 +373,7 @@ char *private_path(const char *name, uint64_t node, bool (*dead)(const char *mar
     return path;
 }
 
-void private_close(void)
-{
-    if (*own.path && own.process == getpid())
-        private_remove(own.path);
+void private_close(void) {
+    if (*own.path && own.process == getpid()) private_remove(own.path);
     own.path[0] = 0;
 }

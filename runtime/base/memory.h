@@ -1,4 +1,5 @@
-/* Memory of the runtime: allocation that ends the program with a message when there is none left. */
+/* Memory of the runtime: allocation that ends the program with a message when there is none
+ * left. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 

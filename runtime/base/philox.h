@@ -1,5 +1,5 @@
-/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011), for CPUs and for CUDA kernels, which
- * draw the same numbers.
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011),
+ * for CPUs and for CUDA kernels, which draw the same numbers.
  */
 #ifndef BASE_PHILOX_H
 #define BASE_PHILOX_H
@@ -13,8 +13,7 @@ typedef struct RandomBlock {
     uint32_t at[4];
 } RandomBlock;
 
-HT_INLINE void philox_round(RandomBlock *c, uint32_t k0, uint32_t k1)
-{
+HT_INLINE void philox_round(RandomBlock *c, uint32_t k0, uint32_t k1) {
     uint64_t p0 = (uint64_t)0xD2511F53u * c->at[0], p1 = (uint64_t)0xCD9E8D57u * c->at[2];
     c->at[0] = (uint32_t)(p1 >> 32) ^ c->at[1] ^ k0;
     c->at[1] = (uint32_t)p1;
@@ -22,9 +21,9 @@ HT_INLINE void philox_round(RandomBlock *c, uint32_t k0, uint32_t k1)
     c->at[3] = (uint32_t)p0;
 }
 
-HT_INLINE RandomBlock random_block(uint64_t seed, uint64_t stream, uint64_t element)
-{
-    RandomBlock c = {{(uint32_t)element, (uint32_t)(element >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
+HT_INLINE RandomBlock random_block(uint64_t seed, uint64_t stream, uint64_t element) {
+    RandomBlock c = {
+        {(uint32_t)element, (uint32_t)(element >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
         philox_round(&c, k0, k1);
@@ -35,28 +34,27 @@ HT_INLINE RandomBlock random_block(uint64_t seed, uint64_t stream, uint64_t elem
 }
 
 /* Spreads the bits of a number over the whole word (the finaliser of SplitMix64). */
-HT_INLINE uint64_t random_mix(uint64_t x)
-{
+HT_INLINE uint64_t random_mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
 }
 
 /* A stream's number from a number and a step. */
-HT_INLINE uint64_t random_stream_of_step(int64_t stream, int64_t step)
-{
+HT_INLINE uint64_t random_stream_of_step(int64_t stream, int64_t step) {
     return random_mix((uint64_t)step + random_mix((uint64_t)stream + 0x9e3779b97f4a7c15u));
 }
 
-/* What dropout with probability `p` does: elements whose 32 bits are below `below` become 0, the others are scaled. */
+/* What dropout with probability `p` does: elements whose 32 bits are below `below` become 0, the
+ * others are scaled. */
 typedef struct RandomDrop {
     uint32_t below;
     float scale;
 } RandomDrop;
 
-static inline RandomDrop random_drop(double p)
-{
-    RandomDrop all = {UINT32_MAX, 0.0f}, some = {(uint32_t)(p * 4294967296.0), (float)(1 / (1 - p))};
+static inline RandomDrop random_drop(double p) {
+    RandomDrop all = {UINT32_MAX, 0.0f},
+               some = {(uint32_t)(p * 4294967296.0), (float)(1 / (1 - p))};
     return p >= 1 ? all : some;
 }
 

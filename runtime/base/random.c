@@ -4,18 +4,18 @@
 #include <math.h>
 #include <string.h>
 
-uint64_t random_stream_of_name(const char *name)
-{
+uint64_t random_stream_of_name(const char *name) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (const unsigned char *p = (const unsigned char *)name; *p; p++)
         hash = (hash ^ *p) * 0x100000001b3u;
     return hash;
 }
 
-uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index) { return random_block(seed, stream, index / 4).at[index % 4]; }
+uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index) {
+    return random_block(seed, stream, index / 4).at[index % 4];
+}
 
-void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t first, int64_t count)
-{
+void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t first, int64_t count) {
     int64_t i = 0;
     for (; i < count && (first + (uint64_t)i) % 4 != 0; i++)
         to[i] = random_bits(seed, stream, first + (uint64_t)i);
@@ -23,16 +23,14 @@ void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t fir
         RandomBlock block = random_block(seed, stream, (first + (uint64_t)i) / 4);
         memcpy(to + i, block.at, sizeof block.at);
     }
-    for (; i < count; i++)
-        to[i] = random_bits(seed, stream, first + (uint64_t)i);
+    for (; i < count; i++) to[i] = random_bits(seed, stream, first + (uint64_t)i);
 }
 
 /* A number of [0, 1) with 24 bits. */
 static float uniform_of_bits(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; }
 
 /* Box and Muller: two normal numbers from two uniform ones. */
-static void normal_pair(uint32_t first, uint32_t second, float *to)
-{
+static void normal_pair(uint32_t first, uint32_t second, float *to) {
     float u = (float)(((double)first + 0.5) * 0x1p-32);
     float radius = sqrtf(-2.0f * logf(u)), angle = 6.28318530718f * uniform_of_bits(second);
     to[0] = radius * cosf(angle);
@@ -40,13 +38,11 @@ static void normal_pair(uint32_t first, uint32_t second, float *to)
 }
 
 /* The initial values of the four elements that share a block. */
-static void init_block(float *to, const ht_init *init, RandomBlock block)
-{
+static void init_block(float *to, const ht_init *init, RandomBlock block) {
     if (init->kind == HT_INIT_NORMAL) {
         normal_pair(block.at[0], block.at[1], to);
         normal_pair(block.at[2], block.at[3], to + 2);
-        for (int j = 0; j < 4; j++)
-            to[j] *= (float)init->a;
+        for (int j = 0; j < 4; j++) to[j] *= (float)init->a;
         return;
     }
     for (int j = 0; j < 4; j++)
@@ -54,8 +50,8 @@ static void init_block(float *to, const ht_init *init, RandomBlock block)
 }
 
 /* `count` consecutive elements from element `first` of the whole tensor on. */
-static void init_run(float *to, const ht_init *init, uint64_t seed, uint64_t stream, uint64_t first, int64_t count)
-{
+static void init_run(float *to, const ht_init *init, uint64_t seed, uint64_t stream, uint64_t first,
+                     int64_t count) {
     float value[4];
     uint64_t have = UINT64_MAX;
     for (int64_t i = 0; i < count; i++) {
@@ -69,9 +65,10 @@ static void init_run(float *to, const ht_init *init, uint64_t seed, uint64_t str
 }
 
 /* Where row `row` of a box starts in the whole tensor; rows run along the last dimension. */
-static uint64_t row_start(int64_t row, int rank, const int64_t *global, const int64_t *lo, const int64_t *hi)
-{
-    uint64_t start = rank > 0 ? (uint64_t)lo[rank - 1] : 0, pitch = rank > 0 ? (uint64_t)global[rank - 1] : 1;
+static uint64_t row_start(int64_t row, int rank, const int64_t *global, const int64_t *lo,
+                          const int64_t *hi) {
+    uint64_t start = rank > 0 ? (uint64_t)lo[rank - 1] : 0,
+             pitch = rank > 0 ? (uint64_t)global[rank - 1] : 1;
     for (int d = rank - 2; d >= 0; d--) {
         start += pitch * (uint64_t)(lo[d] + row % (hi[d] - lo[d]));
         row /= hi[d] - lo[d];
@@ -80,20 +77,18 @@ static uint64_t row_start(int64_t row, int rank, const int64_t *global, const in
     return start;
 }
 
-void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name, int rank, const int64_t *global, const int64_t *lo,
-                 const int64_t *hi)
-{
+void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name, int rank,
+                 const int64_t *global, const int64_t *lo, const int64_t *hi) {
     int64_t rows = 1, width = rank > 0 ? hi[rank - 1] - lo[rank - 1] : 1;
-    for (int d = 0; d < rank - 1; d++)
-        rows *= hi[d] - lo[d];
+    for (int d = 0; d < rank - 1; d++) rows *= hi[d] - lo[d];
     uint64_t stream = random_stream_of_name(name);
     bool drawn = init->kind == HT_INIT_NORMAL || init->kind == HT_INIT_UNIFORM;
     float fill = init->kind == HT_INIT_CONSTANT ? (float)init->a : 0.0f;
 #pragma omp parallel for schedule(static) if (rows * width > 4096)
     for (int64_t row = 0; row < rows; row++) {
         if (drawn)
-            init_run(to + row * width, init, seed, stream, row_start(row, rank, global, lo, hi), width);
-        for (int64_t i = 0; !drawn && i < width; i++)
-            to[row * width + i] = fill;
+            init_run(to + row * width, init, seed, stream, row_start(row, rank, global, lo, hi),
+                     width);
+        for (int64_t i = 0; !drawn && i < width; i++) to[row * width + i] = fill;
     }
 }

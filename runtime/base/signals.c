@@ -12,7 +12,8 @@
 
 enum {
     SIGNALS = 3,
-    AGAIN = 1,   // seconds after which another SIGTERM is a second one: launchers send one twice at once
+    AGAIN =
+        1, // seconds after which another SIGTERM is a second one: launchers send one twice at once
     LATE = 4,    // ticks for which rank 0 waits for a signal that another rank has got
     MOST = 0xff, // times that a pulse can say
     HEEDED = 1 << SIGNALS,
@@ -32,13 +33,13 @@ typedef struct Taken {
     int waited, raised;     // on rank 0: ticks since then; how often it was raised because of that
 } Taken;
 
-static Taken taken[SIGNALS] = {
-    {.number = SIGTERM, .name = "SIGTERM"}, {.number = SIGUSR1, .name = "SIGUSR1"}, {.number = SIGUSR2, .name = "SIGUSR2"}};
+static Taken taken[SIGNALS] = {{.number = SIGTERM, .name = "SIGTERM"},
+                               {.number = SIGUSR1, .name = "SIGUSR1"},
+                               {.number = SIGUSR2, .name = "SIGUSR2"}};
 static bool is_open, calls_main;
 static atomic_bool heeded;
 
-static long now(void)
-{
+static long now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (long)time.tv_sec;
@@ -46,8 +47,7 @@ static long now(void)
 
 /* ---- what happens at a signal ---- */
 
-static void call_main(Taken *own, siginfo_t *info, void *context)
-{
+static void call_main(Taken *own, siginfo_t *info, void *context) {
     if (atomic_exchange(&own->inside, true)) // main's handler calls the one that it has replaced
         return;
     if (own->given.sa_flags & SA_SIGINFO)
@@ -57,25 +57,22 @@ static void call_main(Taken *own, siginfo_t *info, void *context)
     atomic_store(&own->inside, false);
 }
 
-static void end_now(const Taken *own)
-{
-    static const char unsaved[] = "; nothing is saved: main has called neither ht_save nor ht_told_to_end so far";
+static void end_now(const Taken *own) {
+    static const char unsaved[] =
+        "; nothing is saved: main has called neither ht_save nor ht_told_to_end so far";
     fail_ended_by(own->name, calls_main && !atomic_load(&heeded) ? unsaved : "");
     signal(own->number, SIG_DFL);
     raise(own->number);
 }
 
-static void on_signal(int number, siginfo_t *info, void *context)
-{
+static void on_signal(int number, siginfo_t *info, void *context) {
     int error = errno;
     Taken *own = taken;
-    while (own->number != number)
-        own++;
-    if (atomic_load(&own->inside))
-        return;
-    bool second = atomic_load(&own->count) && number == SIGTERM && now() > atomic_load(&own->first) + AGAIN;
-    if (!atomic_fetch_add(&own->count, 1))
-        atomic_store(&own->first, now());
+    while (own->number != number) own++;
+    if (atomic_load(&own->inside)) return;
+    bool second =
+        atomic_load(&own->count) && number == SIGTERM && now() > atomic_load(&own->first) + AGAIN;
+    if (!atomic_fetch_add(&own->count, 1)) atomic_store(&own->first, now());
     if (calls_main && atomic_load(&own->handled))
         call_main(own, info, context);
     else if (!atomic_load(&own->handled) && (second || !atomic_load(&heeded)))
@@ -85,42 +82,39 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
 /* ---- who handles a signal ---- */
 
-static bool is_ours(const struct sigaction *action) { return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal; }
+static bool is_ours(const struct sigaction *action) {
+    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
+}
 
 /* Whether somebody else handles it. */
-static bool is_handled(const struct sigaction *action)
-{
-    return !is_ours(action) && (action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN));
+static bool is_handled(const struct sigaction *action) {
+    return !is_ours(action) && (action->sa_flags & SA_SIGINFO ||
+                                (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN));
 }
 
 /* Takes a signal over from a handler, or from nobody. */
-static void take(Taken *own, const struct sigaction *had)
-{
+static void take(Taken *own, const struct sigaction *had) {
     struct sigaction action = {.sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     own->given = *had;
-    if (is_handled(had))
-        action = *had;
+    if (is_handled(had)) action = *had;
     action.sa_sigaction = on_signal;
     action.sa_flags |= SA_SIGINFO;
     atomic_store(&own->handled, is_handled(had));
     sigaction(own->number, &action, NULL);
 }
 
-void told_open(bool main_here)
-{
+void told_open(bool main_here) {
     calls_main = main_here;
     for (int i = 0; i < SIGNALS; i++) {
         struct sigaction had;
         sigaction(taken[i].number, NULL, &had);
-        if (had.sa_flags & SA_SIGINFO || had.sa_handler != SIG_IGN)
-            take(&taken[i], &had);
+        if (had.sa_flags & SA_SIGINFO || had.sa_handler != SIG_IGN) take(&taken[i], &had);
     }
     is_open = true;
 }
 
-void told_close(void)
-{
+void told_close(void) {
     for (int i = 0; is_open && i < SIGNALS; i++) {
         struct sigaction has;
         if (!sigaction(taken[i].number, NULL, &has) && is_ours(&has))
@@ -129,13 +123,11 @@ void told_close(void)
     is_open = false;
 }
 
-void told_look(void)
-{
+void told_look(void) {
     for (int i = 0; is_open && i < SIGNALS; i++) {
         struct sigaction has;
         sigaction(taken[i].number, NULL, &has);
-        if (is_handled(&has))
-            take(&taken[i], &has);
+        if (is_handled(&has)) take(&taken[i], &has);
     }
 }
 
@@ -145,53 +137,49 @@ bool told_heeded(void) { return atomic_load(&heeded); }
 
 /* ---- what was asked for ---- */
 
-static bool has_come(const Taken *own) { return atomic_load(&own->count) || atomic_load(&own->elsewhere); }
+static bool has_come(const Taken *own) {
+    return atomic_load(&own->count) || atomic_load(&own->elsewhere);
+}
 
-int told_signal(void)
-{
+int told_signal(void) {
     for (int i = 0; i < SIGNALS; i++)
         if (has_come(&taken[i]) && (taken[i].number == SIGTERM || !atomic_load(&taken[i].handled)))
             return taken[i].number;
     return 0;
 }
 
-int told_unhandled(void)
-{
+int told_unhandled(void) {
     for (int i = 0; i < SIGNALS; i++)
-        if (has_come(&taken[i]) && !atomic_load(&taken[i].handled))
-            return taken[i].number;
+        if (has_come(&taken[i]) && !atomic_load(&taken[i].handled)) return taken[i].number;
     return 0;
 }
 
-const char *told_name(int number)
-{
+const char *told_name(int number) {
     for (int i = 0; i < SIGNALS; i++)
-        if (taken[i].number == number)
-            return taken[i].name;
+        if (taken[i].number == number) return taken[i].name;
     return "a signal";
 }
 
 /* ---- other ranks ---- */
 
 /* Whether main handles a signal, also by a handler that told_look has not found yet. */
-static bool main_handles(const Taken *own)
-{
+static bool main_handles(const Taken *own) {
     struct sigaction has;
     return atomic_load(&own->handled) || (!sigaction(own->number, NULL, &has) && is_handled(&has));
 }
 
-uint32_t told_pulse(void)
-{
+uint32_t told_pulse(void) {
     uint32_t pulse = 0;
     for (int i = 0; is_open && i < SIGNALS; i++) {
         int count = atomic_load(&taken[i].count);
-        pulse |= calls_main ? (uint32_t)main_handles(&taken[i]) << i : (uint32_t)(count < MOST ? count : MOST) << 8 * i;
+        pulse |= calls_main ? (uint32_t)main_handles(&taken[i]) << i
+                            : (uint32_t)(count < MOST ? count : MOST) << 8 * i;
     }
-    return pulse | (calls_main && is_open ? OPEN : 0) | (calls_main && atomic_load(&heeded) ? HEEDED : 0);
+    return pulse | (calls_main && is_open ? OPEN : 0) |
+           (calls_main && atomic_load(&heeded) ? HEEDED : 0);
 }
 
-void told_hear(uint32_t pulse)
-{
+void told_hear(uint32_t pulse) {
     for (int i = 0; i < SIGNALS; i++) {
         int theirs = (int)(pulse >> 8 * i & MOST);
         if (!calls_main && pulse & OPEN)
@@ -199,19 +187,17 @@ void told_hear(uint32_t pulse)
         else if (calls_main && theirs > atomic_load(&taken[i].elsewhere))
             atomic_store(&taken[i].elsewhere, theirs);
     }
-    if (!calls_main && pulse & HEEDED)
-        signals_heed();
+    if (!calls_main && pulse & HEEDED) signals_heed();
 }
 
-void told_tick(void)
-{
+void told_tick(void) {
     for (int i = 0; is_open && i < SIGNALS; i++) {
         Taken *own = &taken[i];
         int elsewhere = atomic_load(&own->elsewhere);
-        bool missed = atomic_load(&own->handled) && elsewhere > atomic_load(&own->count) && elsewhere > own->raised;
+        bool missed = atomic_load(&own->handled) && elsewhere > atomic_load(&own->count) &&
+                      elsewhere > own->raised;
         own->waited = missed ? own->waited + 1 : 0;
-        if (own->waited < LATE)
-            continue;
+        if (own->waited < LATE) continue;
         own->waited = 0;
         own->raised = elsewhere;
         kill(getpid(), own->number);

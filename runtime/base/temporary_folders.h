@@ -1,12 +1,13 @@
-/* Places in the source of a model that runs as plain C: where its operators are called. A place is found from the addresses of the callers
- * by addr2line, which comes with the C compiler, and so has a line where the model was compiled with -g; else it is the function's name. */
+/* Places in the source of a model that runs as plain C: where its operators are called. A place is
+ * found from the addresses of the callers by addr2line, which comes with the C compiler, and so has
+ * a line where the model was compiled with -g; else it is the function's name. */
 #ifndef BASE_TEMPORARY_FOLDERS_H
 #define BASE_TEMPORARY_FOLDERS_H
 
 #include <hetu/rt.h>
 
-/* Notes who calls the library at this moment: call->at is that place after places_find; or the place where that function is called, for
- * `inner`. `call` lives as long as the process. */
+/* Notes who calls the library at this moment: call->at is that place after places_find; or the
+ * place where that function is called, for `inner`. `call` lives as long as the process. */
 void places_note(ht_called *call, bool inner);
 
 /* `call` is where another is, of which places_note has heard. */

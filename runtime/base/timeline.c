@@ -26,8 +26,7 @@ static struct {
     Log log[THREADS];
 } timeline;
 
-double timeline_now(void)
-{
+double timeline_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
@@ -39,26 +38,23 @@ bool timeline_keeps(void) { return atomic_load_explicit(&timeline.keeps, memory_
 
 void timeline_keep(bool keep) { atomic_store(&timeline.keeps, keep && timeline.room > 0); }
 
-static Log *log_of(const TimelineEvent *event)
-{
-    return &timeline.log[event->stream == HT_STREAM_MESSAGES ? 1 : event->stream == HT_STREAM_SUMS ? 2 : 0];
+static Log *log_of(const TimelineEvent *event) {
+    return &timeline.log[event->stream == HT_STREAM_MESSAGES ? 1
+                         : event->stream == HT_STREAM_SUMS   ? 2
+                                                             : 0];
 }
 
 /* A chunk with room for an event. */
-static Chunk *chunk_of(Log *log)
-{
-    if (log->last && log->last->count < CHUNK)
-        return log->last;
+static Chunk *chunk_of(Log *log) {
+    if (log->last && log->last->count < CHUNK) return log->last;
     Chunk *chunk = memory_array(1, sizeof *chunk);
     *(log->last ? &log->last->next : &log->first) = chunk;
     return log->last = chunk;
 }
 
-void timeline_add(const TimelineEvent *event)
-{
+void timeline_add(const TimelineEvent *event) {
     Log *log = log_of(event);
-    if (!timeline_keeps())
-        return;
+    if (!timeline_keeps()) return;
     if (log->count == timeline.room) {
         log->lost++;
         return;
@@ -68,24 +64,19 @@ void timeline_add(const TimelineEvent *event)
     log->count++;
 }
 
-int64_t timeline_lost(void)
-{
+int64_t timeline_lost(void) {
     int64_t lost = 0;
-    for (int t = 0; t < THREADS; t++)
-        lost += timeline.log[t].lost;
+    for (int t = 0; t < THREADS; t++) lost += timeline.log[t].lost;
     return lost;
 }
 
-void timeline_each(void (*visit)(const TimelineEvent *event, void *argument), void *argument)
-{
+void timeline_each(void (*visit)(const TimelineEvent *event, void *argument), void *argument) {
     for (int t = 0; t < THREADS; t++)
         for (const Chunk *chunk = timeline.log[t].first; chunk; chunk = chunk->next)
-            for (int i = 0; i < chunk->count; i++)
-                visit(&chunk->event[i], argument);
+            for (int i = 0; i < chunk->count; i++) visit(&chunk->event[i], argument);
 }
 
-void timeline_close(void)
-{
+void timeline_close(void) {
     timeline_keep(false);
     for (int t = 0; t < THREADS; t++) {
         for (Chunk *chunk = timeline.log[t].first, *next; chunk; chunk = next) {

@@ -1,11 +1,12 @@
 /* The timeline of this rank: what it did when, for HETU_TRACE (session/observe/trace.h).
  *
  *     timeline_open(1000000);
- *     timeline_add(&(TimelineEvent){.begin = begin, .end = timeline_now(), .stream = HT_STREAM_SUMS, .name = "all-reduce", ...});
+ *     timeline_add(&(TimelineEvent){.begin = begin, .end = timeline_now(), .stream =
+ *         HT_STREAM_SUMS, .name = "all-reduce", ...});
  *     timeline_each(visit, argument);
  *
- * The main thread adds to all streams but messages and sums, and each of these has a thread of its own: so nothing is locked. What events
- * point to lives until timeline_close.
+ * The main thread adds to all streams but messages and sums, and each of these has a thread of its
+ * own: so nothing is locked. What events point to lives until timeline_close.
  */
 #ifndef BASE_TIMELINE_H
 #define BASE_TIMELINE_H

@@ -27,34 +27,36 @@ static const char MAGIC[8] = "hetucop1";
 
 /* ---- one file ---- */
 
-static size_t header_room(int64_t header_bytes) { return ((size_t)header_bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
+static size_t header_room(int64_t header_bytes) {
+    return ((size_t)header_bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
 
 char *copy_header(const CopyFile *file) { return (char *)file->head + HEAD_BYTES; }
 
-char *copy_range(const CopyFile *file) { return copy_header(file) + header_room(file->head->header_bytes); }
+char *copy_range(const CopyFile *file) {
+    return copy_header(file) + header_room(file->head->header_bytes);
+}
 
-static size_t file_bytes(const CopyHead *head) { return HEAD_BYTES + header_room(head->header_bytes) + (size_t)head->bytes; }
+static size_t file_bytes(const CopyHead *head) {
+    return HEAD_BYTES + header_room(head->header_bytes) + (size_t)head->bytes;
+}
 
-/* A sum in which every bit counts, and places, too: of four lanes of words, each multiplied on (as FNV-1a does with bytes). */
-static uint64_t sum_bytes(uint64_t sum, const char *bytes, size_t count)
-{
+/* A sum in which every bit counts, and places, too: of four lanes of words, each multiplied on (as
+ * FNV-1a does with bytes). */
+static uint64_t sum_bytes(uint64_t sum, const char *bytes, size_t count) {
     enum { LANES = 4 };
     const uint64_t prime = 0x100000001b3u;
     uint64_t lane[LANES] = {sum, sum + 1, sum + 2, sum + 3}, word[LANES];
     for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
         memcpy(word, bytes, sizeof word);
-        for (int i = 0; i < LANES; i++)
-            lane[i] = (lane[i] ^ word[i]) * prime;
+        for (int i = 0; i < LANES; i++) lane[i] = (lane[i] ^ word[i]) * prime;
     }
-    for (; count; count--)
-        lane[0] = (lane[0] ^ (unsigned char)*bytes++) * prime;
-    for (int i = 0; i < LANES; i++)
-        sum = (sum ^ (lane[i] ^ lane[i] >> 32)) * prime;
+    for (; count; count--) lane[0] = (lane[0] ^ (unsigned char)*bytes++) * prime;
+    for (int i = 0; i < LANES; i++) sum = (sum ^ (lane[i] ^ lane[i] >> 32)) * prime;
     return sum;
 }
 
-static uint64_t sum_file(const CopyFile *file)
-{
+static uint64_t sum_file(const CopyFile *file) {
     CopyHead head = *file->head;
     head.whole = head.sum = 0;
     uint64_t sum = sum_bytes(0xcbf29ce484222325u, (const char *)&head, sizeof head);
@@ -63,36 +65,32 @@ static uint64_t sum_file(const CopyFile *file)
 }
 
 /* Makes the folder, which must be one that this user alone may enter. Returns 0, or an errno. */
-static int make_folder(const char *folder)
-{
-    if (mkdir(folder, 0700) && errno != EEXIST)
-        return errno;
+static int make_folder(const char *folder) {
+    if (mkdir(folder, 0700) && errno != EEXIST) return errno;
     return private_is(folder) ? 0 : EPERM;
 }
 
-int copy_open(const char *folder, const CopyHead *head, CopyFile *file)
-{
+int copy_open(const char *folder, const CopyHead *head, CopyFile *file) {
     char path[PATH_ROOM];
-    snprintf(path, sizeof path, "%s/" START "%d.%d", folder, head->start, head->range, (int)(head->number % COPY_TURNS));
+    snprintf(path, sizeof path, "%s/" START "%d.%d", folder, head->start, head->range,
+             (int)(head->number % COPY_TURNS));
     int error = make_folder(folder);
-    if (error)
-        return error;
+    if (error) return error;
     int descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-    if (descriptor < 0)
-        return errno;
+    if (descriptor < 0) return errno;
     file->bytes = file_bytes(head);
     error = posix_fallocate(descriptor, 0, (off_t)file->bytes);
-    void *memory = error ? MAP_FAILED : mmap(NULL, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    void *memory = error
+                       ? MAP_FAILED
+                       : mmap(NULL, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     error = error ? error : memory == MAP_FAILED ? errno : 0;
     close(descriptor);
-    if (error)
-        unlink(path);
+    if (error) unlink(path);
     file->head = error ? NULL : memory;
     return error;
 }
 
-void copy_begin(CopyFile *file, const CopyHead *head)
-{
+void copy_begin(CopyFile *file, const CopyHead *head) {
     file->head->whole = 0;
     atomic_thread_fence(memory_order_seq_cst);
     *file->head = *head;
@@ -100,55 +98,49 @@ void copy_begin(CopyFile *file, const CopyHead *head)
     file->head->whole = 0;
 }
 
-void copy_end(CopyFile *file)
-{
+void copy_end(CopyFile *file) {
     file->head->sum = sum_file(file);
     atomic_thread_fence(memory_order_seq_cst);
     file->head->whole = file->head->number;
 }
 
-void copy_close(CopyFile *file)
-{
-    if (file->head)
-        munmap(file->head, file->bytes);
+void copy_close(CopyFile *file) {
+    if (file->head) munmap(file->head, file->bytes);
     *file = (CopyFile){0};
 }
 
 /* ---- folders ---- */
 
-static bool is_whole(const CopyFile *file)
-{
+static bool is_whole(const CopyFile *file) {
     const CopyHead *head = file->head;
-    bool fits = file->bytes >= HEAD_BYTES && !memcmp(head->magic, MAGIC, sizeof MAGIC) && head->whole && head->whole == head->number;
-    fits = fits && head->bytes >= 0 && head->header_bytes >= 0 && head->header_bytes < (int64_t)file->bytes &&
-           head->bytes < (int64_t)file->bytes && file_bytes(head) <= file->bytes;
+    bool fits = file->bytes >= HEAD_BYTES && !memcmp(head->magic, MAGIC, sizeof MAGIC) &&
+                head->whole && head->whole == head->number;
+    fits = fits && head->bytes >= 0 && head->header_bytes >= 0 &&
+           head->header_bytes < (int64_t)file->bytes && head->bytes < (int64_t)file->bytes &&
+           file_bytes(head) <= file->bytes;
     return fits && sum_file(file) == head->sum;
 }
 
 /* Maps a file; false when it is not whole. */
-static bool map_file(const char *folder, const char *name, CopyFile *file)
-{
+static bool map_file(const char *folder, const char *name, CopyFile *file) {
     char path[PATH_ROOM];
     struct stat about;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     const char *why;
     int descriptor = private_is(folder) ? file_open_own(path, &why) : -1;
     bool good = descriptor >= 0 && !fstat(descriptor, &about) && about.st_size > 0;
-    void *memory = good ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
-    if (descriptor >= 0)
-        close(descriptor);
-    if (memory == MAP_FAILED)
-        return false;
+    void *memory =
+        good ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
+    if (descriptor >= 0) close(descriptor);
+    if (memory == MAP_FAILED) return false;
     *file = (CopyFile){memory, (size_t)about.st_size};
-    if (!is_whole(file))
-        copy_close(file);
+    if (!is_whole(file)) copy_close(file);
     return file->head;
 }
 
 static int is_copy(const struct dirent *entry) { return *entry->d_name != '.'; }
 
-CopyFile *copies_read(const char *folder, int turn, int turns, int *count)
-{
+CopyFile *copies_read(const char *folder, int turn, int turns, int *count) {
     struct dirent **entries = NULL;
     int found = private_is(folder) ? scandir(folder, &entries, is_copy, alphasort) : 0;
     CopyFile *files = memory_array(found, sizeof *files);
@@ -161,33 +153,31 @@ CopyFile *copies_read(const char *folder, int turn, int turns, int *count)
     return files;
 }
 
-void copies_remove(const char *folder, uint64_t but)
-{
+void copies_remove(const char *folder, uint64_t but) {
     char path[PATH_ROOM], kept[32];
     struct dirent **entries = NULL;
     int found = private_is(folder) ? scandir(folder, &entries, is_copy, alphasort) : 0;
     snprintf(kept, sizeof kept, START, but);
     for (int i = 0; i < found; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        if (!but || strncmp(entries[i]->d_name, kept, strlen(kept)))
-            unlink(path);
+        if (!but || strncmp(entries[i]->d_name, kept, strlen(kept))) unlink(path);
         free(entries[i]);
     }
     free(entries);
-    if (!but)
-        rmdir(folder);
+    if (!but) rmdir(folder);
 }
 
 /* The first private folder of a name that begins so; NULL: there is none. */
-static char *find_private(const char *parent, const char *head)
-{
+static char *find_private(const char *parent, const char *head) {
     char path[PATH_ROOM];
     struct dirent **entries = NULL;
     char *first = NULL;
     int found = scandir(parent, &entries, NULL, alphasort);
     for (int i = 0; i < found; i++) {
         bool named = !strncmp(entries[i]->d_name, head, strlen(head));
-        if (!first && named && snprintf(path, sizeof path, "%s/%s", parent, entries[i]->d_name) < (int)sizeof path && private_is(path))
+        if (!first && named &&
+            snprintf(path, sizeof path, "%s/%s", parent, entries[i]->d_name) < (int)sizeof path &&
+            private_is(path))
             first = strdup(path);
         free(entries[i]);
     }
@@ -195,54 +185,48 @@ static char *find_private(const char *parent, const char *head)
     return first;
 }
 
-char *copies_folder(const char *named)
-{
+char *copies_folder(const char *named) {
     struct stat about;
     char parent[PATH_ROOM], head[NAME_MAX + 1], made[PATH_ROOM];
     const char *slash = strrchr(named, '/');
-    if (!slash || lstat(named, &about) || private_is(named))
-        return strdup(named);
+    if (!slash || lstat(named, &about) || private_is(named)) return strdup(named);
     snprintf(parent, sizeof parent, "%.*s", slash > named ? (int)(slash - named) : 1, named);
     snprintf(head, sizeof head, "%s+", slash + 1);
     char *found = find_private(parent, head);
-    return found ? found : private_make(made, sizeof made, parent, head) ? strdup(named) : strdup(made);
+    return found                                           ? found
+           : private_make(made, sizeof made, parent, head) ? strdup(named)
+                                                           : strdup(made);
 }
 
 /* ---- the folder of checkpoints ---- */
 
-static uint64_t read_key(const char *path)
-{
+static uint64_t read_key(const char *path) {
     uint64_t key = 0;
     FILE *in = file_read_input(path, NULL);
-    if (in && fscanf(in, "%" SCNx64, &key) != 1)
-        key = 0;
-    if (in)
-        fclose(in);
+    if (in && fscanf(in, "%" SCNx64, &key) != 1) key = 0;
+    if (in) fclose(in);
     return key;
 }
 
 /* Writes a fresh key into an open folder; 0, and errno, where that cannot be. */
-static uint64_t write_key(const OpenFolder *folder)
-{
+static uint64_t write_key(const OpenFolder *folder) {
     char path[PATH_ROOM + 16];
     uint64_t key;
     snprintf(path, sizeof path, "%s/copies", folder->path);
     int file = file_create(path);
     FILE *out = file < 0 ? NULL : fdopen(file, "w");
-    bool good = out && getrandom(&key, sizeof key, 0) == sizeof key && fprintf(out, "%016" PRIx64 "\n", key |= 1) > 0;
-    if (out)
-        good = !fclose(out) && good;
+    bool good = out && getrandom(&key, sizeof key, 0) == sizeof key &&
+                fprintf(out, "%016" PRIx64 "\n", key |= 1) > 0;
+    if (out) good = !fclose(out) && good;
     return good ? key : 0;
 }
 
-uint64_t copies_key(const char *folder, bool make)
-{
+uint64_t copies_key(const char *folder, bool make) {
     char path[PATH_ROOM + 16];
     OpenFolder open;
     snprintf(path, sizeof path, "%s/copies", folder);
     uint64_t key = read_key(path);
-    if (key || !make)
-        return key;
+    if (key || !make) return key;
     int error = folder_open(&open, folder);
     if (!error) {
         key = write_key(&open);

@@ -1,5 +1,6 @@
-/* Files of tensors as the Hugging Face hub stores them (https://github.com/huggingface/safetensors#format): eight bytes with the length of
- * a header, the header, JSON, and then the tensors, row-major, one behind another without gaps.
+/* Files of tensors as the Hugging Face hub stores them
+ * (https://github.com/huggingface/safetensors#format): eight bytes with the length of a header, the
+ * header, JSON, and then the tensors, row-major, one behind another without gaps.
  */
 #ifndef CHECKPOINT_SAFETENSORS_H
 #define CHECKPOINT_SAFETENSORS_H
@@ -24,12 +25,12 @@ typedef struct SafeFile {
     int64_t data, bytes; // where the tensors begin in the file, and how much they take
 } SafeFile;
 
-/* The bytes in front of the tensors, which are in the order of their places; free() them. Their number goes to *bytes, and is a multiple
- * of 8. */
+/* The bytes in front of the tensors, which are in the order of their places; free() them. Their
+ * number goes to *bytes, and is a multiple of 8. */
 char *safetensors_header(const SafeFile *file, size_t *bytes);
 
-/* Reads the header of an open file. Returns NULL, or why it is no such file, kept until the next call: torn ones are none, nor are those
- * whose tensors overlap or leave holes. */
+/* Reads the header of an open file. Returns NULL, or why it is no such file, kept until the next
+ * call: torn ones are none, nor are those whose tensors overlap or leave holes. */
 const char *safetensors_read(int descriptor, SafeFile *file);
 
 /* The tensor, or the note, of a name; NULL: there is none. */

@@ -30,40 +30,34 @@ struct Writing {
     atomic_bool done;
 };
 
-uint32_t checksum(uint32_t crc, const void *bytes, size_t count)
-{
+uint32_t checksum(uint32_t crc, const void *bytes, size_t count) {
     static uint32_t table[256];
     const unsigned char *byte = bytes;
     if (!table[255])
         for (uint32_t i = 0; i < 256; i++) {
             uint32_t entry = i;
-            for (int bit = 0; bit < 8; bit++)
-                entry = entry >> 1 ^ (entry & 1 ? 0xedb88320u : 0);
+            for (int bit = 0; bit < 8; bit++) entry = entry >> 1 ^ (entry & 1 ? 0xedb88320u : 0);
             table[i] = entry;
         }
     crc = ~crc;
-    for (size_t i = 0; i < count; i++)
-        crc = crc >> 8 ^ table[(crc ^ byte[i]) & 0xff];
+    for (size_t i = 0; i < count; i++) crc = crc >> 8 ^ table[(crc ^ byte[i]) & 0xff];
     return ~crc;
 }
 
-void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end)
-{
+void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end) {
     int64_t elements = bytes / 4, each = elements / ranks, rest = elements % ranks;
     *begin = 4 * (each * rank + (rank < rest ? rank : rest));
     *end = *begin + 4 * (each + (rank < rest));
 }
 
-void writing_path(char *path, size_t room, const char *folder, int64_t step, const char *suffix)
-{
+void writing_path(char *path, size_t room, const char *folder, int64_t step, const char *suffix) {
     snprintf(path, room, "%s/step-%08lld.%s", folder, (long long)step, suffix);
 }
 
 /* ---- files ---- */
 
 /* Each returns 0, or an errno. */
-static int write_at(int file, const char *from, size_t bytes, off_t at)
-{
+static int write_at(int file, const char *from, size_t bytes, off_t at) {
     for (ssize_t part; bytes; bytes -= (size_t)part, at += part, from += part)
         if ((part = pwrite(file, from, bytes, at)) < 0 && errno != EINTR)
             return errno;
@@ -72,44 +66,39 @@ static int write_at(int file, const char *from, size_t bytes, off_t at)
     return 0;
 }
 
-static int finish(int file, int error)
-{
+static int finish(int file, int error) {
     error = error ? error : fsync(file) ? errno : 0;
     return close(file) && !error ? errno : error;
 }
 
-static int sync_folder(const char *folder)
-{
+static int sync_folder(const char *folder) {
     int file = open(folder, O_RDONLY | O_DIRECTORY);
     return file < 0 ? errno : finish(file, 0);
 }
 
 /* A small file, which appears with its name when it is on the disk. */
-static int write_text(const char *path, const char *text, size_t bytes)
-{
+static int write_text(const char *path, const char *text, size_t bytes) {
     char part[NAME_ROOM + 8];
     snprintf(part, sizeof part, "%s.new", path);
     int file = file_create(part);
     int error = file < 0 ? errno : finish(file, write_at(file, text, bytes, 0));
     error = error ? error : rename(part, path) ? errno : 0;
-    if (error)
-        unlink(part);
+    if (error) unlink(part);
     return error;
 }
 
 /* ---- this rank's range ---- */
 
 /* "BEGIN BYTES CRC" a line. */
-static int write_sums(const WritingPlan *plan, const char *path)
-{
+static int write_sums(const WritingPlan *plan, const char *path) {
     char *text = NULL, name[NAME_ROOM];
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    if (!out)
-        return ENOMEM;
+    if (!out) return ENOMEM;
     for (int64_t at = 0; at < plan->bytes; at += CHUNK_BYTES) {
         int64_t bytes = plan->bytes - at < CHUNK_BYTES ? plan->bytes - at : CHUNK_BYTES;
-        fprintf(out, "%lld %lld %08x\n", (long long)(plan->at + at), (long long)bytes, checksum(0, plan->range + at, (size_t)bytes));
+        fprintf(out, "%lld %lld %08x\n", (long long)(plan->at + at), (long long)bytes,
+                checksum(0, plan->range + at, (size_t)bytes));
     }
     fclose(out);
     snprintf(name, sizeof name, "%s.%d", path, plan->rank);
@@ -119,71 +108,64 @@ static int write_sums(const WritingPlan *plan, const char *path)
 }
 
 /* A file that is gone, or never was, is one that another rank has given up. */
-static int write_range(const WritingPlan *plan, const char *path)
-{
+static int write_range(const WritingPlan *plan, const char *path) {
     int file = file_open_made(path);
-    if (file < 0)
-        return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
+    if (file < 0) return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
     int error = plan->rank ? 0 : write_at(file, plan->header, plan->header_bytes, 0);
-    error = error ? error : write_at(file, plan->range, (size_t)plan->bytes, (off_t)plan->header_bytes + plan->at);
+    error = error ? error
+                  : write_at(file, plan->range, (size_t)plan->bytes,
+                             (off_t)plan->header_bytes + plan->at);
     error = finish(file, error);
     return error ? error : write_sums(plan, path);
 }
 
 /* ---- rank 0, when all have written ---- */
 
-static double now(void)
-{
+static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits for the sums of all ranks, or until one that has failed has removed the file. Sums of another user's are none of a rank. */
-static int await_sums(const WritingPlan *plan, const char *path)
-{
+/* Waits for the sums of all ranks, or until one that has failed has removed the file. Sums of
+ * another user's are none of a rank. */
+static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;
     double until = now() + PATIENCE;
-    if (lstat(path, &part))
-        return ABANDONED;
+    if (lstat(path, &part)) return ABANDONED;
     for (int rank = 0; rank < plan->ranks;) {
         snprintf(name, sizeof name, "%s.%d", path, rank);
         bool there = !lstat(name, &sums);
-        if (there && sums.st_uid != part.st_uid)
-            return EPERM;
+        if (there && sums.st_uid != part.st_uid) return EPERM;
         if (there) {
             rank++;
             continue;
         }
-        if (access(path, F_OK))
-            return ABANDONED;
-        if (now() > until)
-            return ETIMEDOUT;
+        if (access(path, F_OK)) return ABANDONED;
+        if (now() > until) return ETIMEDOUT;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
     return 0;
 }
 
-static void add_file(FILE *out, const char *path)
-{
+static void add_file(FILE *out, const char *path) {
     char piece[4096];
     FILE *in = file_read_input(path, NULL);
     for (size_t bytes; in && (bytes = fread(piece, 1, sizeof piece, in));)
         fwrite(piece, 1, bytes, out);
-    if (in)
-        fclose(in);
+    if (in) fclose(in);
 }
 
-/* The first line is of the header; then come those of the ranks, and at last the checksum of the lines before it. */
-static int write_manifest(const WritingPlan *plan, const char *part, const char *path)
-{
+/* The first line is of the header; then come those of the ranks, and at last the checksum of the
+ * lines before it. */
+static int write_manifest(const WritingPlan *plan, const char *part, const char *path) {
     char *text = NULL, name[NAME_ROOM];
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    if (!out)
-        return ENOMEM;
-    fprintf(out, "header %zu %08x\n", plan->header_bytes, checksum(0, plan->header, plan->header_bytes));
+    if (!out) return ENOMEM;
+    fprintf(out, "header %zu %08x\n", plan->header_bytes,
+            checksum(0, plan->header, plan->header_bytes));
     for (int rank = 0; rank < plan->ranks; rank++) {
         snprintf(name, sizeof name, "%s.%d", part, rank);
         add_file(out, name);
@@ -197,8 +179,7 @@ static int write_manifest(const WritingPlan *plan, const char *part, const char 
 }
 
 /* Removes what belongs to a checkpoint: the manifest first. */
-static void remove_step(const char *folder, int64_t step)
-{
+static void remove_step(const char *folder, int64_t step) {
     static const char *const suffixes[] = {"manifest", "safetensors"};
     char path[PATH_ROOM];
     for (int i = 0; i < 2; i++) {
@@ -207,42 +188,38 @@ static void remove_step(const char *folder, int64_t step)
     }
 }
 
-static int newer_first(const void *a, const void *b)
-{
+static int newer_first(const void *a, const void *b) {
     int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
     return (left < right) - (left > right);
 }
 
-int64_t *writing_steps(const char *folder, int *count)
-{
+int64_t *writing_steps(const char *folder, int *count) {
     DIR *found = opendir(folder);
     int64_t *steps = NULL;
     *count = 0;
     for (struct dirent *entry; found && (entry = readdir(found));) {
         long long step;
         int end = 0;
-        if (sscanf(entry->d_name, "step-%lld.safetensors%n", &step, &end) != 1 || !end || entry->d_name[end])
+        if (sscanf(entry->d_name, "step-%lld.safetensors%n", &step, &end) != 1 || !end ||
+            entry->d_name[end])
             continue;
         steps = realloc(steps, sizeof *steps * (size_t)(*count + 1));
         steps[(*count)++] = step;
     }
-    if (found)
-        closedir(found);
-    if (steps)
-        qsort(steps, (size_t)*count, sizeof *steps, newer_first);
+    if (found) closedir(found);
+    if (steps) qsort(steps, (size_t)*count, sizeof *steps, newer_first);
     return steps;
 }
 
-static bool has_manifest(const char *folder, int64_t step)
-{
+static bool has_manifest(const char *folder, int64_t step) {
     char path[PATH_ROOM];
     writing_path(path, sizeof path, folder, step, "manifest");
     return !access(path, F_OK);
 }
 
-/* What has no manifest takes no place of those that stay, nor have steps that this run has not come to, which it has not taken. */
-static void remove_older(const WritingPlan *plan)
-{
+/* What has no manifest takes no place of those that stay, nor have steps that this run has not come
+ * to, which it has not taken. */
+static void remove_older(const WritingPlan *plan) {
     int count, kept = 0;
     int64_t *steps = writing_steps(plan->folder, &count);
     for (int i = 0; plan->keep && i < count; i++)
@@ -253,8 +230,7 @@ static void remove_older(const WritingPlan *plan)
     free(steps);
 }
 
-static void remove_sums(const WritingPlan *plan, const char *part)
-{
+static void remove_sums(const WritingPlan *plan, const char *part) {
     char name[NAME_ROOM];
     for (int rank = 0; rank < plan->ranks; rank++) {
         snprintf(name, sizeof name, "%s.%d", part, rank);
@@ -263,8 +239,7 @@ static void remove_sums(const WritingPlan *plan, const char *part)
 }
 
 /* Removes what a program that was killed has left, and makes the file. Returns 0, or an errno. */
-static int clear_folder(const WritingPlan *plan, const char *folder)
-{
+static int clear_folder(const WritingPlan *plan, const char *folder) {
     char part[NAME_ROOM + 512];
     DIR *found = opendir(folder);
     for (struct dirent *entry; found && (entry = readdir(found));)
@@ -272,28 +247,23 @@ static int clear_folder(const WritingPlan *plan, const char *folder)
             snprintf(part, sizeof part, "%s/%s", folder, entry->d_name);
             unlink(part);
         }
-    if (found)
-        closedir(found);
+    if (found) closedir(found);
     writing_path(part, sizeof part, folder, plan->step, "part");
     int file = file_create(part);
-    if (file < 0)
-        return errno;
+    if (file < 0) return errno;
     close(file);
     return 0;
 }
 
-void writing_clear(WritingPlan *plan)
-{
+void writing_clear(WritingPlan *plan) {
     OpenFolder folder;
     plan->error = folder_open(&folder, plan->folder);
-    if (plan->error)
-        return;
+    if (plan->error) return;
     plan->error = clear_folder(plan, folder.path);
     folder_close(&folder);
 }
 
-static int name_all(const WritingPlan *plan, const char *part)
-{
+static int name_all(const WritingPlan *plan, const char *part) {
     char path[PATH_ROOM], manifest[PATH_ROOM];
     writing_path(path, sizeof path, plan->folder, plan->step, "safetensors");
     writing_path(manifest, sizeof manifest, plan->folder, plan->step, "manifest");
@@ -309,10 +279,9 @@ static int name_all(const WritingPlan *plan, const char *part)
     return error;
 }
 
-/* Removes the file if it has failed, and the sums of those that have ended; of the others each removes its own where the file is neither
- * being written nor whole. */
-static void remove_failed(const WritingPlan *plan, const char *part, int error)
-{
+/* Removes the file if it has failed, and the sums of those that have ended; of the others each
+ * removes its own where the file is neither being written nor whole. */
+static void remove_failed(const WritingPlan *plan, const char *part, int error) {
     char path[PATH_ROOM], name[NAME_ROOM];
     writing_path(path, sizeof path, plan->folder, plan->step, "safetensors");
     snprintf(name, sizeof name, "%s.%d", part, plan->rank);
@@ -325,19 +294,16 @@ static void remove_failed(const WritingPlan *plan, const char *part, int error)
 }
 
 /* Writes this rank's part in the folder that is open. Returns what `error` of Writing is. */
-static int write_part(const WritingPlan *plan)
-{
+static int write_part(const WritingPlan *plan) {
     char part[PATH_ROOM];
     writing_path(part, sizeof part, plan->folder, plan->step, "part");
     int error = plan->error ? plan->error : write_range(plan, part);
-    if (!error && !plan->rank)
-        error = name_all(plan, part);
+    if (!error && !plan->rank) error = name_all(plan, part);
     remove_failed(plan, part, error);
     return error;
 }
 
-static void *write_all(void *argument)
-{
+static void *write_all(void *argument) {
     Writing *writing = argument;
     WritingPlan plan = writing->plan;
     OpenFolder folder;
@@ -352,8 +318,7 @@ static void *write_all(void *argument)
     return NULL;
 }
 
-Writing *writing_begin(const WritingPlan *plan)
-{
+Writing *writing_begin(const WritingPlan *plan) {
     Writing *writing = memory_array(1, sizeof *writing);
     writing->plan = *plan;
     if (pthread_create(&writing->thread, NULL, write_all, writing)) {
@@ -367,22 +332,20 @@ bool writing_done(const Writing *writing) { return !writing || writing->done; }
 
 const WritingPlan *writing_plan(const Writing *writing) { return &writing->plan; }
 
-void writing_drop(WritingPlan *plan)
-{
+void writing_drop(WritingPlan *plan) {
     free(plan->header);
     free(plan->range);
 }
 
-bool writing_end(Writing *writing)
-{
-    if (!writing)
-        return true;
-    if (!pthread_equal(writing->thread, pthread_self()))
-        pthread_join(writing->thread, NULL);
+bool writing_end(Writing *writing) {
+    if (!writing) return true;
+    if (!pthread_equal(writing->thread, pthread_self())) pthread_join(writing->thread, NULL);
     bool good = !writing->error;
     if (!good && (writing->error != ABANDONED || !writing->plan.rank))
-        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n", writing->plan.folder, (long long)writing->plan.step,
-                writing->error == ABANDONED ? "a rank could not write its range" : folder_error(writing->error));
+        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n",
+                writing->plan.folder, (long long)writing->plan.step,
+                writing->error == ABANDONED ? "a rank could not write its range"
+                                            : folder_error(writing->error));
     writing_drop(&writing->plan);
     free(writing);
     return good;

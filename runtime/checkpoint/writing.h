@@ -1,8 +1,10 @@
 /* Writing a checkpoint beside the training, by all ranks together.
  *
- * Each rank writes one range of the file FOLDER/step-N.part, and then FOLDER/step-N.part.RANK with the checksums of its range. When rank 0
- * has found those of all ranks, it gives the file its name, step-N.safetensors, and writes step-N.manifest last of all: a checkpoint
- * without one is none. Everything is on the disk (fsync) before it is named. The ranks need nothing in common but the folder.
+ * Each rank writes one range of the file FOLDER/step-N.part, and then FOLDER/step-N.part.RANK with
+ * the checksums of its range. When rank 0 has found those of all ranks, it gives the file its name,
+ * step-N.safetensors, and writes step-N.manifest last of all: a checkpoint without one is none.
+ * Everything is on the disk (fsync) before it is named. The ranks need nothing in common but the
+ * folder.
  */
 #ifndef CHECKPOINT_WRITING_H
 #define CHECKPOINT_WRITING_H
@@ -21,10 +23,10 @@ typedef struct WritingPlan {
     char folder[3072];
     int64_t step;
     int rank, ranks;
-    int keep;         // of the newest checkpoints so many stay; 0: all
-    char *header;     // what stands in front of the tensors; malloc'ed, as is `range`
+    int keep;     // of the newest checkpoints so many stay; 0: all
+    char *header; // what stands in front of the tensors; malloc'ed, as is `range`
     size_t header_bytes;
-    char *range;      // this rank's bytes of the tensors; where the last rank's end, the file does
+    char *range;       // this rank's bytes of the tensors; where the last rank's end, the file does
     int64_t at, bytes; // where they begin behind the header, and how many
     int error;         // errno of what failed before it began
 } WritingPlan;
@@ -34,8 +36,8 @@ typedef struct Writing Writing;
 /* Begins to write on a thread; the memory of the plan goes with it. */
 Writing *writing_begin(const WritingPlan *plan);
 
-/* On rank 0, before any rank begins: makes the folder and the file, and removes what a program that was killed has left. Whoever fails removes
- * the file, and nobody makes it again. */
+/* On rank 0, before any rank begins: makes the folder and the file, and removes what a program that
+ * was killed has left. Whoever fails removes the file, and nobody makes it again. */
 void writing_clear(WritingPlan *plan);
 
 /* Whether nothing is left to do, NULL included. */
@@ -44,8 +46,8 @@ bool writing_done(const Writing *writing);
 /* Frees the memory of a plan that is not carried out. */
 void writing_drop(WritingPlan *plan);
 
-/* Waits for the end. A checkpoint that could not be written is said on standard error; what was written of it goes. Returns whether it was
- * written; true for NULL. */
+/* Waits for the end. A checkpoint that could not be written is said on standard error; what was
+ * written of it goes. Returns whether it was written; true for NULL. */
 bool writing_end(Writing *writing);
 
 /* What a plan that is being carried out writes. */
@@ -54,7 +56,8 @@ const WritingPlan *writing_plan(const Writing *writing);
 /* The range of a rank, as even as can be in elements of 4 bytes. */
 void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end);
 
-/* The CRC-32 of ISO 3309 (as zlib's) of bytes, going on from that of those in front of them, 0 at first. */
+/* The CRC-32 of ISO 3309 (as zlib's) of bytes, going on from that of those in front of them, 0 at
+ * first. */
 uint32_t checksum(uint32_t crc, const void *bytes, size_t count);
 
 /* The steps of which a folder has checkpoints, good or not, the newest first; free() them. */

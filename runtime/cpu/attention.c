@@ -1,8 +1,10 @@
-/* Attention without a matrix of scores: scores exist for one block of queries and keys at a time, and a running maximum keeps the sums
- * exact (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018; Dao: FlashAttention-2, 2023). Backward computes the
- * blocks of scores again from lse.
+/* Attention without a matrix of scores: scores exist for one block of queries and keys at a time,
+ * and a running maximum keeps the sums exact (Milakov and Gimelshein: Online normalizer calculation
+ * for softmax, 2018; Dao: FlashAttention-2, 2023). Backward computes the blocks of scores again
+ * from lse.
  *
- * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h / (heads / groups).
+ * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h
+ * / (heads / groups).
  */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
@@ -28,8 +30,8 @@ typedef struct Attention {
 } Attention;
 
 /* `in`: q, k, v; `segments`: those of the queries and those of the keys. */
-static void take_views(Attention *a, const ht_view *in, const ht_view *segments, int causal, Copies *copies)
-{
+static void take_views(Attention *a, const ht_view *in, const ht_view *segments, int causal,
+                       Copies *copies) {
     const ht_view *q = &in[0], *k = &in[1], *v = &in[2];
     int r = q->rank;
     *a = (Attention){.batch = ht_view_count(q, 0, r - 3),
@@ -52,17 +54,22 @@ static void take_views(Attention *a, const ht_view *in, const ht_view *segments,
     if (!a->segments->data != !a->key_segments->data)
         ht_fail("attention needs segments of both queries and keys, or of neither");
     if (a->groups > 0 && a->heads % a->groups != 0)
-        ht_fail("attention: %ld query heads are no multiple of %ld key-value heads", (long)a->heads, (long)a->groups);
+        ht_fail("attention: %ld query heads are no multiple of %ld key-value heads", (long)a->heads,
+                (long)a->groups);
 }
 
-/* Element offsets of row i of head h in a tensor with the rows of q, and of key j of group g in one with those of k. */
-static int64_t query_at(const Attention *a, int64_t pitch, int64_t b, int64_t i, int64_t h) { return (b * a->s + i) * pitch + h * a->d; }
+/* Element offsets of row i of head h in a tensor with the rows of q, and of key j of group g in one
+ * with those of k. */
+static int64_t query_at(const Attention *a, int64_t pitch, int64_t b, int64_t i, int64_t h) {
+    return (b * a->s + i) * pitch + h * a->d;
+}
 
-static int64_t key_at(const Attention *a, int64_t pitch, int64_t b, int64_t j, int64_t g) { return (b * a->t + j) * pitch + g * a->d; }
+static int64_t key_at(const Attention *a, int64_t pitch, int64_t b, int64_t j, int64_t g) {
+    return (b * a->t + j) * pitch + g * a->d;
+}
 
 /* Keys that query i sees: the first of this piece's. */
-static int64_t visible_keys(const Attention *a, int64_t i)
-{
+static int64_t visible_keys(const Attention *a, int64_t i) {
     int s = a->query->rank - 3;
     return a->causal ? ht_view_before(a->key, s, ht_view_place(a->query, s, i) + 1) : a->t;
 }
@@ -73,35 +80,33 @@ typedef struct Block {
 } Block;
 
 /* scores = scale * q kᵀ, minus infinity where a query does not see a key. */
-static void fill_scores(const Attention *a, const Block *k, float *scores)
-{
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)k->rows, (blasint)k->columns, (blasint)a->d, a->scale,
-                a->q + query_at(a, a->q_pitch, k->b, k->query, k->h), (blasint)a->q_pitch, a->k + key_at(a, a->k_pitch, k->b, k->key, k->g),
+static void fill_scores(const Attention *a, const Block *k, float *scores) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)k->rows, (blasint)k->columns,
+                (blasint)a->d, a->scale, a->q + query_at(a, a->q_pitch, k->b, k->query, k->h),
+                (blasint)a->q_pitch, a->k + key_at(a, a->k_pitch, k->b, k->key, k->g),
                 (blasint)a->k_pitch, 0, scores, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         float *row = scores + i * KEYS;
         int64_t visible = visible_keys(a, k->query + i) - k->key;
-        for (int64_t j = visible < 0 ? 0 : visible; j < k->columns; j++)
-            row[j] = -INFINITY;
-        if (!a->segments->data)
-            continue;
+        for (int64_t j = visible < 0 ? 0 : visible; j < k->columns; j++) row[j] = -INFINITY;
+        if (!a->segments->data) continue;
         int64_t mine = cpu_index(a->segments, k->b * a->s + k->query + i);
         for (int64_t j = 0; j < k->columns; j++)
-            if (cpu_index(a->key_segments, k->b * a->t + k->key + j) != mine)
-                row[j] = -INFINITY;
+            if (cpu_index(a->key_segments, k->b * a->t + k->key + j) != mine) row[j] = -INFINITY;
     }
 }
 
 /* Keys beyond the last one that a block of queries sees. */
-static int64_t key_end(const Attention *a, int64_t query, int64_t rows) { return visible_keys(a, query + rows - 1); }
+static int64_t key_end(const Attention *a, int64_t query, int64_t rows) {
+    return visible_keys(a, query + rows - 1);
+}
 
-/* Takes one row of scores into the running maximum and sum; scores become exponentials. Returns the factor for what was summed before. */
-HT_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum)
-{
+/* Takes one row of scores into the running maximum and sum; scores become exponentials. Returns the
+ * factor for what was summed before. */
+HT_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum) {
     float top = *peak;
 #pragma omp simd reduction(max : top)
-    for (int64_t j = 0; j < n; j++)
-        top = row[j] > top ? row[j] : top;
+    for (int64_t j = 0; j < n; j++) top = row[j] > top ? row[j] : top;
     float base = top == -INFINITY ? 0.0f : top, add = 0;
 #pragma omp simd reduction(+ : add)
     for (int64_t j = 0; j < n; j++) {
@@ -114,15 +119,12 @@ HT_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum
     return factor;
 }
 
-HT_CLONES static void scale_row(float *x, int64_t n, float factor)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] *= factor;
+HT_CLONES static void scale_row(float *x, int64_t n, float factor) {
+    for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }
 
 /* All keys for one block of queries of one head. */
-static void forward_block(const Attention *a, Block k, float *y, float *lse, float *scores)
-{
+static void forward_block(const Attention *a, Block k, float *y, float *lse, float *scores) {
     float peak[QUERIES], sum[QUERIES];
     int64_t pitch = a->heads * a->d, end = key_end(a, k.query, k.rows);
     float *out = y + query_at(a, pitch, k.b, k.query, k.h);
@@ -136,11 +138,12 @@ static void forward_block(const Attention *a, Block k, float *y, float *lse, flo
         fill_scores(a, &k, scores);
         for (int64_t i = 0; i < k.rows; i++) {
             float factor = online_row(scores + i * KEYS, k.columns, &peak[i], &sum[i]);
-            if (k.key > 0)
-                scale_row(out + i * pitch, a->d, factor);
+            if (k.key > 0) scale_row(out + i * pitch, a->d, factor);
         }
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)k.rows, (blasint)a->d, (blasint)k.columns, 1, scores, KEYS,
-                    a->v + key_at(a, a->v_pitch, k.b, k.key, k.g), (blasint)a->v_pitch, k.key > 0, out, (blasint)pitch);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)k.rows, (blasint)a->d,
+                    (blasint)k.columns, 1, scores, KEYS,
+                    a->v + key_at(a, a->v_pitch, k.b, k.key, k.g), (blasint)a->v_pitch, k.key > 0,
+                    out, (blasint)pitch);
     }
     for (int64_t i = 0; i < k.rows; i++) {
         scale_row(out + i * pitch, a->d, sum[i] > 0 ? 1.0f / sum[i] : 0.0f);
@@ -148,13 +151,13 @@ static void forward_block(const Attention *a, Block k, float *y, float *lse, flo
     }
 }
 
-void ht_attention_kernel(const ht_call *call)
-{
+void ht_attention_kernel(const ht_call *call) {
     Attention a;
     Copies copies = {0};
     const ht_view *in = call->operand;
     take_views(&a, &in[0], &in[3], call->attr[0].i != 0, &copies);
-    float *y = view_target(&call->result[0], "attention", &copies), *lse = cpu_f32(&call->result[1], "attention");
+    float *y = view_target(&call->result[0], "attention", &copies),
+          *lse = cpu_f32(&call->result[1], "attention");
     int64_t blocks = (a.s + QUERIES - 1) / QUERIES, tasks = a.batch * a.heads * blocks;
 #pragma omp parallel if (tasks > 1)
     {
@@ -162,7 +165,13 @@ void ht_attention_kernel(const ht_call *call)
 #pragma omp for schedule(dynamic)
         for (int64_t task = 0; task < tasks; task++) {
             int64_t h = task / blocks % a.heads, query = task % blocks * QUERIES;
-            Block k = {task / blocks / a.heads, h, h / (a.heads / a.groups), query, 0, a.s - query < QUERIES ? a.s - query : QUERIES, 0};
+            Block k = {task / blocks / a.heads,
+                       h,
+                       h / (a.heads / a.groups),
+                       query,
+                       0,
+                       a.s - query < QUERIES ? a.s - query : QUERIES,
+                       0};
             forward_block(&a, k, y, lse, scores);
         }
         free(scores);
@@ -182,18 +191,16 @@ typedef struct Backward {
     float *delta;      // [b.., s, h]: the dot product of dy and y, less dlse
 } Backward;
 
-HT_CLONES static float dot_row(const float *x, const float *y, int64_t n)
-{
+HT_CLONES static float dot_row(const float *x, const float *y, int64_t n) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i] * y[i];
+    for (int64_t i = 0; i < n; i++) sum += x[i] * y[i];
     return sum;
 }
 
 /* scores become probabilities p, and dp the gradient of the scores, scale * p * (dp - delta). */
-HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n, float lse, float delta, float scale)
-{
+HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n,
+                                         float lse, float delta, float scale) {
     float base = lse == -INFINITY ? 0.0f : lse;
     for (int64_t j = 0; j < n; j++) {
         p[j] = ht_expf(p[j] - base);
@@ -202,30 +209,35 @@ HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, 
 }
 
 /* One block of queries and keys: adds to dq, dk, dv. */
-static void backward_block(const Backward *w, const Block *k, float *p, float *dp)
-{
+static void backward_block(const Backward *w, const Block *k, float *p, float *dp) {
     const Attention *a = &w->a;
-    const float *dy = w->dy + query_at(a, a->heads * a->d, k->b, k->query, k->h), *q = a->q + query_at(a, a->q_pitch, k->b, k->query, k->h);
-    const float *key = a->k + key_at(a, a->k_pitch, k->b, k->key, k->g), *v = a->v + key_at(a, a->v_pitch, k->b, k->key, k->g);
-    float *dq = w->dq + query_at(a, w->dq_pitch, k->b, k->query, k->h), *dk = w->dk + key_at(a, w->dk_pitch, k->b, k->key, k->g);
+    const float *dy = w->dy + query_at(a, a->heads * a->d, k->b, k->query, k->h),
+                *q = a->q + query_at(a, a->q_pitch, k->b, k->query, k->h);
+    const float *key = a->k + key_at(a, a->k_pitch, k->b, k->key, k->g),
+                *v = a->v + key_at(a, a->v_pitch, k->b, k->key, k->g);
+    float *dq = w->dq + query_at(a, w->dq_pitch, k->b, k->query, k->h),
+          *dk = w->dk + key_at(a, w->dk_pitch, k->b, k->key, k->g);
     float *dv = w->dv + key_at(a, w->dv_pitch, k->b, k->key, k->g);
-    blasint rows = (blasint)k->rows, columns = (blasint)k->columns, d = (blasint)a->d, dy_pitch = (blasint)(a->heads * a->d);
+    blasint rows = (blasint)k->rows, columns = (blasint)k->columns, d = (blasint)a->d,
+            dy_pitch = (blasint)(a->heads * a->d);
     fill_scores(a, k, p);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, d, 1, dy, dy_pitch, v, (blasint)a->v_pitch, 0, dp, KEYS);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, d, 1, dy, dy_pitch, v,
+                (blasint)a->v_pitch, 0, dp, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         int64_t row = (k->b * a->s + k->query + i) * a->heads + k->h;
-        score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns, w->lse[row], w->delta[row], a->scale);
+        score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns, w->lse[row], w->delta[row],
+                           a->scale);
     }
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, dy, dy_pitch, 1, dv, (blasint)w->dv_pitch);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, dp, KEYS, q, (blasint)a->q_pitch, 1, dk,
-                (blasint)w->dk_pitch);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, d, columns, 1, dp, KEYS, key, (blasint)a->k_pitch, 1, dq,
-                (blasint)w->dq_pitch);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, dy, dy_pitch,
+                1, dv, (blasint)w->dv_pitch);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, dp, KEYS, q,
+                (blasint)a->q_pitch, 1, dk, (blasint)w->dk_pitch);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, d, columns, 1, dp, KEYS, key,
+                (blasint)a->k_pitch, 1, dq, (blasint)w->dq_pitch);
 }
 
 /* One query head against all its keys. */
-static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, float *p, float *dp)
-{
+static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, float *p, float *dp) {
     const Attention *a = &w->a;
     for (int64_t query = 0; query < a->s; query += QUERIES) {
         Block k = {b, h, g, query, 0, a->s - query < QUERIES ? a->s - query : QUERIES, 0};
@@ -237,8 +249,7 @@ static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, fl
     }
 }
 
-static void fill_delta(const Backward *w)
-{
+static void fill_delta(const Backward *w) {
     int64_t rows = w->a.batch * w->a.s * w->a.heads, d = w->a.d;
 #pragma omp parallel for schedule(static) if (rows * d > CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++)
@@ -246,9 +257,9 @@ static void fill_delta(const Backward *w)
 }
 
 /* The gradients of all heads; a task is a key-value head with its query heads. */
-static void backward_all(const Backward *w)
-{
-    int64_t groups = w->a.groups, tasks = w->a.batch * groups, shared = groups > 0 ? w->a.heads / groups : 0;
+static void backward_all(const Backward *w) {
+    int64_t groups = w->a.groups, tasks = w->a.batch * groups,
+            shared = groups > 0 ? w->a.heads / groups : 0;
 #pragma omp parallel if (tasks > 1)
     {
         float *p = cpu_alloc((size_t)2 * QUERIES * KEYS * sizeof(float)), *dp = p + QUERIES * KEYS;
@@ -261,15 +272,13 @@ static void backward_all(const Backward *w)
 }
 
 /* Zeros for all heads of all rows, which lie `pitch` apart. */
-static void clear_rows(float *to, const ht_view *view, int64_t pitch)
-{
-    int64_t rows = ht_view_count(view, 0, view->rank - 2), n = ht_view_count(view, view->rank - 2, view->rank);
-    for (int64_t r = 0; r < rows; r++)
-        memset(to + r * pitch, 0, (size_t)n * sizeof(float));
+static void clear_rows(float *to, const ht_view *view, int64_t pitch) {
+    int64_t rows = ht_view_count(view, 0, view->rank - 2),
+            n = ht_view_count(view, view->rank - 2, view->rank);
+    for (int64_t r = 0; r < rows; r++) memset(to + r * pitch, 0, (size_t)n * sizeof(float));
 }
 
-void ht_attention_backward_kernel(const ht_call *call)
-{
+void ht_attention_backward_kernel(const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
     Copies copies = {0};
     Backward w = {.dy = view_load(&in[0], "attention", &copies),

@@ -3,36 +3,32 @@
 
 #include <stdlib.h>
 
-float *cpu_f32(const ht_view *view, const char *operator)
-{
+float *cpu_f32(const ht_view *view, const char *operator) {
     if (view->data && view->dtype != HT_F32)
         ht_fail("%s computes in f32 only; cast the operand first", operator);
     return view->data;
 }
 
-void cpu_need_integers(const ht_view *view, const char *operator)
-{
+void cpu_need_integers(const ht_view *view, const char *operator) {
     if (view->data && view->dtype != HT_I32 && view->dtype != HT_I64)
         ht_fail("%s takes integers of type i32 or i64", operator);
 }
 
-int64_t cpu_index(const ht_view *view, int64_t i)
-{
-    return view->dtype == HT_I32 ? ((const int32_t *)view->data)[i] : ((const int64_t *)view->data)[i];
+int64_t cpu_index(const ht_view *view, int64_t i) {
+    return view->dtype == HT_I32 ? ((const int32_t *)view->data)[i]
+                                 : ((const int64_t *)view->data)[i];
 }
 
 int64_t cpu_count(const ht_view *view) { return ht_view_count(view, 0, view->rank); }
 
-int cpu_size(ht_dtype dtype)
-{
-    static const int size[] = {[HT_F32] = 4, [HT_BF16] = 2, [HT_F64] = 8, [HT_I32] = 4, [HT_I64] = 8};
+int cpu_size(ht_dtype dtype) {
+    static const int size[] = {
+        [HT_F32] = 4, [HT_BF16] = 2, [HT_F64] = 8, [HT_I32] = 4, [HT_I64] = 8};
     return size[dtype];
 }
 
-void *cpu_alloc(size_t bytes)
-{
+void *cpu_alloc(size_t bytes) {
     void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    if (!memory)
-        ht_fail("no memory for %zu bytes of a kernel's scratch space", bytes);
+    if (!memory) ht_fail("no memory for %zu bytes of a kernel's scratch space", bytes);
     return memory;
 }

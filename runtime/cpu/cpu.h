@@ -1,4 +1,5 @@
-/* What the CPU kernels share: reading views, scratch memory, and code for several instruction sets. */
+/* What the CPU kernels share: reading views, scratch memory, and code for several instruction
+ * sets. */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
@@ -10,7 +11,8 @@
 
 enum { CPU_PARALLEL = 8192 }; // elements below which one thread is faster
 
-/* The data of a view as f32, or NULL where the operand is absent; any other type ends the program with the operator's name. */
+/* The data of a view as f32, or NULL where the operand is absent; any other type ends the program
+ * with the operator's name. */
 float *cpu_f32(const ht_view *view, const char *operator);
 
 /* Element i of a view of i32 or i64. */

@@ -14,8 +14,7 @@
 
 void openblas_set_num_threads(int threads);
 
-const char *device_open(void)
-{
+const char *device_open(void) {
     openblas_set_num_threads(omp_get_max_threads());
     return NULL;
 }
@@ -24,16 +23,15 @@ void device_connect(void) {}
 
 void device_close(void) {}
 
-double device_trial(void)
-{
+double device_trial(void) {
     enum { WIDTH = 96, TIMES = 5 };
     static float x[WIDTH * WIDTH], y[WIDTH * WIDTH];
     double least = 0;
-    for (int i = 0; i < WIDTH * WIDTH; i++)
-        x[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < WIDTH * WIDTH; i++) x[i] = (float)(i % 7) - 3;
     for (int i = 0; i < TIMES; i++) {
         double begin = omp_get_wtime();
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, WIDTH, WIDTH, WIDTH, 1, x, WIDTH, x, WIDTH, 0, y, WIDTH);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, WIDTH, WIDTH, WIDTH, 1, x, WIDTH, x,
+                    WIDTH, 0, y, WIDTH);
         double took = omp_get_wtime() - begin;
         least = i && least < took ? least : took;
     }
@@ -43,8 +41,8 @@ double device_trial(void)
 bool device_is_host(void) { return true; }
 
 /* Seconds that work takes, the least of a few. */
-static double least_seconds(void (*work)(float *a, float *b, float *c), float *a, float *b, float *c)
-{
+static double least_seconds(void (*work)(float *a, float *b, float *c), float *a, float *b,
+                            float *c) {
     enum { TIMES = 6 };
     double least = 0;
     for (int i = 0; i < TIMES; i++) {
@@ -56,33 +54,33 @@ static double least_seconds(void (*work)(float *a, float *b, float *c), float *a
     return least;
 }
 
-enum { RATED_WIDTH = 512, RATED_ELEMENTS = 1 << 23 }; // of a product; of a copy, which no cache holds
+enum {
+    RATED_WIDTH = 512,
+    RATED_ELEMENTS = 1 << 23
+}; // of a product; of a copy, which no cache holds
 
-static void rated_product(float *a, float *b, float *c)
-{
+static void rated_product(float *a, float *b, float *c) {
     enum { N = RATED_WIDTH };
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, N, N, N, 1, a, N, b, N, 0, c, N);
 }
 
-static void rated_copy(float *a, float *b, float *c)
-{
+static void rated_copy(float *a, float *b, float *c) {
     (void)c;
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < RATED_ELEMENTS; i += 1 << 16)
-        memcpy(b + i, a + i, sizeof *a << 16);
+    for (int64_t i = 0; i < RATED_ELEMENTS; i += 1 << 16) memcpy(b + i, a + i, sizeof *a << 16);
 }
 
-DeviceRates device_rates(void)
-{
+DeviceRates device_rates(void) {
     const int64_t bytes = RATED_ELEMENTS * (int64_t)sizeof(float);
     const double n = RATED_WIDTH;
     float *a = device_alloc(bytes), *b = device_alloc(bytes), *c = b + RATED_WIDTH * RATED_WIDTH;
-    for (int64_t i = 0; i < RATED_ELEMENTS; i++)
-        a[i] = b[i] = (float)(i % 7) - 3;
-    double product = least_seconds(rated_product, a, b, c), copy = least_seconds(rated_copy, a, b, c);
+    for (int64_t i = 0; i < RATED_ELEMENTS; i++) a[i] = b[i] = (float)(i % 7) - 3;
+    double product = least_seconds(rated_product, a, b, c),
+           copy = least_seconds(rated_copy, a, b, c);
     device_free(a);
     device_free(b);
-    return (DeviceRates){product > 0 ? 2 * n * n * n / product : 0, copy > 0 ? 2 * (double)bytes / copy : 0};
+    return (DeviceRates){product > 0 ? 2 * n * n * n / product : 0,
+                         copy > 0 ? 2 * (double)bytes / copy : 0};
 }
 
 /* ---- storage ---- */
@@ -93,29 +91,28 @@ typedef union StorageHead {
     char room[64]; // as tensors are aligned
 } StorageHead;
 
-enum { LEAST_MAPPED = 1 << 20 }; // bytes: from here on storage is mapped by itself, so that what is freed goes back to the system
+enum {
+    LEAST_MAPPED = 1 << 20
+}; // bytes: from here on storage is mapped by itself, so that what is freed goes back to the system
 
-static StorageHead *map_storage(size_t bytes)
-{
-    StorageHead *head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static StorageHead *map_storage(size_t bytes) {
+    StorageHead *head =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (head == MAP_FAILED)
         ht_fail("no memory for %.1f MB of tensors on this rank", (double)bytes / 1e6);
     head->mapped = bytes;
     return head;
 }
 
-void *device_alloc(int64_t bytes)
-{
+void *device_alloc(int64_t bytes) {
     size_t whole = (size_t)bytes + sizeof(StorageHead);
-    if (bytes >= LEAST_MAPPED)
-        return map_storage(whole) + 1;
+    if (bytes >= LEAST_MAPPED) return map_storage(whole) + 1;
     StorageHead *head = memory_storage((int64_t)whole);
     head->mapped = 0;
     return head + 1;
 }
 
-void device_free(void *memory)
-{
+void device_free(void *memory) {
     StorageHead *head = memory ? (StorageHead *)memory - 1 : NULL;
     if (head && head->mapped)
         munmap(head, head->mapped);
@@ -125,13 +122,14 @@ void device_free(void *memory)
 
 void device_zero(void *memory, int64_t bytes) { memset(memory, 0, (size_t)bytes); }
 
-void *device_map(void *memory, int64_t bytes, DeviceAccess access)
-{
+void *device_map(void *memory, int64_t bytes, DeviceAccess access) {
     (void)bytes, (void)access;
     return memory;
 }
 
-void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access) { (void)memory, (void)host, (void)bytes, (void)access; }
+void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access) {
+    (void)memory, (void)host, (void)bytes, (void)access;
+}
 
 void *device_alloc_host(int64_t bytes) { return memory_storage(bytes); }
 
@@ -145,8 +143,7 @@ void device_wait(void) {}
 
 const float *device_numbers(const StepNumbers *numbers) { return numbers->hyper; }
 
-void device_run(DeviceRecording **recording, void (*issue)(void *argument), void *argument)
-{
+void device_run(DeviceRecording **recording, void (*issue)(void *argument), void *argument) {
     (void)recording;
     issue(argument);
 }
@@ -167,12 +164,13 @@ bool device_name(const char *name) { return (void)name, false; }
 
 /* ---- what emitted code calls ---- */
 
-void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype)
-{
+void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype) {
     if (r->microbatch)
         ht_combine(dtype, HT_SUM, to, from, count);
     else
         memmove(to, from, (size_t)count * ht_dtype_bytes(dtype));
 }
 
-void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum) { ht_fill(dtype, maximum ? HT_MAX : HT_SUM, to, count); }
+void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum) {
+    ht_fill(dtype, maximum ? HT_MAX : HT_SUM, to, count);
+}

@@ -9,45 +9,38 @@
 
 enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 };
 
-HT_CLONES static float sum_row(const float *x, int64_t n)
-{
+HT_CLONES static float sum_row(const float *x, int64_t n) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i];
+    for (int64_t i = 0; i < n; i++) sum += x[i];
     return sum;
 }
 
 /* The sum of (x - shift)^2. */
-HT_CLONES static float sum_squares(const float *x, int64_t n, float shift)
-{
+HT_CLONES static float sum_squares(const float *x, int64_t n, float shift) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += (x[i] - shift) * (x[i] - shift);
+    for (int64_t i = 0; i < n; i++) sum += (x[i] - shift) * (x[i] - shift);
     return sum;
 }
 
 /* y = (x - mean) * rstd, times the weight, plus the bias where they are present. */
-HT_CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t n, float mean, float rstd,
-                                 const float *restrict weight, const float *restrict bias)
-{
+HT_CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t n, float mean,
+                                float rstd, const float *restrict weight,
+                                const float *restrict bias) {
     if (weight && bias)
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
     else if (weight)
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (x[i] - mean) * rstd * weight[i];
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd * weight[i];
     else if (bias)
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (x[i] - mean) * rstd + bias[i];
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd + bias[i];
     else
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (x[i] - mean) * rstd;
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd;
 }
 
-/* A row's backward, for any normalisation of the form n(x) = (x - mean) * rstd: with t = dy * weight
- * dx = rstd * (t - m0 - n(x) * m1), where m1 is the mean of t * n(x), and m0 the mean of t where the mean was subtracted (`centred`), else
+/* A row's backward, for any normalisation of the form n(x) = (x - mean) * rstd: with t = dy *
+ * weight dx = rstd * (t - m0 - n(x) * m1), where m1 is the mean of t * n(x), and m0 the mean of t
+ * where the mean was subtracted (`centred`), else
  * 0. Adds dy * n(x) to dweight, and dy to dbias unless that is NULL. */
 typedef struct Row {
     int64_t n;
@@ -56,8 +49,8 @@ typedef struct Row {
     const float *weight; // or NULL
 } Row;
 
-HT_CLONES static void backward_row(float *restrict dx, const float *restrict dy, const float *restrict x, const Row *row)
-{
+HT_CLONES static void backward_row(float *restrict dx, const float *restrict dy,
+                                   const float *restrict x, const Row *row) {
     int64_t n = row->n;
     float mean = row->mean, rstd = row->rstd, m0 = 0, m1 = 0;
     const float *restrict weight = row->weight;
@@ -80,24 +73,20 @@ HT_CLONES static void backward_row(float *restrict dx, const float *restrict dy,
         for (int64_t i = 0; i < n; i++)
             dx[i] = rstd * (dy[i] * weight[i] - m0 - (x[i] - mean) * rstd * m1);
     else
-        for (int64_t i = 0; i < n; i++)
-            dx[i] = rstd * (dy[i] - m0 - (x[i] - mean) * rstd * m1);
+        for (int64_t i = 0; i < n; i++) dx[i] = rstd * (dy[i] - m0 - (x[i] - mean) * rstd * m1);
 }
 
-HT_CLONES static void add_weight_row(float *restrict dweight, const float *restrict dy, const float *restrict x, int64_t n, float mean,
-                                      float rstd)
-{
-    for (int64_t i = 0; i < n; i++)
-        dweight[i] += dy[i] * ((x[i] - mean) * rstd);
+HT_CLONES static void add_weight_row(float *restrict dweight, const float *restrict dy,
+                                     const float *restrict x, int64_t n, float mean, float rstd) {
+    for (int64_t i = 0; i < n; i++) dweight[i] += dy[i] * ((x[i] - mean) * rstd);
 }
 
-HT_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] += from[i];
+HT_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* What a forward works on: mean NULL where it is not subtracted, weight and bias absent or vectors. */
+/* What a forward works on: mean NULL where it is not subtracted, weight and bias absent or
+ * vectors. */
 typedef struct Forward {
     int64_t rows;
     Rows y, x, weight, bias;
@@ -107,23 +96,22 @@ typedef struct Forward {
 } Forward;
 
 /* A row's statistics and its result. */
-static void forward_row(const Forward *f, int64_t r, float *to, const float *from, const float *weight, const float *bias)
-{
+static void forward_row(const Forward *f, int64_t r, float *to, const float *from,
+                        const float *weight, const float *bias) {
     int64_t n = f->x.n;
     float mean = f->mean ? sum_row(from, n) / (float)n : 0.0f, squares = sum_squares(from, n, mean);
     float length = f->length ? sqrtf(squares) : sqrtf(squares / (float)n + f->eps);
     float rstd = 1.0f / (f->length && length < f->eps ? f->eps : length);
-    if (f->mean)
-        f->mean[r] = mean;
+    if (f->mean) f->mean[r] = mean;
     f->rstd[r] = rstd;
     scale_row(to, from, n, mean, rstd, weight, bias);
 }
 
-static void forward_all(const Forward *f)
-{
+static void forward_all(const Forward *f) {
     int64_t n = f->x.n;
     float *vectors = cpu_alloc((size_t)(2 * n) * sizeof(float));
-    const float *weight = row_load(&f->weight, 0, vectors), *bias = row_load(&f->bias, 0, vectors + n);
+    const float *weight = row_load(&f->weight, 0, vectors),
+                *bias = row_load(&f->bias, 0, vectors + n);
 #pragma omp parallel if (f->rows * n > CPU_PARALLEL)
     {
         float *scratch = cpu_alloc((size_t)(2 * n) * sizeof(float));
@@ -138,8 +126,7 @@ static void forward_all(const Forward *f)
     free(vectors);
 }
 
-void ht_layer_norm_kernel(const ht_call *call)
-{
+void ht_layer_norm_kernel(const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
     Forward f = {.rows = rows_count(&in[0]),
                  .y = rows_of(&out[0], "layer_norm"),
@@ -152,8 +139,7 @@ void ht_layer_norm_kernel(const ht_call *call)
     forward_all(&f);
 }
 
-void ht_rms_norm_kernel(const ht_call *call)
-{
+void ht_rms_norm_kernel(const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
     Forward f = {.rows = rows_count(&in[0]),
                  .y = rows_of(&out[0], "rms_norm"),
@@ -164,8 +150,7 @@ void ht_rms_norm_kernel(const ht_call *call)
     forward_all(&f);
 }
 
-void ht_l2_norm_kernel(const ht_call *call)
-{
+void ht_l2_norm_kernel(const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
     Forward f = {.rows = rows_count(&in[0]),
                  .y = rows_of(&out[0], "l2_norm"),
@@ -176,7 +161,8 @@ void ht_l2_norm_kernel(const ht_call *call)
     forward_all(&f);
 }
 
-/* What a backward works on: mean NULL where it was not subtracted, weight absent or a vector, dbias NULL where there is none. */
+/* What a backward works on: mean NULL where it was not subtracted, weight absent or a vector, dbias
+ * NULL where there is none. */
 typedef struct Backward {
     int64_t rows;
     Rows dx, dy, x, weight, more; // more: what is added to dx, or absent
@@ -185,39 +171,34 @@ typedef struct Backward {
 } Backward;
 
 /* The rows of one chunk, with its own sums for dweight and dbias. */
-static void backward_chunk(const Backward *b, int64_t first, int64_t last, const float *weight, float *dweight, float *dbias)
-{
+static void backward_chunk(const Backward *b, int64_t first, int64_t last, const float *weight,
+                           float *dweight, float *dbias) {
     int64_t n = b->x.n;
     float *scratch = cpu_alloc((size_t)(4 * n) * sizeof(float));
     memset(dweight, 0, (size_t)n * sizeof(float));
-    if (dbias)
-        memset(dbias, 0, (size_t)n * sizeof(float));
+    if (dbias) memset(dbias, 0, (size_t)n * sizeof(float));
     for (int64_t r = first; r < last; r++) {
         const float *dy = row_load(&b->dy, r, scratch), *x = row_load(&b->x, r, scratch + n);
         float *dx = row_target(&b->dx, r, scratch + 2 * n);
         Row row = {n, b->mean ? b->mean[r] : 0.0f, b->rstd[r], b->mean != NULL, weight};
         add_weight_row(dweight, dy, x, n, row.mean, row.rstd);
-        if (dbias)
-            add_row(dbias, dy, n);
+        if (dbias) add_row(dbias, dy, n);
         backward_row(dx, dy, x, &row);
-        if (b->more.data)
-            add_row(dx, row_load(&b->more, r, scratch + 3 * n), n);
+        if (b->more.data) add_row(dx, row_load(&b->more, r, scratch + 3 * n), n);
         row_store(&b->dx, r, dx);
     }
     free(scratch);
 }
 
 /* Adds up the chunks' sums in order. */
-static void join_chunks(float *to, const float *parts, int64_t chunks, int64_t n, int64_t pitch)
-{
+static void join_chunks(float *to, const float *parts, int64_t chunks, int64_t n, int64_t pitch) {
     memset(to, 0, (size_t)n * sizeof(float));
-    for (int64_t c = 0; c < chunks; c++)
-        add_row(to, parts + c * pitch, n);
+    for (int64_t c = 0; c < chunks; c++) add_row(to, parts + c * pitch, n);
 }
 
-/* Rows are cut into chunks whose number depends on the number of rows alone, so that sums do not depend on the threads. */
-static void backward_all(const Backward *b)
-{
+/* Rows are cut into chunks whose number depends on the number of rows alone, so that sums do not
+ * depend on the threads. */
+static void backward_all(const Backward *b) {
     int64_t chunks = (b->rows + CHUNK_ROWS - 1) / CHUNK_ROWS, n = b->x.n;
     chunks = chunks > MAX_CHUNKS ? MAX_CHUNKS : chunks;
     int64_t pitch = (n + 15) / 16 * 16;
@@ -226,16 +207,14 @@ static void backward_all(const Backward *b)
     const float *weight = row_load(&b->weight, 0, parts + 2 * chunks * pitch);
 #pragma omp parallel for schedule(static) if (b->rows * n > CPU_PARALLEL)
     for (int64_t c = 0; c < chunks; c++)
-        backward_chunk(b, b->rows * c / chunks, b->rows * (c + 1) / chunks, weight, parts + c * pitch,
-                       bias_parts ? bias_parts + c * pitch : NULL);
+        backward_chunk(b, b->rows * c / chunks, b->rows * (c + 1) / chunks, weight,
+                       parts + c * pitch, bias_parts ? bias_parts + c * pitch : NULL);
     join_chunks(b->dweight, parts, chunks, n, pitch);
-    if (b->dbias)
-        join_chunks(b->dbias, bias_parts, chunks, n, pitch);
+    if (b->dbias) join_chunks(b->dbias, bias_parts, chunks, n, pitch);
     free(parts);
 }
 
-void ht_layer_norm_backward_kernel(const ht_call *call)
-{
+void ht_layer_norm_backward_kernel(const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
     Backward b = {.rows = rows_count(&in[1]),
                   .dx = rows_of(&out[0], "layer_norm"),
@@ -250,8 +229,7 @@ void ht_layer_norm_backward_kernel(const ht_call *call)
     backward_all(&b);
 }
 
-void ht_rms_norm_backward_kernel(const ht_call *call)
-{
+void ht_rms_norm_backward_kernel(const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
     Backward b = {.rows = rows_count(&in[1]),
                   .dx = rows_of(&out[0], "rms_norm"),
@@ -265,21 +243,16 @@ void ht_rms_norm_backward_kernel(const ht_call *call)
 }
 
 /* dx = rnorm * (dy - y * (dy . y)); where the length was below eps, dx = rnorm * dy. */
-HT_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy, const float *restrict y, int64_t n, float rnorm,
-                                       float eps)
-{
+HT_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy,
+                                      const float *restrict y, int64_t n, float rnorm, float eps) {
     float dot = 0;
 #pragma omp simd reduction(+ : dot)
-    for (int64_t i = 0; i < n; i++)
-        dot += dy[i] * y[i];
-    if (rnorm >= 1.0f / eps)
-        dot = 0;
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = rnorm * (dy[i] - y[i] * dot);
+    for (int64_t i = 0; i < n; i++) dot += dy[i] * y[i];
+    if (rnorm >= 1.0f / eps) dot = 0;
+    for (int64_t i = 0; i < n; i++) dx[i] = rnorm * (dy[i] - y[i] * dot);
 }
 
-void ht_l2_norm_backward_kernel(const ht_call *call)
-{
+void ht_l2_norm_backward_kernel(const ht_call *call) {
     Rows dx = rows_of(&call->result[0], "l2_norm");
     Rows dy = rows_of(&call->operand[0], "l2_norm"), y = rows_of(&call->operand[1], "l2_norm");
     const float *rnorm = cpu_f32(&call->operand[2], "l2_norm");
@@ -291,7 +264,8 @@ void ht_l2_norm_backward_kernel(const ht_call *call)
 #pragma omp for schedule(static)
         for (int64_t r = 0; r < rows; r++) {
             float *to = row_target(&dx, r, scratch);
-            l2_backward_row(to, row_load(&dy, r, scratch + n), row_load(&y, r, scratch + 2 * n), n, rnorm[r], eps);
+            l2_backward_row(to, row_load(&dy, r, scratch + n), row_load(&y, r, scratch + 2 * n), n,
+                            rnorm[r], eps);
             row_store(&dx, r, to);
         }
         free(scratch);

@@ -7,12 +7,10 @@
 
 enum { CHUNK = 16384 };
 
-/* The factor that brings the global gradient norm down to `clip`, given its square; 1 where no norm is given or clip is 0, NaN where the
- * norm is. */
-static float clip_factor(const ht_view *norm, float clip)
-{
-    if (!norm->data || clip == 0)
-        return 1.0f;
+/* The factor that brings the global gradient norm down to `clip`, given its square; 1 where no norm
+ * is given or clip is 0, NaN where the norm is. */
+static float clip_factor(const ht_view *norm, float clip) {
+    if (!norm->data || clip == 0) return 1.0f;
     float factor = clip / (sqrtf(*(const float *)norm->data) + 1e-6f);
     return factor > 1.0f ? 1.0f : factor;
 }
@@ -24,8 +22,8 @@ typedef struct AdamW {
     float factor;
 } AdamW;
 
-HT_CLONES static void adamw_chunk(float *const to[3], const float *const from[4], int64_t first, int64_t last, const AdamW *a)
-{
+HT_CLONES static void adamw_chunk(float *const to[3], const float *const from[4], int64_t first,
+                                  int64_t last, const AdamW *a) {
     float *p1 = to[0], *m1 = to[1], *v1 = to[2];
     const float *p = from[0], *g = from[1], *m = from[2], *v = from[3];
     AdamW c = *a;
@@ -36,12 +34,12 @@ HT_CLONES static void adamw_chunk(float *const to[3], const float *const from[4]
         float square = c.beta2 * v[i] + (1.0f - c.beta2) * grad * grad;
         m1[i] = mean;
         v1[i] = square;
-        p1[i] = p[i] * c.shrink - c.rate * (mean * c.correct1) / (sqrtf(square) * c.correct2 + c.eps);
+        p1[i] =
+            p[i] * c.shrink - c.rate * (mean * c.correct1) / (sqrtf(square) * c.correct2 + c.eps);
     }
 }
 
-void ht_adamw_kernel(const ht_call *call)
-{
+void ht_adamw_kernel(const ht_call *call) {
     const ht_view *in = call->operand;
     const float *hyper = call->hyper + call->attr[1].i;
     double t = (double)call->step + 1;
@@ -68,8 +66,8 @@ typedef struct Sgd {
     bool nesterov;
 } Sgd;
 
-HT_CLONES static void sgd_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Sgd *s)
-{
+HT_CLONES static void sgd_chunk(float *const to[2], const float *const from[3], int64_t first,
+                                int64_t last, const Sgd *s) {
     float *p1 = to[0], *m1 = to[1];
     const float *p = from[0], *g = from[1], *m = from[2];
     Sgd c = *s;
@@ -82,11 +80,11 @@ HT_CLONES static void sgd_chunk(float *const to[2], const float *const from[3], 
     }
 }
 
-void ht_sgd_kernel(const ht_call *call)
-{
+void ht_sgd_kernel(const ht_call *call) {
     const ht_view *in = call->operand;
     const float *hyper = call->hyper + call->attr[1].i;
-    Sgd s = {hyper[0], hyper[1], call->attr[0].i ? hyper[2] : 0.0f, clip_factor(&in[3], hyper[3]), hyper[4] != 0};
+    Sgd s = {hyper[0], hyper[1], call->attr[0].i ? hyper[2] : 0.0f, clip_factor(&in[3], hyper[3]),
+             hyper[4] != 0};
     float *to[2] = {cpu_f32(&call->result[0], "sgd"), call->result[1].data};
     const float *from[3] = {in[0].data, cpu_f32(&in[1], "sgd"), in[2].data};
     int64_t count = cpu_count(&in[0]), chunks = (count + CHUNK - 1) / CHUNK;
@@ -99,8 +97,8 @@ typedef struct Lion {
     float rate, beta1, beta2, shrink, factor; // shrink: 1 - rate * decay
 } Lion;
 
-HT_CLONES static void lion_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Lion *l)
-{
+HT_CLONES static void lion_chunk(float *const to[2], const float *const from[3], int64_t first,
+                                 int64_t last, const Lion *l) {
     float *p1 = to[0], *m1 = to[1];
     const float *p = from[0], *g = from[1], *m = from[2];
     Lion c = *l;
@@ -112,11 +110,11 @@ HT_CLONES static void lion_chunk(float *const to[2], const float *const from[3],
     }
 }
 
-void ht_lion_kernel(const ht_call *call)
-{
+void ht_lion_kernel(const ht_call *call) {
     const ht_view *in = call->operand;
     const float *hyper = call->hyper + call->attr[1].i;
-    Lion l = {hyper[0], hyper[1], hyper[2], call->attr[0].i ? 1.0f - hyper[0] * hyper[3] : 1.0f, clip_factor(&in[3], hyper[4])};
+    Lion l = {hyper[0], hyper[1], hyper[2], call->attr[0].i ? 1.0f - hyper[0] * hyper[3] : 1.0f,
+              clip_factor(&in[3], hyper[4])};
     float *to[2] = {cpu_f32(&call->result[0], "lion"), call->result[1].data};
     const float *from[3] = {in[0].data, cpu_f32(&in[1], "lion"), in[2].data};
     int64_t count = cpu_count(&in[0]), chunks = (count + CHUNK - 1) / CHUNK;
@@ -126,6 +124,8 @@ void ht_lion_kernel(const ht_call *call)
 }
 
 /* Attribute: which number. */
-void ht_hyper_kernel(const ht_call *call) { *(float *)call->result[0].data = call->hyper[call->attr[0].i]; }
+void ht_hyper_kernel(const ht_call *call) {
+    *(float *)call->result[0].data = call->hyper[call->attr[0].i];
+}
 
 void ht_steps_kernel(const ht_call *call) { *(float *)call->result[0].data = (float)call->step; }

@@ -1,7 +1,8 @@
 /* Elements by the numbers of their places, and how many come before an element in order.
  *
- * Operands of places are 0, 1, 2, ... along a dimension, or the part of these that a piece has: they ascend, in one range as a rule. Lines
- * are what lies along that dimension, for each index of those in front of it and behind it.
+ * Operands of places are 0, 1, 2, ... along a dimension, or the part of these that a piece has:
+ * they ascend, in one range as a rule. Lines are what lies along that dimension, for each index of
+ * those in front of it and behind it.
  */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
@@ -17,8 +18,7 @@ typedef struct Lines {
     int64_t outer, length, inner; // element i of line (o, c) is number (o * length + i) * inner + c
 } Lines;
 
-static Lines lines_of(const ht_view *x, int dim)
-{
+static Lines lines_of(const ht_view *x, int dim) {
     return (Lines){ht_view_count(x, 0, dim), x->extent[dim], ht_view_count(x, dim + 1, x->rank)};
 }
 
@@ -29,11 +29,9 @@ typedef struct Entry {
     int64_t number, at;
 } Entry;
 
-static int by_number(const void *a, const void *b)
-{
+static int by_number(const void *a, const void *b) {
     const Entry *x = a, *y = b;
-    if (x->number != y->number)
-        return x->number < y->number ? -1 : 1;
+    if (x->number != y->number) return x->number < y->number ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
 
@@ -44,8 +42,7 @@ typedef struct Index {
     bool dense; // entry i is that of number entry[0].number + i
 } Index;
 
-static Index index_of(const ht_view *places)
-{
+static Index index_of(const ht_view *places) {
     int64_t count = cpu_count(places);
     Index index = {cpu_alloc((size_t)count * sizeof(Entry)), count, true};
     bool ascends = true;
@@ -53,16 +50,14 @@ static Index index_of(const ht_view *places)
         index.entry[i] = (Entry){cpu_index(places, i), i};
         ascends &= !i || index.entry[i - 1].number < index.entry[i].number;
     }
-    if (!ascends)
-        qsort(index.entry, (size_t)count, sizeof(Entry), by_number);
+    if (!ascends) qsort(index.entry, (size_t)count, sizeof(Entry), by_number);
     for (int64_t i = 0; i < count; i++)
         index.dense &= index.entry[i].number == index.entry[0].number + i;
     return index;
 }
 
 /* How many entries have smaller numbers. */
-static int64_t index_before(const Index *index, int64_t number)
-{
+static int64_t index_before(const Index *index, int64_t number) {
     int64_t low = 0, high = index->count;
     if (index->dense && high) {
         int64_t before = number - index->entry[0].number;
@@ -79,23 +74,21 @@ static int64_t index_before(const Index *index, int64_t number)
 }
 
 /* Where a number is; -1: it is not there. */
-static int64_t index_find(const Index *index, int64_t number)
-{
+static int64_t index_find(const Index *index, int64_t number) {
     int64_t i = index_before(index, number);
     return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
 }
 
 /* Operand: integers, which are copied; attribute: where they end. */
-void ht_within_kernel(const ht_call *call)
-{
+void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     int64_t count = cpu_count(x), end = call->attr[0].i;
     cpu_need_integers(x, "within");
     for (int64_t i = 0; i < count; i++) {
         int64_t number = cpu_index(x, i);
         if (number < 0 || number >= end)
-            ht_fail("index %ld at element %ld is outside the %ld elements that it chooses from", (long)number, (long)ht_view_element(x, i),
-                    (long)end);
+            ht_fail("index %ld at element %ld is outside the %ld elements that it chooses from",
+                    (long)number, (long)ht_view_element(x, i), (long)end);
     }
     memcpy(call->result[0].data, x->data, (size_t)(count * cpu_size(x->dtype)));
 }
@@ -103,8 +96,7 @@ void ht_within_kernel(const ht_call *call)
 /* ---- gather and scatter ---- */
 
 /* Operands: x, index, places of x's line; attribute: dim. What the piece lacks is 0. */
-void ht_gather_kernel(const ht_call *call)
-{
+void ht_gather_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
     Index index = index_of(&call->operand[2]);
@@ -118,14 +110,17 @@ void ht_gather_kernel(const ht_call *call)
             if (at < 0)
                 memset(place, 0, (size_t)size);
             else
-                memcpy(place, (const char *)x->data + ((row / to.length * from.length + at) * from.inner + c) * size, (size_t)size);
+                memcpy(place,
+                       (const char *)x->data +
+                           ((row / to.length * from.length + at) * from.inner + c) * size,
+                       (size_t)size);
         }
     free(index.entry);
 }
 
-/* Adds element i of one tensor to element k of another of its type; bf16 is added up in `wide`, which has the tensor's elements. */
-static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, int64_t i)
-{
+/* Adds element i of one tensor to element k of another of its type; bf16 is added up in `wide`,
+ * which has the tensor's elements. */
+static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, int64_t i) {
     switch (to->dtype) {
     case HT_F32: ((float *)to->data)[k] += ((const float *)from->data)[i]; return;
     case HT_F64: ((double *)to->data)[k] += ((const double *)from->data)[i]; return;
@@ -135,9 +130,9 @@ static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, 
     }
 }
 
-/* Operands: x, index, places of the result's line; attribute: dim. Elements are added up in their order. */
-void ht_scatter_kernel(const ht_call *call)
-{
+/* Operands: x, index, places of the result's line; attribute: dim. Elements are added up in their
+ * order. */
+void ht_scatter_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
     Index index = index_of(&call->operand[2]);
@@ -145,17 +140,15 @@ void ht_scatter_kernel(const ht_call *call)
     float *wide = y->dtype == HT_BF16 ? cpu_alloc((size_t)count * sizeof(float)) : NULL;
     cpu_need_integers(number, "scatter");
     memset(y->data, 0, (size_t)(count * cpu_size(y->dtype)));
-    for (int64_t i = 0; wide && i < count; i++)
-        wide[i] = 0;
+    for (int64_t i = 0; wide && i < count; i++) wide[i] = 0;
 #pragma omp parallel for schedule(static) if (cpu_count(x) > CPU_PARALLEL)
     for (int64_t o = 0; o < from.outer; o++)
-        for (int64_t i = o * from.length * from.inner; i < (o + 1) * from.length * from.inner; i++) {
+        for (int64_t i = o * from.length * from.inner; i < (o + 1) * from.length * from.inner;
+             i++) {
             int64_t at = index_find(&index, cpu_index(number, i));
-            if (at >= 0)
-                add(y, wide, (o * to.length + at) * to.inner + i % from.inner, x, i);
+            if (at >= 0) add(y, wide, (o * to.length + at) * to.inner + i % from.inner, x, i);
         }
-    for (int64_t i = 0; wide && i < count; i++)
-        ((uint16_t *)y->data)[i] = ht_bf16_store(wide[i]);
+    for (int64_t i = 0; wide && i < count; i++) ((uint16_t *)y->data)[i] = ht_bf16_store(wide[i]);
     free(wide);
     free(index.entry);
 }
@@ -169,10 +162,8 @@ typedef union Sum {
 } Sum;
 
 /* Adds a row of elements to sums. */
-static void add_row(ht_dtype dtype, Sum *sum, const void *row, int64_t count)
-{
-    for (int64_t c = 0; c < count; c++)
-        switch (dtype) {
+static void add_row(ht_dtype dtype, Sum *sum, const void *row, int64_t count) {
+    for (int64_t c = 0; c < count; c++) switch (dtype) {
         case HT_F32: sum[c].real += ((const float *)row)[c]; break;
         case HT_F64: sum[c].real += ((const double *)row)[c]; break;
         case HT_BF16: sum[c].real += ht_bf16_load(((const uint16_t *)row)[c]); break;
@@ -181,10 +172,8 @@ static void add_row(ht_dtype dtype, Sum *sum, const void *row, int64_t count)
         }
 }
 
-static void store_row(ht_dtype dtype, const Sum *sum, void *row, int64_t count)
-{
-    for (int64_t c = 0; c < count; c++)
-        switch (dtype) {
+static void store_row(ht_dtype dtype, const Sum *sum, void *row, int64_t count) {
+    for (int64_t c = 0; c < count; c++) switch (dtype) {
         case HT_F32: ((float *)row)[c] = (float)sum[c].real; break;
         case HT_F64: ((double *)row)[c] = sum[c].real; break;
         case HT_BF16: ((uint16_t *)row)[c] = ht_bf16_store((float)sum[c].real); break;
@@ -194,11 +183,14 @@ static void store_row(ht_dtype dtype, const Sum *sum, void *row, int64_t count)
 }
 
 /* Entry i in the order in which places are passed. */
-static Entry passed(const Index *index, int64_t i, bool forward) { return index->entry[forward ? i : index->count - 1 - i]; }
+static Entry passed(const Index *index, int64_t i, bool forward) {
+    return index->entry[forward ? i : index->count - 1 - i];
+}
 
-/* The lines of one index in front of the dimension, side by side: each element is added once, on the way from one end to the other. */
-static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const Index *places, const Index *wanted, bool forward)
-{
+/* The lines of one index in front of the dimension, side by side: each element is added once, on
+ * the way from one end to the other. */
+static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const Index *places,
+                   const Index *wanted, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     int64_t row = from.inner * cpu_size(x->dtype), next = 0;
     Sum *sum = cpu_alloc((size_t)from.inner * sizeof *sum);
@@ -207,9 +199,9 @@ static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const I
         Entry to_here = passed(wanted, k, forward);
         for (; next < places->count; next++) {
             Entry one = passed(places, next, forward);
-            if (forward ? one.number > to_here.number : one.number < to_here.number)
-                break;
-            add_row(x->dtype, sum, (const char *)x->data + (o * from.length + one.at) * row, from.inner);
+            if (forward ? one.number > to_here.number : one.number < to_here.number) break;
+            add_row(x->dtype, sum, (const char *)x->data + (o * from.length + one.at) * row,
+                    from.inner);
         }
         store_row(y->dtype, sum, (char *)y->data + (o * to.length + to_here.at) * row, to.inner);
     }
@@ -217,14 +209,12 @@ static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const I
 }
 
 /* Sums of elements with places up to that of a result, or of those from it on. */
-static void add_lines(const ht_call *call, bool forward)
-{
+static void add_lines(const ht_call *call, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
     Index wanted = index_of(&call->operand[1]), places = index_of(&call->operand[2]);
 #pragma omp parallel for schedule(static) if (cpu_count(x) > CPU_PARALLEL)
-    for (int64_t o = 0; o < from.outer; o++)
-        add_up(call, from, to, o, &places, &wanted, forward);
+    for (int64_t o = 0; o < from.outer; o++) add_up(call, from, to, o, &places, &wanted, forward);
     free(wanted.entry);
     free(places.entry);
 }
@@ -237,8 +227,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 /* ---- order ---- */
 
 /* A number that is ordered as the element is: NaN is the largest of all, and zeros are equal. */
-static int64_t order_of(const ht_view *x, int64_t i)
-{
+static int64_t order_of(const ht_view *x, int64_t i) {
     double value = 0;
     int64_t bits;
     switch (x->dtype) {
@@ -248,23 +237,20 @@ static int64_t order_of(const ht_view *x, int64_t i)
     case HT_BF16: value = ht_bf16_load(((const uint16_t *)x->data)[i]); break;
     case HT_F64: value = ((const double *)x->data)[i]; break;
     }
-    if (isnan(value))
-        return INT64_MAX;
+    if (isnan(value)) return INT64_MAX;
     value = value == 0 ? 0 : value;
     memcpy(&bits, &value, sizeof bits);
     return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
 /* Element i of a line with its place. */
-static Entry entry_of(const ht_view *x, int64_t i, int64_t place, bool descending)
-{
+static Entry entry_of(const ht_view *x, int64_t i, int64_t place, bool descending) {
     int64_t order = order_of(x, i);
     return (Entry){descending ? ~order : order, place};
 }
 
 /* How many entries, which are sorted, come before one. */
-static int64_t entries_before(const Entry *entry, int64_t count, Entry one)
-{
+static int64_t entries_before(const Entry *entry, int64_t count, Entry one) {
     int64_t low = 0;
     while (low < count) {
         int64_t middle = low + (count - low) / 2;
@@ -276,11 +262,11 @@ static int64_t entries_before(const Entry *entry, int64_t count, Entry one)
     return low;
 }
 
-/* Operands: x, z, places of z's line and of x's; attributes: dim, descending. A line of x is sorted, and each element of z looked for in
- * it. */
-void ht_rank_kernel(const ht_call *call)
-{
-    const ht_view *x = &call->operand[0], *z = &call->operand[1], *at = &call->operand[2], *from = &call->operand[3];
+/* Operands: x, z, places of z's line and of x's; attributes: dim, descending. A line of x is
+ * sorted, and each element of z looked for in it. */
+void ht_rank_kernel(const ht_call *call) {
+    const ht_view *x = &call->operand[0], *z = &call->operand[1], *at = &call->operand[2],
+                  *from = &call->operand[3];
     Lines all = lines_of(x, (int)call->attr[0].i), own = lines_of(z, (int)call->attr[0].i);
     bool descending = call->attr[1].i;
     int32_t *y = call->result[0].data;
@@ -291,11 +277,13 @@ void ht_rank_kernel(const ht_call *call)
         for (int64_t line = 0; line < all.outer * all.inner; line++) {
             int64_t o = line / all.inner, c = line % all.inner;
             for (int64_t i = 0; i < all.length; i++)
-                entry[i] = entry_of(x, (o * all.length + i) * all.inner + c, cpu_index(from, i), descending);
+                entry[i] = entry_of(x, (o * all.length + i) * all.inner + c, cpu_index(from, i),
+                                    descending);
             qsort(entry, (size_t)all.length, sizeof *entry, by_number);
             for (int64_t i = 0; i < own.length; i++) {
                 int64_t number = (o * own.length + i) * own.inner + c;
-                y[number] = (int32_t)entries_before(entry, all.length, entry_of(z, number, cpu_index(at, i), descending));
+                y[number] = (int32_t)entries_before(
+                    entry, all.length, entry_of(z, number, cpu_index(at, i), descending));
             }
         }
         free(entry);

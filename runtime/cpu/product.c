@@ -17,8 +17,8 @@ typedef struct Product {
 } Product;
 
 /* A matrix with rows along `a`: whether sgemm must transpose it, and its leading dimension. */
-static CBLAS_TRANSPOSE matrix_form(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t sb, blasint *lead)
-{
+static CBLAS_TRANSPOSE matrix_form(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t sb,
+                                   blasint *lead) {
     int transposed = b && (a ? sb != 1 || sa < b->extent : sb != 1);
     if (transposed)
         *lead = (blasint)sb;
@@ -28,22 +28,23 @@ static CBLAS_TRANSPOSE matrix_form(const ht_axis *a, int64_t sa, const ht_axis *
 }
 
 /* y (m, n) = scale * x (m, k) w (k, n) + beta * y for the chosen axes. */
-static void multiply(const Product *p, float *y, const float *x, const float *w, float beta)
-{
-    const ht_axis *m = contraction_axis(&p->c, p->c.m), *n = contraction_axis(&p->c, p->c.n), *k = contraction_axis(&p->c, p->c.k);
-    blasint em = m ? (blasint)m->extent : 1, en = n ? (blasint)n->extent : 1, ek = k ? (blasint)k->extent : 1, ldx, ldw, ldy;
+static void multiply(const Product *p, float *y, const float *x, const float *w, float beta) {
+    const ht_axis *m = contraction_axis(&p->c, p->c.m), *n = contraction_axis(&p->c, p->c.n),
+                  *k = contraction_axis(&p->c, p->c.k);
+    blasint em = m ? (blasint)m->extent : 1, en = n ? (blasint)n->extent : 1,
+            ek = k ? (blasint)k->extent : 1, ldx, ldw, ldy;
     CBLAS_TRANSPOSE tx = matrix_form(m, m ? m->x : 0, k, k ? k->x : 0, &ldx);
     CBLAS_TRANSPOSE tw = matrix_form(k, k ? k->w : 0, n, n ? n->w : 0, &ldw);
     if (matrix_form(m, m ? m->y : 0, n, n ? n->y : 0, &ldy) == CblasNoTrans)
         cblas_sgemm(CblasRowMajor, tx, tw, em, en, ek, p->scale, x, ldx, w, ldw, beta, y, ldy);
     else
-        cblas_sgemm(CblasRowMajor, tw == CblasTrans ? CblasNoTrans : CblasTrans, tx == CblasTrans ? CblasNoTrans : CblasTrans, en, em, ek,
-                    p->scale, w, ldw, x, ldx, beta, y, ldy);
+        cblas_sgemm(CblasRowMajor, tw == CblasTrans ? CblasNoTrans : CblasTrans,
+                    tx == CblasTrans ? CblasNoTrans : CblasTrans, en, em, ek, p->scale, w, ldw, x,
+                    ldx, beta, y, ldy);
 }
 
 /* The sum of products over the summed axes for one element of y. */
-static float dot(const Product *p, const float *x, const float *w)
-{
+static float dot(const Product *p, const float *x, const float *w) {
     const ht_axis *inner = &p->c.sum[p->c.sum_count - 1];
     int64_t runs = p->c.sum_total / inner->extent;
     float total = 0;
@@ -52,24 +53,21 @@ static float dot(const Product *p, const float *x, const float *w)
         const float *a = x + at.x, *b = w + at.w;
         float sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < inner->extent; i++)
-            sum += a[i * inner->x] * b[i * inner->w];
+        for (int64_t i = 0; i < inner->extent; i++) sum += a[i * inner->x] * b[i * inner->w];
         total += sum;
     }
     return total;
 }
 
 /* One iteration of the outer loops where sgemm serves; y holds the bias already when `biased`. */
-static void run_outer(const Product *p, float *y, const float *x, const float *w, int biased)
-{
+static void run_outer(const Product *p, float *y, const float *x, const float *w, int biased) {
     for (int64_t s = 0; s < p->c.sum_total; s++) {
         Place at = place_of(s, p->c.sum_count, p->c.sum);
         multiply(p, y, x + at.x, w + at.w, biased || s > 0 ? 1.0f : 0.0f);
     }
 }
 
-static void run_blas(const Product *p, float *y, const float *x, const float *w, int biased)
-{
+static void run_blas(const Product *p, float *y, const float *x, const float *w, int biased) {
     int parallel = p->c.outer_total > 1 && contraction_size(&p->c) * (double)p->c.sum_total < SMALL;
 #pragma omp parallel for schedule(static) if (parallel)
     for (int64_t i = 0; i < p->c.outer_total; i++) {
@@ -78,8 +76,7 @@ static void run_blas(const Product *p, float *y, const float *x, const float *w,
     }
 }
 
-static void run_plain(const Product *p, float *y, const float *x, const float *w, int biased)
-{
+static void run_plain(const Product *p, float *y, const float *x, const float *w, int biased) {
 #pragma omp parallel for schedule(static) if (p->c.outer_total * p->c.sum_total > CPU_PARALLEL)
     for (int64_t i = 0; i < p->c.outer_total; i++) {
         Place at = place_of(i, p->c.outer_count, p->c.outer);
@@ -89,38 +86,34 @@ static void run_plain(const Product *p, float *y, const float *x, const float *w
 }
 
 /* A run of `n` elements of y from the bias, or zeros. */
-static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_step, int64_t n)
-{
+static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_step, int64_t n) {
     if (step == 1 && bias && bias_step == 1)
         memcpy(y, bias, (size_t)n * sizeof(float));
     else
-        for (int64_t i = 0; i < n; i++)
-            y[i * step] = bias ? bias[i * bias_step] : 0.0f;
+        for (int64_t i = 0; i < n; i++) y[i * step] = bias ? bias[i * bias_step] : 0.0f;
 }
 
 /* Writes the bias, or zeros, to all of y. */
-static void write_bias(int rank, const ht_axis *axes, float *y, const float *bias)
-{
+static void write_bias(int rank, const ht_axis *axes, float *y, const float *bias) {
     Runs runs = runs_of(rank, axes);
 #pragma omp parallel for schedule(static) if (runs.total * runs.inner.extent > CPU_PARALLEL)
     for (int64_t i = 0; i < runs.total; i++) {
         Place at = place_of(i, runs.count, runs.axes);
-        bias_run(y + at.y, runs.inner.y, bias ? bias + at.b : NULL, runs.inner.b, runs.inner.extent);
+        bias_run(y + at.y, runs.inner.y, bias ? bias + at.b : NULL, runs.inner.b,
+                 runs.inner.extent);
     }
 }
 
-void product_f32(float *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes, float scale)
-{
+void product_f32(float *y, const float *x, const float *w, const float *bias, int rank,
+                 const ht_axis *axes, float scale) {
     int empty = 0;
-    for (int i = 0; i < rank; i++)
-        empty |= axes[i].extent == 0;
+    for (int i = 0; i < rank; i++) empty |= axes[i].extent == 0;
     if (empty) {
         write_bias(rank, axes, y, bias);
         return;
     }
     Product p = {contraction_of(rank, axes), scale};
-    if (bias)
-        write_bias(p.c.rank, p.c.axes, y, bias);
+    if (bias) write_bias(p.c.rank, p.c.axes, y, bias);
     if (p.c.m >= 0 || p.c.n >= 0 || p.c.k >= 0)
         run_blas(&p, y, x, w, bias != NULL);
     else

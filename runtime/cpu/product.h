@@ -5,6 +5,7 @@
 #include <hetu/product.h>
 
 /* y = scale * sum of x * w + bias; no axis of y is empty. */
-void product_f32(float *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes, float scale);
+void product_f32(float *y, const float *x, const float *w, const float *bias, int rank,
+                 const ht_axis *axes, float scale);
 
 #endif

@@ -1,4 +1,5 @@
-/* Views of f32 or bf16, read and written as f32, by rows or whole: what lets one kernel serve both types of storage.
+/* Views of f32 or bf16, read and written as f32, by rows or whole: what lets one kernel serve both
+ * types of storage.
  *
  *     Rows x = rows_of(&call->operand[0], "softmax"), y = rows_of(&call->result[0], "softmax");
  *     #pragma omp parallel
@@ -27,7 +28,8 @@ typedef struct Rows {
     int64_t n; // elements of a row: the view's last extent
 } Rows;
 
-/* The rows of a view; ends the program with the operator's name when its elements are neither f32 nor bf16. */
+/* The rows of a view; ends the program with the operator's name when its elements are neither f32
+ * nor bf16. */
 Rows rows_of(const ht_view *view, const char *operator);
 
 /* How many rows a view has: the product of all extents but the last. */
@@ -53,9 +55,12 @@ const float *view_load(const ht_view *view, const char *operator, Copies * copie
 float *view_target(const ht_view *view, const char *operator, Copies * copies);
 void view_store(const ht_view *view, const float *from);
 
-/* The same of a view whose rows, the dimensions from `first` on, may lie apart; *pitch: how far in what is given. */
-const float *view_load_rows(const ht_view *view, int first, const char *operator, Copies * copies, int64_t *pitch);
-float *view_target_rows(const ht_view *view, int first, const char *operator, Copies * copies, int64_t *pitch);
+/* The same of a view whose rows, the dimensions from `first` on, may lie apart; *pitch: how far in
+ * what is given. */
+const float *view_load_rows(const ht_view *view, int first, const char *operator, Copies * copies,
+                            int64_t *pitch);
+float *view_target_rows(const ht_view *view, int first, const char *operator, Copies * copies,
+                        int64_t *pitch);
 void view_store_rows(const ht_view *view, int first, const float *from);
 
 void copies_free(Copies *copies);

@@ -8,60 +8,61 @@
 
 #include <stdlib.h>
 
-/* Copies `rows` runs of `bytes` between two arrays whose rows stand `to_pitch` and `from_pitch` bytes apart. */
-static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from_pitch, int64_t rows, int64_t bytes)
-{
+/* Copies `rows` runs of `bytes` between two arrays whose rows stand `to_pitch` and `from_pitch`
+ * bytes apart. */
+static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
+                      int64_t rows, int64_t bytes) {
 #pragma omp parallel for schedule(static) if (rows * bytes > 4 * CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++)
         memcpy(to + r * to_pitch, from + r * from_pitch, (size_t)bytes);
 }
 
 /* The bytes of one element along `dim`, that is of all dimensions behind it. */
-static int64_t inner_bytes(const ht_view *x, int dim) { return ht_view_count(x, dim + 1, x->rank) * cpu_size(x->dtype); }
+static int64_t inner_bytes(const ht_view *x, int dim) {
+    return ht_view_count(x, dim + 1, x->rank) * cpu_size(x->dtype);
+}
 
 /* Attributes: dim, start, length. */
-void ht_slice_kernel(const ht_call *call)
-{
+void ht_slice_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     int dim = (int)call->attr[0].i;
     int64_t start = call->attr[1].i, length = y->extent[dim], inner = inner_bytes(x, dim);
     if (start < 0 || start + length > x->extent[dim])
-        ht_fail("slice %ld to %ld is outside the extent %ld of dimension %d", (long)start, (long)(start + length), (long)x->extent[dim],
-                dim);
-    copy_rows(y->data, length * inner, (const char *)x->data + start * inner, x->extent[dim] * inner, ht_view_count(x, 0, dim),
-              length * inner);
+        ht_fail("slice %ld to %ld is outside the extent %ld of dimension %d", (long)start,
+                (long)(start + length), (long)x->extent[dim], dim);
+    copy_rows(y->data, length * inner, (const char *)x->data + start * inner,
+              x->extent[dim] * inner, ht_view_count(x, 0, dim), length * inner);
 }
 
 /* Attributes: dim, start, extent. */
-void ht_pad_kernel(const ht_call *call)
-{
+void ht_pad_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     int dim = (int)call->attr[0].i;
     int64_t start = call->attr[1].i, length = x->extent[dim], inner = inner_bytes(x, dim);
     if (start < 0 || start + length > y->extent[dim])
-        ht_fail("pad: %ld to %ld is outside the extent %ld of dimension %d", (long)start, (long)(start + length), (long)y->extent[dim],
-                dim);
+        ht_fail("pad: %ld to %ld is outside the extent %ld of dimension %d", (long)start,
+                (long)(start + length), (long)y->extent[dim], dim);
     memset(y->data, 0, (size_t)(cpu_count(y) * cpu_size(y->dtype)));
-    copy_rows((char *)y->data + start * inner, y->extent[dim] * inner, x->data, length * inner, ht_view_count(x, 0, dim), length * inner);
+    copy_rows((char *)y->data + start * inner, y->extent[dim] * inner, x->data, length * inner,
+              ht_view_count(x, 0, dim), length * inner);
 }
 
 /* Attribute: dim. */
-void ht_concat_kernel(const ht_call *call)
-{
+void ht_concat_kernel(const ht_call *call) {
     const ht_view *y = &call->result[0];
     int dim = (int)call->attr[0].i;
     int64_t inner = inner_bytes(y, dim), at = 0;
     for (int k = 0; k < call->operand_count; k++) {
         const ht_view *x = &call->operand[k];
         int64_t length = x->extent[dim];
-        copy_rows((char *)y->data + at * inner, y->extent[dim] * inner, x->data, length * inner, ht_view_count(x, 0, dim), length * inner);
+        copy_rows((char *)y->data + at * inner, y->extent[dim] * inner, x->data, length * inner,
+                  ht_view_count(x, 0, dim), length * inner);
         at += length;
     }
 }
 
 /* Sets an element of any type; conversions to integers are C's. */
-static void store(const ht_view *y, int64_t i, double value)
-{
+static void store(const ht_view *y, int64_t i, double value) {
     switch (y->dtype) {
     case HT_F32: ((float *)y->data)[i] = (float)value; return;
     case HT_F64: ((double *)y->data)[i] = value; return;
@@ -71,18 +72,16 @@ static void store(const ht_view *y, int64_t i, double value)
     }
 }
 
-void ht_iota_kernel(const ht_call *call)
-{
+void ht_iota_kernel(const ht_call *call) {
     const ht_view *y = &call->result[0];
-    for (int64_t i = 0; i < y->extent[0]; i++)
-        store(y, i, (double)ht_view_place(y, 0, i));
+    for (int64_t i = 0; i < y->extent[0]; i++) store(y, i, (double)ht_view_place(y, 0, i));
 }
 
 /* ---- dropout ---- */
 
-/* The place in the whole tensor where row r begins, of which the piece may have a part; rows run along the last dimension. */
-static uint64_t row_start(const ht_view *x, int64_t r)
-{
+/* The place in the whole tensor where row r begins, of which the piece may have a part; rows run
+ * along the last dimension. */
+static uint64_t row_start(const ht_view *x, int64_t r) {
     int last = x->rank - 1;
     uint64_t start = 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;
     for (int d = last - 1; d >= 0; d--) {
@@ -94,8 +93,8 @@ static uint64_t row_start(const ht_view *x, int64_t r)
 }
 
 /* n neighbours in the whole tensor, from `start` on. */
-static void drop_range(float *y, const float *x, int64_t n, uint64_t seed, uint64_t stream, uint64_t start, RandomDrop drop)
-{
+static void drop_range(float *y, const float *x, int64_t n, uint64_t seed, uint64_t stream,
+                       uint64_t start, RandomDrop drop) {
     enum { RUN = 256 };
     uint32_t bits[RUN];
     for (int64_t i = 0; i < n; i += RUN) {
@@ -107,19 +106,20 @@ static void drop_range(float *y, const float *x, int64_t n, uint64_t seed, uint6
 }
 
 /* Row r of a piece, one range after the other. */
-static void drop_row(float *y, const float *x, int64_t n, const ht_view *view, int64_t r, uint64_t seed, uint64_t stream, RandomDrop drop)
-{
+static void drop_row(float *y, const float *x, int64_t n, const ht_view *view, int64_t r,
+                     uint64_t seed, uint64_t stream, RandomDrop drop) {
     int last = view->rank - 1;
     int64_t first = last >= 0 && view->gap[last] ? view->fold[last] : n;
     uint64_t start = row_start(view, r);
-    drop_range(y, x, first, seed, stream, start + (last >= 0 ? (uint64_t)view->offset[last] : 0), drop);
+    drop_range(y, x, first, seed, stream, start + (last >= 0 ? (uint64_t)view->offset[last] : 0),
+               drop);
     if (first < n)
-        drop_range(y + first, x + first, n - first, seed, stream, start + (uint64_t)ht_view_place(view, last, first), drop);
+        drop_range(y + first, x + first, n - first, seed, stream,
+                   start + (uint64_t)ht_view_place(view, last, first), drop);
 }
 
 /* Attributes: the probability, the stream. */
-void ht_dropout_kernel(const ht_call *call)
-{
+void ht_dropout_kernel(const ht_call *call) {
     const ht_view *in = &call->operand[0];
     Rows x = rows_of(in, "dropout"), y = rows_of(&call->result[0], "dropout");
     double p = call->attr[0].f;

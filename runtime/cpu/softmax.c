@@ -1,4 +1,5 @@
-/* Softmax over rows, and the pieces of cross-entropy: a row's maximum, and the sum of its exponentials. */
+/* Softmax over rows, and the pieces of cross-entropy: a row's maximum, and the sum of its
+ * exponentials. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"
@@ -12,8 +13,7 @@
 enum { IGNORED = -100 }; // PyTorch's ignore_index
 
 /* The largest element; NaN where there is one. */
-HT_CLONES static float row_peak(const float *x, int64_t n)
-{
+HT_CLONES static float row_peak(const float *x, int64_t n) {
     float peak = -INFINITY;
     int nan = 0;
 #pragma omp simd reduction(max : peak) reduction(| : nan)
@@ -24,8 +24,8 @@ HT_CLONES static float row_peak(const float *x, int64_t n)
     return nan ? NAN : peak;
 }
 
-HT_CLONES static void softmax_row(float *restrict y, const float *restrict x, int64_t n, float peak)
-{
+HT_CLONES static void softmax_row(float *restrict y, const float *restrict x, int64_t n,
+                                  float peak) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < n; i++) {
@@ -33,38 +33,31 @@ HT_CLONES static void softmax_row(float *restrict y, const float *restrict x, in
         sum += y[i];
     }
     float scale = 1.0f / sum;
-    for (int64_t i = 0; i < n; i++)
-        y[i] *= scale;
+    for (int64_t i = 0; i < n; i++) y[i] *= scale;
 }
 
-HT_CLONES static void softmax_backward_row(float *restrict dx, const float *restrict dy, const float *restrict y, int64_t n)
-{
+HT_CLONES static void softmax_backward_row(float *restrict dx, const float *restrict dy,
+                                           const float *restrict y, int64_t n) {
     float dot = 0;
 #pragma omp simd reduction(+ : dot)
-    for (int64_t i = 0; i < n; i++)
-        dot += dy[i] * y[i];
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = y[i] * (dy[i] - dot);
+    for (int64_t i = 0; i < n; i++) dot += dy[i] * y[i];
+    for (int64_t i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - dot);
 }
 
-HT_CLONES static float row_mass(const float *x, int64_t n, float peak)
-{
+HT_CLONES static float row_mass(const float *x, int64_t n, float peak) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += ht_expf(x[i] - peak);
+    for (int64_t i = 0; i < n; i++) sum += ht_expf(x[i] - peak);
     return sum;
 }
 
-HT_CLONES static void mass_backward_row(float *dx, const float *x, int64_t n, float dmass, float peak)
-{
+HT_CLONES static void mass_backward_row(float *dx, const float *x, int64_t n, float dmass,
+                                        float peak) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = dmass * ht_expf(x[i] - peak);
+    for (int64_t i = 0; i < n; i++) dx[i] = dmass * ht_expf(x[i] - peak);
 }
 
-void ht_softmax_kernel(const ht_call *call)
-{
+void ht_softmax_kernel(const ht_call *call) {
     Rows y = rows_of(&call->result[0], "softmax"), x = rows_of(&call->operand[0], "softmax");
     int64_t rows = rows_count(&call->operand[0]), n = x.n;
 #pragma omp parallel if (rows * n > CPU_PARALLEL)
@@ -81,10 +74,10 @@ void ht_softmax_kernel(const ht_call *call)
     }
 }
 
-void ht_softmax_backward_kernel(const ht_call *call)
-{
+void ht_softmax_backward_kernel(const ht_call *call) {
     Rows dx = rows_of(&call->result[0], "softmax_backward");
-    Rows dy = rows_of(&call->operand[0], "softmax_backward"), y = rows_of(&call->operand[1], "softmax_backward");
+    Rows dy = rows_of(&call->operand[0], "softmax_backward"),
+         y = rows_of(&call->operand[1], "softmax_backward");
     int64_t rows = rows_count(&call->operand[0]), n = dy.n;
 #pragma omp parallel if (rows * n > CPU_PARALLEL)
     {
@@ -92,15 +85,15 @@ void ht_softmax_backward_kernel(const ht_call *call)
 #pragma omp for schedule(static)
         for (int64_t r = 0; r < rows; r++) {
             float *to = row_target(&dx, r, scratch);
-            softmax_backward_row(to, row_load(&dy, r, scratch + n), row_load(&y, r, scratch + 2 * n), n);
+            softmax_backward_row(to, row_load(&dy, r, scratch + n),
+                                 row_load(&y, r, scratch + 2 * n), n);
             row_store(&dx, r, to);
         }
         free(scratch);
     }
 }
 
-void ht_row_max_kernel(const ht_call *call)
-{
+void ht_row_max_kernel(const ht_call *call) {
     float *peak = cpu_f32(&call->result[0], "row_max");
     Rows x = rows_of(&call->operand[0], "row_max");
     int64_t rows = rows_count(&call->operand[0]), n = x.n;
@@ -108,29 +101,28 @@ void ht_row_max_kernel(const ht_call *call)
     {
         float *scratch = cpu_alloc((size_t)n * sizeof(float));
 #pragma omp for schedule(static)
-        for (int64_t r = 0; r < rows; r++)
-            peak[r] = row_peak(row_load(&x, r, scratch), n);
+        for (int64_t r = 0; r < rows; r++) peak[r] = row_peak(row_load(&x, r, scratch), n);
         free(scratch);
     }
 }
 
-/* The column that the target of row r names, counted from this piece's first; -1 where it is ignored or of another piece. */
-static int64_t target_column(const ht_view *target, int64_t r, const ht_view *x)
-{
+/* The column that the target of row r names, counted from this piece's first; -1 where it is
+ * ignored or of another piece. */
+static int64_t target_column(const ht_view *target, int64_t r, const ht_view *x) {
     int last = x->rank - 1;
     int64_t t = cpu_index(target, r);
-    if (t == IGNORED)
-        return -1;
+    if (t == IGNORED) return -1;
     if (t < 0 || t >= x->global[last])
-        ht_fail("target %ld at element %ld is outside the %ld classes", (long)t, (long)ht_view_element(target, r), (long)x->global[last]);
+        ht_fail("target %ld at element %ld is outside the %ld classes", (long)t,
+                (long)ht_view_element(target, r), (long)x->global[last]);
     return ht_view_find(x, last, t);
 }
 
-/* Of each row of the logits: the sum of exp(element - peak), and the target's logit, results `first` and the one behind it. With `find`
- * peaks are found first. */
-static void mass_of_rows(const ht_call *call, int first, float *peak, bool find)
-{
-    float *mass = cpu_f32(&call->result[first], "cross_entropy"), *hit = cpu_f32(&call->result[first + 1], "cross_entropy");
+/* Of each row of the logits: the sum of exp(element - peak), and the target's logit, results
+ * `first` and the one behind it. With `find` peaks are found first. */
+static void mass_of_rows(const ht_call *call, int first, float *peak, bool find) {
+    float *mass = cpu_f32(&call->result[first], "cross_entropy"),
+          *hit = cpu_f32(&call->result[first + 1], "cross_entropy");
     const ht_view *view = &call->operand[0], *target = &call->operand[1];
     Rows x = rows_of(view, "cross_entropy");
     cpu_need_integers(target, "cross_entropy");
@@ -142,8 +134,7 @@ static void mass_of_rows(const ht_call *call, int first, float *peak, bool find)
         for (int64_t r = 0; r < rows; r++) {
             const float *row = row_load(&x, r, scratch);
             int64_t column = target_column(target, r, view);
-            if (find)
-                peak[r] = row_peak(row, n);
+            if (find) peak[r] = row_peak(row, n);
             mass[r] = row_mass(row, n, peak[r]);
             hit[r] = column < 0 ? 0.0f : row[column];
         }
@@ -151,13 +142,17 @@ static void mass_of_rows(const ht_call *call, int first, float *peak, bool find)
     }
 }
 
-void ht_mass_kernel(const ht_call *call) { mass_of_rows(call, 0, cpu_f32(&call->operand[2], "cross_entropy"), false); }
+void ht_mass_kernel(const ht_call *call) {
+    mass_of_rows(call, 0, cpu_f32(&call->operand[2], "cross_entropy"), false);
+}
 
-void ht_peak_mass_kernel(const ht_call *call) { mass_of_rows(call, 1, cpu_f32(&call->result[0], "cross_entropy"), true); }
+void ht_peak_mass_kernel(const ht_call *call) {
+    mass_of_rows(call, 1, cpu_f32(&call->result[0], "cross_entropy"), true);
+}
 
-void ht_mass_backward_kernel(const ht_call *call)
-{
-    const float *dmass = cpu_f32(&call->operand[0], "cross_entropy"), *dhit = cpu_f32(&call->operand[1], "cross_entropy");
+void ht_mass_backward_kernel(const ht_call *call) {
+    const float *dmass = cpu_f32(&call->operand[0], "cross_entropy"),
+                *dhit = cpu_f32(&call->operand[1], "cross_entropy");
     const ht_view *view = &call->operand[2], *target = &call->operand[3];
     const float *peak = cpu_f32(&call->operand[4], "cross_entropy");
     Rows dx = rows_of(&call->result[0], "cross_entropy"), x = rows_of(view, "cross_entropy");
@@ -170,8 +165,7 @@ void ht_mass_backward_kernel(const ht_call *call)
             float *to = row_target(&dx, r, scratch);
             int64_t column = target_column(target, r, view);
             mass_backward_row(to, row_load(&x, r, scratch + n), n, dmass[r], peak[r]);
-            if (column >= 0)
-                to[column] += dhit[r];
+            if (column >= 0) to[column] += dhit[r];
             row_store(&dx, r, to);
         }
         free(scratch);

@@ -6,18 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The row that element i of `id` names, counted from the piece's first row; -1 where the piece, `table`, lacks it. */
-static int64_t row_of(const ht_view *id, int64_t i, const ht_view *table)
-{
+/* The row that element i of `id` names, counted from the piece's first row; -1 where the piece,
+ * `table`, lacks it. */
+static int64_t row_of(const ht_view *id, int64_t i, const ht_view *table) {
     int64_t token = cpu_index(id, i);
     if (token < 0 || token >= table->global[0])
-        ht_fail("token %ld at element %ld is outside the table's %ld rows", (long)token, (long)ht_view_element(id, i),
-                (long)table->global[0]);
+        ht_fail("token %ld at element %ld is outside the table's %ld rows", (long)token,
+                (long)ht_view_element(id, i), (long)table->global[0]);
     return ht_view_find(table, 0, token);
 }
 
-void ht_embedding_kernel(const ht_call *call)
-{
+void ht_embedding_kernel(const ht_call *call) {
     const ht_view *table = &call->operand[0], *id = &call->operand[1];
     char *y = call->result[0].data;
     const char *from = table->data;
@@ -35,15 +34,14 @@ void ht_embedding_kernel(const ht_call *call)
     }
 }
 
-HT_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] += from[i];
+HT_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* Rows first to before last of the table's gradient: `more`, zeros where it is NULL, and the rows of dy in the order of the tokens. */
-static void gather_rows(float *table, const float *more, const Rows *dy, const int64_t *row, int64_t count, int64_t first, int64_t last)
-{
+/* Rows first to before last of the table's gradient: `more`, zeros where it is NULL, and the rows
+ * of dy in the order of the tokens. */
+static void gather_rows(float *table, const float *more, const Rows *dy, const int64_t *row,
+                        int64_t count, int64_t first, int64_t last) {
     int64_t n = dy->n;
     float *scratch = cpu_alloc((size_t)n * sizeof(float));
     if (!more)
@@ -56,15 +54,13 @@ static void gather_rows(float *table, const float *more, const Rows *dy, const i
     free(scratch);
 }
 
-void ht_embedding_backward_kernel(const ht_call *call)
-{
+void ht_embedding_backward_kernel(const ht_call *call) {
     const ht_view *id = &call->operand[1], *table = &call->result[0];
     Rows dy = rows_of(&call->operand[0], "embedding");
     float *to = cpu_f32(table, "embedding"), *more = cpu_f32(&call->operand[2], "embedding");
     int64_t count = cpu_count(id), rows = table->extent[0];
     int64_t *row = cpu_alloc((size_t)count * sizeof(int64_t));
-    for (int64_t i = 0; i < count; i++)
-        row[i] = row_of(id, i, table);
+    for (int64_t i = 0; i < count; i++) row[i] = row_of(id, i, table);
     int64_t parts = rows < 64 ? rows : 64;
 #pragma omp parallel for schedule(static) if (rows * dy.n > CPU_PARALLEL)
     for (int64_t p = 0; p < parts; p++)

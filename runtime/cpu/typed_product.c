@@ -1,4 +1,5 @@
-/* ht_product for operands and results of any type: bf16 is widened to f32 on the way in and rounded on the way out. */
+/* ht_product for operands and results of any type: bf16 is widened to f32 on the way in and rounded
+ * on the way out. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 #include "cpu/product.h"
@@ -11,52 +12,48 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Elements from the first to the last that the axes reach in the tensor whose strides stand at `field` of an axis. */
-static int64_t span_of(const ht_product_call *call, size_t field)
-{
+/* Elements from the first to the last that the axes reach in the tensor whose strides stand at
+ * `field` of an axis. */
+static int64_t span_of(const ht_product_call *call, size_t field) {
     int64_t span = 1;
     for (int i = 0; i < call->rank; i++) {
         int64_t stride = *(const int64_t *)((const char *)&call->axes[i] + field);
-        if (stride && call->axes[i].extent == 0)
-            return 0;
+        if (stride && call->axes[i].extent == 0) return 0;
         span += (call->axes[i].extent - 1) * stride;
     }
     return span;
 }
 
 /* What the axes reach in a tensor, as one row. */
-static ht_view span_view(const ht_product_call *call, const void *data, ht_dtype dtype, size_t field)
-{
-    return (ht_view){.data = (void *)data, .dtype = dtype, .rank = 1, .extent = {span_of(call, field)}};
+static ht_view span_view(const ht_product_call *call, const void *data, ht_dtype dtype,
+                         size_t field) {
+    return (ht_view){
+        .data = (void *)data, .dtype = dtype, .rank = 1, .extent = {span_of(call, field)}};
 }
 
 /* gelu as <hetu/ops.h> declares it, by the tanh approximation. */
-static inline float gelu(float x) { return 0.5f * x * (1 + ht_tanhf(0.7978845608f * (x + 0.044715f * x * x * x))); }
-
-HT_CLONES static void gelu_block(float *restrict to, const float *restrict from, int64_t count)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < count; i++)
-        to[i] = gelu(from[i]);
+static inline float gelu(float x) {
+    return 0.5f * x * (1 + ht_tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
 }
 
-HT_CLONES static void relu_block(float *restrict to, const float *restrict from, int64_t count)
-{
+HT_CLONES static void gelu_block(float *restrict to, const float *restrict from, int64_t count) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; i++)
-        to[i] = from[i] <= 0 ? 0 : from[i];
+    for (int64_t i = 0; i < count; i++) to[i] = gelu(from[i]);
 }
 
-HT_CLONES static void round_block(uint16_t *restrict to, const float *restrict from, int64_t count)
-{
+HT_CLONES static void relu_block(float *restrict to, const float *restrict from, int64_t count) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; i++)
-        to[i] = ht_bf16_store(from[i]);
+    for (int64_t i = 0; i < count; i++) to[i] = from[i] <= 0 ? 0 : from[i];
+}
+
+HT_CLONES static void round_block(uint16_t *restrict to, const float *restrict from,
+                                  int64_t count) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) to[i] = ht_bf16_store(from[i]);
 }
 
 /* Writes elements of y or aux from element `at` on. */
-static void put_block(void *to, ht_dtype dtype, int64_t at, const float *from, int64_t count)
-{
+static void put_block(void *to, ht_dtype dtype, int64_t at, const float *from, int64_t count) {
     if (dtype == HT_BF16)
         round_block((uint16_t *)to + at, from, count);
     else
@@ -64,8 +61,7 @@ static void put_block(void *to, ht_dtype dtype, int64_t at, const float *from, i
 }
 
 /* `count` neighbouring elements of y and aux from element `at` on. */
-static void finish_run(const ht_product_call *call, const float *sums, int64_t at, int64_t count)
-{
+static void finish_run(const ht_product_call *call, const float *sums, int64_t at, int64_t count) {
     enum { BLOCK = 512 };
     float values[BLOCK];
     for (int64_t end = at + count; at < end; at += BLOCK) {
@@ -82,15 +78,13 @@ static void finish_run(const ht_product_call *call, const float *sums, int64_t a
 }
 
 /* Writes y and aux from the sums, which lie as y does. */
-static void finish(const ht_product_call *call, const float *sums)
-{
+static void finish(const ht_product_call *call, const float *sums) {
     Runs runs = runs_of(call->rank, call->axes);
     int64_t step = runs.inner.y == 1 ? runs.inner.extent : 1, steps = runs.inner.extent / step;
 #pragma omp parallel for schedule(static) if (runs.total * runs.inner.extent > CPU_PARALLEL)
     for (int64_t r = 0; r < runs.total; r++) {
         int64_t at = place_of(r, runs.count, runs.axes).y;
-        for (int64_t i = 0; i < steps; i++)
-            finish_run(call, sums, at + i * runs.inner.y, step);
+        for (int64_t i = 0; i < steps; i++) finish_run(call, sums, at + i * runs.inner.y, step);
     }
 }
 
@@ -105,31 +99,30 @@ typedef struct Summed {
     int64_t kept_total, gone_total;
 } Summed;
 
-static Summed summed_of(const ht_product_call *call)
-{
+static Summed summed_of(const ht_product_call *call) {
     Summed summed = {.kept_total = 1, .gone_total = 1};
     for (int i = 0; i < call->rank; i++) {
         const ht_axis *axis = &call->axes[i];
-        if (!(call->sums_of_w ? axis->w : axis->x))
-            continue;
+        if (!(call->sums_of_w ? axis->w : axis->x)) continue;
         *(axis->y ? &summed.kept[summed.kept_count++] : &summed.gone[summed.gone_count++]) = *axis;
         *(axis->y ? &summed.kept_total : &summed.gone_total) *= axis->extent;
     }
     return summed;
 }
 
-static int64_t operand_place(const ht_product_call *call, Place at) { return call->sums_of_w ? at.w : at.x; }
+static int64_t operand_place(const ht_product_call *call, Place at) {
+    return call->sums_of_w ? at.w : at.x;
+}
 
 /* Adds `count` elements that lie side by side. */
-HT_CLONES static void add_neighbours(double *restrict sum, const float *restrict row, int64_t count)
-{
-    for (int64_t j = 0; j < count; j++)
-        sum[j] += row[j];
+HT_CLONES static void add_neighbours(double *restrict sum, const float *restrict row,
+                                     int64_t count) {
+    for (int64_t j = 0; j < count; j++) sum[j] += row[j];
 }
 
 /* Sums `first` to before first + count. */
-static void sum_some(const ht_product_call *call, const Summed *summed, const float *from, int64_t first, int64_t count)
-{
+static void sum_some(const ht_product_call *call, const Summed *summed, const float *from,
+                     int64_t first, int64_t count) {
     double sum[SUMMED_TOGETHER] = {0};
     int64_t offset[SUMMED_TOGETHER];
     bool neighbours = true;
@@ -138,19 +131,18 @@ static void sum_some(const ht_product_call *call, const Summed *summed, const fl
         neighbours &= offset[j] == offset[0] + j;
     }
     for (int64_t i = 0; i < summed->gone_total; i++) {
-        const float *row = from + operand_place(call, place_of(i, summed->gone_count, summed->gone));
+        const float *row =
+            from + operand_place(call, place_of(i, summed->gone_count, summed->gone));
         if (neighbours)
             add_neighbours(sum, row + offset[0], count);
         else
-            for (int64_t j = 0; j < count; j++)
-                sum[j] += row[offset[j]];
+            for (int64_t j = 0; j < count; j++) sum[j] += row[offset[j]];
     }
     for (int64_t j = 0; j < count; j++)
         call->sums[place_of(first + j, summed->kept_count, summed->kept).b] = (float)sum[j];
 }
 
-static void sum_operand(const ht_product_call *call, const float *from)
-{
+static void sum_operand(const ht_product_call *call, const float *from) {
     Summed summed = summed_of(call);
     int64_t blocks = (summed.kept_total + SUMMED_TOGETHER - 1) / SUMMED_TOGETHER;
 #pragma omp parallel for schedule(static) if (summed.kept_total * summed.gone_total > CPU_PARALLEL)
@@ -160,8 +152,7 @@ static void sum_operand(const ht_product_call *call, const float *from)
     }
 }
 
-void ht_product(const ht_product_call *call)
-{
+void ht_product(const ht_product_call *call) {
     if (call->rank > HT_MAX_AXES)
         ht_fail("a product over %d axes, more than %d", call->rank, HT_MAX_AXES);
     ht_view y = span_view(call, call->y, call->y_dtype, offsetof(ht_axis, y));
@@ -169,15 +160,14 @@ void ht_product(const ht_product_call *call)
     ht_view w = span_view(call, call->w, call->dtype, offsetof(ht_axis, w));
     ht_view aux = span_view(call, call->aux, call->y_dtype, offsetof(ht_axis, y));
     ht_view bias = span_view(call, call->bias, call->bias_dtype, offsetof(ht_axis, b));
-    if (y.extent[0] == 0)
-        return;
+    if (y.extent[0] == 0) return;
     Copies copies = {0};
     float *sums = view_target(call->aux ? &aux : &y, "a product", &copies);
-    const float *left = view_load(&x, "a product", &copies), *right = view_load(&w, "a product", &copies);
-    product_f32(sums, left, right, view_load(&bias, "a product", &copies), call->rank, call->axes, call->scale);
-    if (call->sums)
-        sum_operand(call, call->sums_of_w ? right : left);
-    if (sums != call->y || call->epilogue != HT_NO_EPILOGUE || call->aux)
-        finish(call, sums);
+    const float *left = view_load(&x, "a product", &copies),
+                *right = view_load(&w, "a product", &copies);
+    product_f32(sums, left, right, view_load(&bias, "a product", &copies), call->rank, call->axes,
+                call->scale);
+    if (call->sums) sum_operand(call, call->sums_of_w ? right : left);
+    if (sums != call->y || call->epilogue != HT_NO_EPILOGUE || call->aux) finish(call, sums);
     copies_free(&copies);
 }

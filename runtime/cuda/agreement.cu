@@ -1,7 +1,7 @@
 /* Ranks agree on ways to do the same work, and keep them in a file.
  *
- * The file of HETU_CACHE is text: a line that says what it is, then for each way "GPU, version of cuBLASLt<tab>key<tab>way". GPUs of
- * several kinds may share one; rank 0's is meant.
+ * The file of HETU_CACHE is text: a line that says what it is, then for each way "GPU, version of
+ * cuBLASLt<tab>key<tab>way". GPUs of several kinds may share one; rank 0's is meant.
  */
 #include "cuda/choice.h"
 
@@ -32,19 +32,16 @@ static Known known;
 
 /* ---- text between ranks ---- */
 
-static std::string broadcast(std::string text)
-{
+static std::string broadcast(std::string text) {
     int64_t bytes = (int64_t)text.size();
     world_broadcast(&bytes, sizeof bytes);
     text.resize((size_t)bytes);
-    if (bytes)
-        world_broadcast(text.data(), (size_t)bytes);
+    if (bytes) world_broadcast(text.data(), (size_t)bytes);
     return text;
 }
 
 /* The texts of all ranks, in their order. */
-static std::string gather(const std::string &mine)
-{
+static std::string gather(const std::string &mine) {
     const size_t ranks = (size_t)world_size();
     std::vector<int64_t> bytes(ranks);
     int64_t length = (int64_t)mine.size();
@@ -52,8 +49,7 @@ static std::string gather(const std::string &mine)
     const size_t most = (size_t)*std::max_element(bytes.begin(), bytes.end());
     std::string padded = mine, all(most * ranks, '\0'), joined;
     padded.resize(most);
-    if (most)
-        world_gather(padded.data(), most, all.data());
+    if (most) world_gather(padded.data(), most, all.data());
     for (size_t rank = 0; rank < ranks; rank++)
         joined += all.substr(rank * most, (size_t)bytes[rank]);
     return joined;
@@ -64,8 +60,7 @@ static std::string gather(const std::string &mine)
 static const char *cache_path(void) { return getenv("HETU_CACHE"); }
 
 /* What a way was found on. */
-static std::string here(void)
-{
+static std::string here(void) {
     int device;
     cudaDeviceProp properties;
     HT_CUDA(cudaGetDevice(&device));
@@ -74,41 +69,35 @@ static std::string here(void)
 }
 
 /* Takes a line apart at its last tab; false when it is none of the file's. */
-static bool take_line(const std::string &line)
-{
+static bool take_line(const std::string &line) {
     const size_t tab = line.rfind('\t');
-    if (tab == std::string::npos || line.find('\t') == tab)
-        return false;
+    if (tab == std::string::npos || line.find('\t') == tab) return false;
     char *end = nullptr;
     const long way = strtol(line.c_str() + tab + 1, &end, 10);
-    if (end == line.c_str() + tab + 1 || *end || way < 0)
-        return false;
+    if (end == line.c_str() + tab + 1 || *end || way < 0) return false;
     known[line.substr(0, tab)] = (int)way;
     return true;
 }
 
 /* Reads the file into `known`, on rank 0; one that is not there is empty. */
-static void read_cache(const char *path)
-{
+static void read_cache(const char *path) {
     const char *why = nullptr;
-    if (access(path, F_OK) && errno == ENOENT)
-        return;
+    if (access(path, F_OK) && errno == ENOENT) return;
     const int plain = file_open_input(path, &why);
-    if (plain < 0)
-        ht_fail("HETU_CACHE: %s cannot be read: %s", path, why);
+    if (plain < 0) ht_fail("HETU_CACHE: %s cannot be read: %s", path, why);
     close(plain);
     std::ifstream file(path);
     std::string line;
     bool good = std::getline(file, line) && line == heading;
-    while (good && std::getline(file, line))
-        good = take_line(line);
+    while (good && std::getline(file, line)) good = take_line(line);
     if (!good)
-        ht_fail("HETU_CACHE: %s is no file of a program's choices; remove it, or name another", path);
+        ht_fail("HETU_CACHE: %s is no file of a program's choices; remove it, or name another",
+                path);
 }
 
-/* Puts a new file in the old one's place. Where that cannot be, the program goes on, and the next one measures again. */
-static void write_cache(const char *path)
-{
+/* Puts a new file in the old one's place. Where that cannot be, the program goes on, and the next
+ * one measures again. */
+static void write_cache(const char *path) {
     char *fresh = nullptr;
     FILE *file = file_create_beside(path, &fresh);
     bool good = file && fprintf(file, "%s\n", heading) > 0;
@@ -120,16 +109,14 @@ static void write_cache(const char *path)
         return;
     }
     fprintf(stderr, "hetu: HETU_CACHE: %s was not written: %s\n", path, plain_error(errno));
-    if (fresh)
-        unlink(fresh);
+    if (fresh) unlink(fresh);
     free(fresh);
 }
 
 /* ---- agreeing ---- */
 
 /* The lines of `known` that were found on such a GPU, as rank 0 knows them. */
-static void settle_known(void)
-{
+static void settle_known(void) {
     const std::string place = here() + "\t";
     std::string text, key;
     for (const auto &[line, way] : known)
@@ -140,30 +127,25 @@ static void settle_known(void)
         choice_settle(line.substr(0, line.find('\t')), atoi(line.c_str() + line.find('\t') + 1));
 }
 
-void choice_open(void)
-{
+void choice_open(void) {
     known.clear();
-    if (world_rank() == 0 && cache_path())
-        read_cache(cache_path());
+    if (world_rank() == 0 && cache_path()) read_cache(cache_path());
     settle_known();
 }
 
 /* Lines "key<tab>milliseconds of each way". */
-static std::string text_of(const ChoiceTimes &times)
-{
+static std::string text_of(const ChoiceTimes &times) {
     std::ostringstream text;
     for (const auto &[key, each] : times) {
         text << key << "\t";
-        for (float time : each)
-            text << time << " ";
+        for (float time : each) text << time << " ";
         text << "\n";
     }
     return text.str();
 }
 
 /* Adds up what several ranks have timed. */
-static std::map<std::string, std::vector<double>> sums_of(const std::string &text)
-{
+static std::map<std::string, std::vector<double>> sums_of(const std::string &text) {
     std::map<std::string, std::vector<double>> sums;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
@@ -178,8 +160,7 @@ static std::map<std::string, std::vector<double>> sums_of(const std::string &tex
     return sums;
 }
 
-void choice_agree(void)
-{
+void choice_agree(void) {
     const auto sums = sums_of(gather(text_of(choice_times())));
     const std::string place = here() + "\t";
     for (const auto &[key, sum] : sums) {
@@ -187,6 +168,5 @@ void choice_agree(void)
         choice_settle(key, way);
         known[place + key] = way;
     }
-    if (!sums.empty() && world_rank() == 0 && cache_path())
-        write_cache(cache_path());
+    if (!sums.empty() && world_rank() == 0 && cache_path()) write_cache(cache_path());
 }

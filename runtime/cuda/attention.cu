@@ -1,4 +1,5 @@
-/* Attention forward, with a running maximum and sum (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018). */
+/* Attention forward, with a running maximum and sum (Milakov and Gimelshein: Online normalizer
+ * calculation for softmax, 2018). */
 #include "cuda/attention.h"
 #include "cuda/attention_choice.h"
 
@@ -10,21 +11,18 @@
 /* ---- calls ---- */
 
 /* Where the rows of q or k lie. */
-static AttentionPlaces places_of(const ht_view *x)
-{
+static AttentionPlaces places_of(const ht_view *x) {
     int s = x->rank - 3;
     return {(int)x->offset[s], (int)(x->gap[s] ? x->fold[s] : x->extent[s]), (int)x->gap[s]};
 }
 
-static AttentionSegments segments_of(const ht_view *segments, int64_t rows)
-{
+static AttentionSegments segments_of(const ht_view *segments, int64_t rows) {
     if (segments->data && segments->dtype != HT_I32 && segments->dtype != HT_I64)
         ht_fail("attention needs segments that are integers");
     return {segments->data, (int)rows, segments->dtype == HT_I64};
 }
 
-AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int causal)
-{
+AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int causal) {
     const int64_t widest = 256;
     const ht_view *q = &in[0], *k = &in[1];
     int r = q->rank;
@@ -47,43 +45,44 @@ AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int c
     if (q->dtype != HT_F32 && q->dtype != HT_BF16)
         ht_fail("attention needs operands of f32 or bf16");
     if (q->extent[r - 1] > widest)
-        ht_fail("attention on a GPU takes heads of up to %ld numbers, not %ld", (long)widest, (long)q->extent[r - 1]);
+        ht_fail("attention on a GPU takes heads of up to %ld numbers, not %ld", (long)widest,
+                (long)q->extent[r - 1]);
     if (!a.segments.at != !a.key_segments.at)
         ht_fail("attention needs segments of both queries and keys, or of neither");
     if (a.groups > 0 && a.heads % a.groups != 0)
-        ht_fail("attention: %d query heads are no multiple of %d key-value heads", a.heads, a.groups);
-    for (int i = 0; i < 3; i++)
-        attention_same_type(&a, &in[i], q);
+        ht_fail("attention: %d query heads are no multiple of %d key-value heads", a.heads,
+                a.groups);
+    for (int i = 0; i < 3; i++) attention_same_type(&a, &in[i], q);
     return a;
 }
 
-void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *like)
-{
-    const int piece = 16, size = like->dtype == HT_BF16 ? (int)sizeof(__nv_bfloat16) : (int)sizeof(float);
+void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *like) {
+    const int piece = 16,
+              size = like->dtype == HT_BF16 ? (int)sizeof(__nv_bfloat16) : (int)sizeof(float);
     if (view->dtype != like->dtype)
         ht_fail("attention needs operands of one type: all f32, or all bf16");
-    a->aligned = a->aligned && a->d * size % piece == 0 && view->pitch * size % piece == 0 && (uintptr_t)view->data % piece == 0;
+    a->aligned = a->aligned && a->d * size % piece == 0 && view->pitch * size % piece == 0 &&
+                 (uintptr_t)view->data % piece == 0;
 }
 
-AttentionResult attention_result(const ht_view *view)
-{
-    if (view->dtype != HT_F32 && view->dtype != HT_BF16)
-        ht_fail("attention writes f32 or bf16");
+AttentionResult attention_result(const ht_view *view) {
+    if (view->dtype != HT_F32 && view->dtype != HT_BF16) ht_fail("attention writes f32 or bf16");
     const bool bf16 = view->dtype == HT_BF16;
     const size_t pair = 2 * (bf16 ? sizeof(__nv_bfloat16) : sizeof(float));
-    const bool pairs = view->extent[view->rank - 1] % 2 == 0 && view->pitch % 2 == 0 && (uintptr_t)view->data % pair == 0;
+    const bool pairs = view->extent[view->rank - 1] % 2 == 0 && view->pitch % 2 == 0 &&
+                       (uintptr_t)view->data % pair == 0;
     return {view->data, bf16, pairs, (int)ht_view_pitch(view, view->rank - 2)};
 }
 
 /* ---- one block of queries ---- */
 
-/* A running maximum and the sum of this thread's rows; sums are over the thread's own columns. The maximum, `peak`, only has to keep the
- * exponentials in range, so it stays where it is until a score exceeds it by much: most tiles leave all sums alone. */
+/* A running maximum and the sum of this thread's rows; sums are over the thread's own columns. The
+ * maximum, `peak`, only has to keep the exponentials in range, so it stays where it is until a
+ * score exceeds it by much: most tiles leave all sums alone. */
 template <typename E> struct RunningSoftmax {
     float peak[E::thread_rows], base[E::thread_rows], sum[E::thread_rows];
 
-    __device__ __forceinline__ void begin()
-    {
+    __device__ __forceinline__ void begin() {
 #pragma unroll
         for (int r = 0; r < E::thread_rows; r++) {
             peak[r] = -INFINITY;
@@ -92,8 +91,8 @@ template <typename E> struct RunningSoftmax {
     }
 
     /* Takes a tile of scores, which become 2^(scale * (score - peak)). */
-    template <typename Sums> __device__ __forceinline__ void take(const typename E::Scores &s, Sums &o, float scale)
-    {
+    template <typename Sums>
+    __device__ __forceinline__ void take(const typename E::Scores &s, Sums &o, float scale) {
         const float slack = 8; // so much a score may exceed the peak, as an exponent of 2
         float top[E::thread_rows];
         bool rises = false;
@@ -101,12 +100,10 @@ template <typename E> struct RunningSoftmax {
         for (int r = 0; r < E::thread_rows; r++) {
             top[r] = s(r, 0);
 #pragma unroll
-            for (int c = 1; c < E::thread_columns; c++)
-                top[r] = fmaxf(top[r], s(r, c));
+            for (int c = 1; c < E::thread_columns; c++) top[r] = fmaxf(top[r], s(r, c));
             rises = rises || (top[r] - peak[r]) * scale > slack;
         }
-        if (__any_sync(0xffffffffu, rises))
-            rise(top, o, scale);
+        if (__any_sync(0xffffffffu, rises)) rise(top, o, scale);
 #pragma unroll
         for (int r = 0; r < E::thread_rows; r++)
             base[r] = peak[r] == -INFINITY ? 0.0f : peak[r] * scale;
@@ -114,8 +111,8 @@ template <typename E> struct RunningSoftmax {
 
   private:
     /* The peaks become the maximum of the rows so far; what was summed shrinks accordingly. */
-    template <typename Sums> __device__ __forceinline__ void rise(const float (&top)[E::thread_rows], Sums &o, float scale)
-    {
+    template <typename Sums>
+    __device__ __forceinline__ void rise(const float (&top)[E::thread_rows], Sums &o, float scale) {
 #pragma unroll
         for (int r = 0; r < E::thread_rows; r++) {
             float old = peak[r];
@@ -123,21 +120,22 @@ template <typename E> struct RunningSoftmax {
             float factor = peak[r] == -INFINITY ? 1.0f : E::exp2((old - peak[r]) * scale);
             sum[r] *= factor;
 #pragma unroll
-            for (int c = 0; c < Sums::columns; c++)
-                o(r, c) *= factor;
+            for (int c = 0; c < Sums::columns; c++) o(r, c) *= factor;
         }
     }
 };
 
 template <typename E>
-static __global__ void __launch_bounds__(E::threads, 1) attention_device(AttentionShape a, const typename E::T *q, const typename E::T *k,
-                                                                         const typename E::T *v, AttentionResult y, float *lse)
-{
+static __global__ void __launch_bounds__(E::threads, 1)
+    attention_device(AttentionShape a, const typename E::T *q, const typename E::T *k,
+                     const typename E::T *v, AttentionResult y, float *lse) {
     using T = typename E::T;
     constexpr int D = E::D, tile = E::COLUMNS * D;
     HT_SHARED(T, q_tile);
-    T *k_tiles = q_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * tile, *scratch = v_tiles + E::buffers * tile;
-    const QueryBlock<E> &at = attention_known<QueryBlock<E>>([&] { return QueryBlock<E>(a, {0, a.batch * a.groups, 0, a.s}); });
+    T *k_tiles = q_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * tile,
+      *scratch = v_tiles + E::buffers * tile;
+    const QueryBlock<E> &at = attention_known<QueryBlock<E>>(
+        [&] { return QueryBlock<E>(a, {0, a.batch * a.groups, 0, a.s}); });
     const Rows<T> queries = attention_query_rows(a, q, a.q_pitch, at.b, at.query, at.h);
     auto load = [&](int it, int buffer) {
         at.load(a, k_tiles + buffer * tile, k, a.k_pitch, it);
@@ -168,33 +166,38 @@ static __global__ void __launch_bounds__(E::threads, 1) attention_device(Attenti
     for (int r = 0; r < E::thread_rows; r++) {
         softmax.sum[r] = E::row_sum(softmax.sum[r]);
         if (E::column(0) == 0 && E::row(r) < queries.valid)
-            lse[first / a.d + (int64_t)E::row(r) * a.heads] = softmax.peak[r] * a.scale + logf(softmax.sum[r]);
+            lse[first / a.d + (int64_t)E::row(r) * a.heads] =
+                softmax.peak[r] * a.scale + logf(softmax.sum[r]);
     }
-    attention_store_rows<E>(y, first, queries, 0, o, [&](int r) { return softmax.sum[r] > 0 ? 1.0f / softmax.sum[r] : 0.0f; });
+    attention_store_rows<E>(y, first, queries, 0, o, [&](int r) {
+        return softmax.sum[r] > 0 ? 1.0f / softmax.sum[r] : 0.0f;
+    });
 }
 
 /* Shared memory of a block, beside what its threads know alike. */
-template <typename E> static constexpr size_t shared_of()
-{
-    return (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(typename E::T) + E::scratch_bytes;
+template <typename E> static constexpr size_t shared_of() {
+    return (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(typename E::T) +
+           E::scratch_bytes;
 }
 
 /* All shared memory of a block. */
-template <typename E> static constexpr size_t whole_of() { return attention_shared<QueryBlock<E>>(shared_of<E>()); }
+template <typename E> static constexpr size_t whole_of() {
+    return attention_shared<QueryBlock<E>>(shared_of<E>());
+}
 
-template <typename E> static void launch(const AttentionShape *a, const ht_call *call)
-{
+template <typename E> static void launch(const AttentionShape *a, const ht_call *call) {
     using T = typename E::T;
     const ht_view *in = call->operand, *out = call->result;
     unsigned blocks = (unsigned)(a->batch * a->heads * attention_blocks(a->s, E::ROWS));
     if (blocks > 0)
-        ht_launch(attention_device<E>, blocks, E::threads, shared_of<E>(), *a, (const T *)in[0].data, (const T *)in[1].data,
-                  (const T *)in[2].data, attention_result(&out[0]), (float *)out[1].data);
+        ht_launch(attention_device<E>, blocks, E::threads, shared_of<E>(), *a,
+                  (const T *)in[0].data, (const T *)in[1].data, (const T *)in[2].data,
+                  attention_result(&out[0]), (float *)out[1].data);
 }
 
 /* The same with `Small` on a GPU whose blocks cannot have the memory that E wants. */
-template <typename E, typename Small> static void launch_fitting(const AttentionShape *a, const ht_call *call)
-{
+template <typename E, typename Small>
+static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(whole_of<Small>() <= attention_least_shared, "it runs on every GPU");
     if ((int64_t)whole_of<E>() <= cuda_shared_bytes())
         launch<E>(a, call);
@@ -202,21 +205,20 @@ template <typename E, typename Small> static void launch_fitting(const Attention
         launch<Small>(a, call);
 }
 
-template <typename E> static void launch_fitting(const AttentionShape *a, const ht_call *call)
-{
+template <typename E> static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(whole_of<E>() <= attention_least_shared, "it runs on every GPU");
     launch<E>(a, call);
 }
 
-void ht_attention_kernel(const ht_call *call)
-{
+void ht_attention_kernel(const ht_call *call) {
     static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
-        {launch_fitting<PlainEngine<64>>, launch_fitting<PlainEngine<128>>, launch_fitting<PlainEngine<256>, PlainEngine<256, 16>>},
-        {launch_fitting<TensorEngine<64, 2, 64>>, launch_fitting<TensorEngine<128, 2, 32>>, launch_fitting<TensorEngine<256, 1, 32>>},
+        {launch_fitting<PlainEngine<64>>, launch_fitting<PlainEngine<128>>,
+         launch_fitting<PlainEngine<256>, PlainEngine<256, 16>>},
+        {launch_fitting<TensorEngine<64, 2, 64>>, launch_fitting<TensorEngine<128, 2, 32>>,
+         launch_fitting<TensorEngine<256, 1, 32>>},
     };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[0], &in[3], call->attr[0].i != 0);
-    if (attention_elsewhere(a, call))
-        return;
+    if (attention_elsewhere(a, call)) return;
     launches[in[0].dtype == HT_BF16][attention_width(&a)](&a, call);
 }

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #ifdef HETU_CUDNN
-static bool is_recent(void)
-{
+static bool is_recent(void) {
     int device = 0, major = 0;
     HT_CUDA(cudaGetDevice(&device));
     HT_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
@@ -19,30 +18,27 @@ static bool is_recent(void)
 }
 #endif
 
-static bool find_choice(void)
-{
+static bool find_choice(void) {
     const char *choice = getenv("HETU_ATTENTION");
-    if (choice && !strcmp(choice, "own"))
-        return false;
+    if (choice && !strcmp(choice, "own")) return false;
     if (choice && *choice && strcmp(choice, "cudnn"))
         ht_fail("HETU_ATTENTION=%s: it is own or cudnn", choice);
 #ifdef HETU_CUDNN
     return (choice && *choice) || is_recent();
 #else
     if (choice && *choice)
-        ht_fail("HETU_ATTENTION=cudnn, but this program was built without cuDNN; build it with make CUDNN=1");
+        ht_fail("HETU_ATTENTION=cudnn, but this program was built without cuDNN; build it with "
+                "make CUDNN=1");
     return false;
 #endif
 }
 
-static bool wants_cudnn(void)
-{
+static bool wants_cudnn(void) {
     static const bool wants = find_choice();
     return wants;
 }
 
-bool attention_elsewhere(const AttentionShape &a, const ht_call *call)
-{
+bool attention_elsewhere(const AttentionShape &a, const ht_call *call) {
 #ifdef HETU_CUDNN
     return wants_cudnn() && cudnn_attention(a, call);
 #else
@@ -51,8 +47,7 @@ bool attention_elsewhere(const AttentionShape &a, const ht_call *call)
 #endif
 }
 
-bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call)
-{
+bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call) {
 #ifdef HETU_CUDNN
     return wants_cudnn() && cudnn_attention_gradient(a, call);
 #else

@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-extern const Channel channel_nccl;   // over NCCL
-extern const Channel channel_staged; // through host memory: for ranks that share a GPU, which NCCL does not connect
+extern const Channel channel_nccl; // over NCCL
+extern const Channel
+    channel_staged; // through host memory: for ranks that share a GPU, which NCCL does not connect
 
 /* What the threads of exchanges do with device memory. */
 extern const ChannelMemory cuda_lane_memory;

@@ -15,39 +15,33 @@ static struct {
     int depth; // of runs that are being timed
 } choices;
 
-static bool wants_timing(void)
-{
+static bool wants_timing(void) {
     const char *tune = getenv("HETU_TUNE");
     return !(tune && !strcmp(tune, "0"));
 }
 
-static bool is_recorded(void)
-{
+static bool is_recorded(void) {
     cudaStreamCaptureStatus status;
     HT_CUDA(cudaStreamIsCapturing(ht_compute_stream(), &status));
     return status != cudaStreamCaptureStatusNone;
 }
 
-static std::string key_of(const char *kind, const std::vector<int64_t> &sizes, int ways)
-{
+static std::string key_of(const char *kind, const std::vector<int64_t> &sizes, int ways) {
     std::string key = kind;
     key.append(" ").append(std::to_string(ways));
-    for (int64_t size : sizes)
-        key.append(" ").append(std::to_string(size));
+    for (int64_t size : sizes) key.append(" ").append(std::to_string(size));
     return key;
 }
 
 /* Milliseconds of a run. */
-static float time_of(ChoiceRun *run, void *context, int way)
-{
+static float time_of(ChoiceRun *run, void *context, int way) {
     float milliseconds = 0;
     cudaEvent_t begin, end;
     HT_CUDA(cudaEventCreate(&begin));
     HT_CUDA(cudaEventCreate(&end));
     run(way, context);
     HT_CUDA(cudaEventRecord(begin, ht_compute_stream()));
-    for (int i = 0; i < TIMED; i++)
-        run(way, context);
+    for (int i = 0; i < TIMED; i++) run(way, context);
     HT_CUDA(cudaEventRecord(end, ht_compute_stream()));
     HT_CUDA(cudaEventSynchronize(end));
     HT_CUDA(cudaEventElapsedTime(&milliseconds, begin, end));
@@ -56,35 +50,32 @@ static float time_of(ChoiceRun *run, void *context, int way)
     return milliseconds / (float)TIMED;
 }
 
-static const std::vector<float> &timed(const std::string &key, int ways, ChoiceRun *run, void *context)
-{
+static const std::vector<float> &timed(const std::string &key, int ways, ChoiceRun *run,
+                                       void *context) {
     std::vector<float> times;
     choices.depth++;
-    for (int way = 0; way < ways; way++)
-        times.push_back(time_of(run, context, way));
+    for (int way = 0; way < ways; way++) times.push_back(time_of(run, context, way));
     choices.depth--;
     return choices.times[key] = times;
 }
 
 /* Work that is timed as a part of other work takes the way that is the fastest here. */
-int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run, void *context)
-{
-    if (ways < 2)
-        return 0;
+int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run,
+              void *context) {
+    if (ways < 2) return 0;
     const std::string key = key_of(kind, sizes, ways);
     if (auto known = choices.settled.find(key); known != choices.settled.end())
         return known->second;
     auto found = choices.times.find(key);
-    if (found == choices.times.end() && (!run || !wants_timing() || is_recorded()))
-        return 0;
-    const std::vector<float> &times = found != choices.times.end() ? found->second : timed(key, ways, run, context);
+    if (found == choices.times.end() && (!run || !wants_timing() || is_recorded())) return 0;
+    const std::vector<float> &times =
+        found != choices.times.end() ? found->second : timed(key, ways, run, context);
     return choices.depth ? (int)(std::min_element(times.begin(), times.end()) - times.begin()) : 0;
 }
 
 const ChoiceTimes &choice_times(void) { return choices.times; }
 
-void choice_settle(const std::string &key, int way)
-{
+void choice_settle(const std::string &key, int way) {
     choices.settled[key] = way;
     choices.times.erase(key);
 }

@@ -3,9 +3,10 @@
  *     static void run(int way, void *context);
  *     run(choice_of("algorithm", {m, n, k}, 3, run, &sizes), &sizes);
  *
- * In the first run of a program each way is timed on the stream that computes. Another way may add up in another order and give other
- * bits, so the first way counts until all ranks have agreed (choice_agree), and then the one that is the fastest over all of them.
- * Environment HETU_TUNE=0: the first way always, and nothing is timed.
+ * In the first run of a program each way is timed on the stream that computes. Another way may add
+ * up in another order and give other bits, so the first way counts until all ranks have agreed
+ * (choice_agree), and then the one that is the fastest over all of them. Environment HETU_TUNE=0:
+ * the first way always, and nothing is timed.
  */
 #ifndef CUDA_CHOICE_H
 #define CUDA_CHOICE_H
@@ -18,11 +19,14 @@
 /* Does the work in one of the ways. */
 typedef void ChoiceRun(int way, void *context);
 
-/* The way to take, below `ways`, in work of this kind and these sizes. `run` may be called any number of times, also not at all; it does
- * the same each time. nullptr: it cannot run twice, and is not timed. */
-int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run, void *context);
+/* The way to take, below `ways`, in work of this kind and these sizes. `run` may be called any
+ * number of times, also not at all; it does the same each time. nullptr: it cannot run twice, and
+ * is not timed. */
+int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run,
+              void *context);
 
-/* What was timed and not settled: for each key (the kind, the number of ways, the sizes, as words of a line) the milliseconds of every way.
+/* What was timed and not settled: for each key (the kind, the number of ways, the sizes, as words
+ * of a line) the milliseconds of every way.
  */
 typedef std::map<std::string, std::vector<float>> ChoiceTimes;
 
@@ -31,8 +35,9 @@ const ChoiceTimes &choice_times(void);
 /* From now on choice_of gives this way for a key. */
 void choice_settle(const std::string &key, int way);
 
-/* Agrees with the other ranks on the ways for what any of them has timed; all ranks call together. Environment HETU_CACHE names a file in
- * which rank 0 notes them, and which choice_open takes them from: cuda/agreement.cu. */
+/* Agrees with the other ranks on the ways for what any of them has timed; all ranks call together.
+ * Environment HETU_CACHE names a file in which rank 0 notes them, and which choice_open takes them
+ * from: cuda/agreement.cu. */
 void choice_open(void);
 void choice_agree(void);
 

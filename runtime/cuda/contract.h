@@ -1,12 +1,13 @@
-/* contract.h: what ht_product does beside matrix products: copies between storage orders with an epilogue, and contractions of any kind.
- * C++ only.
+/* contract.h: what ht_product does beside matrix products: copies between storage orders with an
+ * epilogue, and contractions of any kind. C++ only.
  */
 #ifndef CUDA_CONTRACT_H
 #define CUDA_CONTRACT_H
 
 #include "device/contraction.h"
 
-/* What is written for each element of a result: y = activation(value + bias), aux = value + bias. Types are f32 or bf16. */
+/* What is written for each element of a result: y = activation(value + bias), aux = value + bias.
+ * Types are f32 or bf16. */
 typedef struct Finish {
     void *y, *aux; // aux NULL: none
     const void *bias;
@@ -14,10 +15,12 @@ typedef struct Finish {
     ht_epilogue epilogue;
 } Finish;
 
-/* y[..] = what finish says of from[..], where `axes` have the strides of y, of `from` as x, and of the bias; no axis is empty. */
+/* y[..] = what finish says of from[..], where `axes` have the strides of y, of `from` as x, and of
+ * the bias; no axis is empty. */
 void contract_copy(const Finish &finish, const void *from, int rank, const ht_axis *axes);
 
-/* Any contraction, a thread or a warp for each element of the result; summed axes may be empty, others not. */
+/* Any contraction, a thread or a warp for each element of the result; summed axes may be empty,
+ * others not. */
 void contract_plain(const ht_product_call *call);
 
 /* The sums of an operand that a call asks for; summed axes may be empty, others not. */

@@ -1,7 +1,9 @@
-/* Moves of boxes between buffers on the device: the local steps of conversions, sums over micro-batches, fills.
+/* Moves of boxes between buffers on the device: the local steps of conversions, sums over
+ * micro-batches, fills.
  *
- * The moves of a step are one launch, or few: each is cut into spans of units, neighbouring bytes that are read and written as one, and a
- * block of threads takes a span. Moves that write where an earlier move of the step may have written or read go to a later launch.
+ * The moves of a step are one launch, or few: each is cut into spans of units, neighbouring bytes
+ * that are read and written as one, and a block of threads takes a span. Moves that write where an
+ * earlier move of the step may have written or read go to a later launch.
  */
 #include "exchange/copy_boxes.h"
 #include "cuda/streams.h"
@@ -44,14 +46,14 @@ template <int MOST> struct MoveBatch {
 
 /* ---- on the device ---- */
 
-template <typename T> static __device__ inline void combine(char *to, const char *from, ht_reduction reduction)
-{
+template <typename T>
+static __device__ inline void combine(char *to, const char *from, ht_reduction reduction) {
     T a = *(const T *)to, b = *(const T *)from;
     *(T *)to = reduction == HT_SUM ? (T)(a + b) : b <= a || a != a ? a : b;
 }
 
-static __device__ inline void combine_unit(char *to, const char *from, ht_dtype dtype, ht_reduction reduction)
-{
+static __device__ inline void combine_unit(char *to, const char *from, ht_dtype dtype,
+                                           ht_reduction reduction) {
     switch (dtype) {
     case HT_F32: combine<float>(to, from, reduction); break;
     case HT_F64: combine<double>(to, from, reduction); break;
@@ -65,8 +67,7 @@ static __device__ inline void combine_unit(char *to, const char *from, ht_dtype 
     }
 }
 
-static __device__ inline void fill_unit(char *to, ht_dtype dtype, ht_reduction reduction)
-{
+static __device__ inline void fill_unit(char *to, ht_dtype dtype, ht_reduction reduction) {
     bool lowest = reduction == HT_MAX;
     switch (dtype) {
     case HT_F32: *(float *)to = lowest ? -INFINITY : 0; break;
@@ -77,8 +78,7 @@ static __device__ inline void fill_unit(char *to, ht_dtype dtype, ht_reduction r
     }
 }
 
-static __device__ inline void copy_unit(char *to, const char *from, int unit)
-{
+static __device__ inline void copy_unit(char *to, const char *from, int unit) {
     switch (unit) {
     case 16: *(int4 *)to = *(const int4 *)from; break;
     case 8: *(int2 *)to = *(const int2 *)from; break;
@@ -88,8 +88,8 @@ static __device__ inline void copy_unit(char *to, const char *from, int unit)
 }
 
 /* The move that a span belongs to. */
-template <int MOST> static __device__ inline int find_move(const MoveBatch<MOST> &batch, uint32_t span)
-{
+template <int MOST>
+static __device__ inline int find_move(const MoveBatch<MOST> &batch, uint32_t span) {
     int low = 0, high = batch.count - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
@@ -101,8 +101,9 @@ template <int MOST> static __device__ inline int find_move(const MoveBatch<MOST>
     return low;
 }
 
-template <int MOST> static __global__ void __launch_bounds__(THREADS) move_device(const __grid_constant__ MoveBatch<MOST> batch)
-{
+template <int MOST>
+static __global__ void __launch_bounds__(THREADS)
+    move_device(const __grid_constant__ MoveBatch<MOST> batch) {
     const DeviceMove &move = batch.move[find_move(batch, blockIdx.x)];
     uint32_t begin = (blockIdx.x - move.first_span) * SPAN;
     uint32_t end = move.units - begin < SPAN ? move.units : begin + SPAN;
@@ -137,17 +138,15 @@ static bool overlap(Reach a, Reach b) { return a.low < b.high && b.low < a.high;
 /* What is collected for a launch. */
 class Launch {
   public:
-    Launch(cudaStream_t target, ht_verb verb, ht_dtype dtype, ht_reduction reduction) : stream(target)
-    {
+    Launch(cudaStream_t target, ht_verb verb, ht_dtype dtype, ht_reduction reduction)
+        : stream(target) {
         batch.verb = verb;
         batch.dtype = dtype;
         batch.reduction = reduction;
     }
 
-    void set_type(ht_dtype dtype, ht_reduction reduction)
-    {
-        if (batch.dtype != dtype || batch.reduction != reduction)
-            run();
+    void set_type(ht_dtype dtype, ht_reduction reduction) {
+        if (batch.dtype != dtype || batch.reduction != reduction) run();
         batch.dtype = dtype;
         batch.reduction = reduction;
     }
@@ -165,16 +164,13 @@ class Launch {
 };
 
 /* Less to hand over for most launches. */
-static MoveBatch<FEW> first_few(const MoveBatch<BATCH> &batch)
-{
+static MoveBatch<FEW> first_few(const MoveBatch<BATCH> &batch) {
     MoveBatch<FEW> few = {batch.count, batch.verb, batch.dtype, batch.reduction, {}};
-    for (int i = 0; i < batch.count; i++)
-        few.move[i] = batch.move[i];
+    for (int i = 0; i < batch.count; i++) few.move[i] = batch.move[i];
     return few;
 }
 
-void Launch::run()
-{
+void Launch::run() {
     if (batch.count > FEW)
         ht_launch_on(stream, move_device<BATCH>, spans, THREADS, 0, batch);
     else if (batch.count)
@@ -185,24 +181,20 @@ void Launch::run()
     written.clear();
 }
 
-/* Whether a move must come after one that is collected. The boxes that a step copies or fills are apart, so only sums depend on an order.
+/* Whether a move must come after one that is collected. The boxes that a step copies or fills are
+ * apart, so only sums depend on an order.
  */
-bool Launch::must_wait(Reach from, Reach to) const
-{
-    if (batch.verb != HT_COMBINE)
-        return false;
+bool Launch::must_wait(Reach from, Reach to) const {
+    if (batch.verb != HT_COMBINE) return false;
     for (Reach w : written)
-        if (overlap(w, to) || overlap(w, from))
-            return true;
+        if (overlap(w, to) || overlap(w, from)) return true;
     for (Reach r : read)
-        if (overlap(r, to))
-            return true;
+        if (overlap(r, to)) return true;
     return false;
 }
 
 /* What a move touches on one side. */
-static Reach reach_of(const DeviceMove &move, bool to)
-{
+static Reach reach_of(const DeviceMove &move, bool to) {
     int64_t bytes = move.unit;
     for (int d = 0; d < move.rank; d++)
         bytes += (int64_t)(move.dim[d].extent - 1) * (to ? move.dim[d].to : move.dim[d].from);
@@ -210,11 +202,9 @@ static Reach reach_of(const DeviceMove &move, bool to)
     return {low, low + bytes};
 }
 
-void Launch::add(const DeviceMove &move)
-{
+void Launch::add(const DeviceMove &move) {
     Reach from = reach_of(move, false), to = reach_of(move, true);
-    if (batch.count == BATCH || must_wait(from, to))
-        run();
+    if (batch.count == BATCH || must_wait(from, to)) run();
     batch.move[batch.count] = move;
     batch.move[batch.count++].first_span = spans;
     spans += (move.units + SPAN - 1) / SPAN;
@@ -224,24 +214,23 @@ void Launch::add(const DeviceMove &move)
     }
 }
 
-/* The widest unit for which all addresses, strides and the innermost row are multiples; one element where that row has gaps, or is computed
- * with. */
-static int unit_of(ht_verb verb, const ht_stride *dim, int rank, int64_t size, const char *to, const char *from)
-{
+/* The widest unit for which all addresses, strides and the innermost row are multiples; one element
+ * where that row has gaps, or is computed with. */
+static int unit_of(ht_verb verb, const ht_stride *dim, int rank, int64_t size, const char *to,
+                   const char *from) {
     if (verb != HT_COPY || (rank && (dim[rank - 1].from != 1 || dim[rank - 1].to != 1)))
         return (int)size;
-    int64_t bits = (int64_t)(intptr_t)to | (int64_t)(intptr_t)from | (rank ? dim[rank - 1].extent * size : size);
-    for (int d = 0; d < rank - 1; d++)
-        bits |= dim[d].from * size | dim[d].to * size;
+    int64_t bits = (int64_t)(intptr_t)to | (int64_t)(intptr_t)from |
+                   (rank ? dim[rank - 1].extent * size : size);
+    for (int d = 0; d < rank - 1; d++) bits |= dim[d].from * size | dim[d].to * size;
     int unit = WIDEST;
-    while (bits % unit)
-        unit /= 2;
+    while (bits % unit) unit /= 2;
     return unit;
 }
 
 /* Adds a box whose dimensions are as many as a launch takes, and not too large for its numbers. */
-static void add_box(Launch &launch, ht_verb verb, const ht_stride *dim, int rank, int64_t size, char *to, const char *from)
-{
+static void add_box(Launch &launch, ht_verb verb, const ht_stride *dim, int rank, int64_t size,
+                    char *to, const char *from) {
     DeviceMove move = {};
     move.to = to;
     move.from = from;
@@ -259,44 +248,43 @@ static void add_box(Launch &launch, ht_verb verb, const ht_stride *dim, int rank
 }
 
 /* Adds a box, cut along its outermost dimension until it fits. */
-static void add_boxes(Launch &launch, ht_verb verb, const ht_stride *dim, int rank, int64_t size, char *to, const char *from)
-{
+static void add_boxes(Launch &launch, ht_verb verb, const ht_stride *dim, int rank, int64_t size,
+                      char *to, const char *from) {
     const int64_t most = (int64_t)1 << 31;
     int64_t inner = 1;
-    for (int d = 1; d < rank; d++)
-        inner *= dim[d].extent;
-    if (rank && (inner == 0 || dim[0].extent == 0))
-        return;
+    for (int d = 1; d < rank; d++) inner *= dim[d].extent;
+    if (rank && (inner == 0 || dim[0].extent == 0)) return;
     int64_t rows = rank > MOVE_DIMS || inner >= most ? 0 : rank ? most / inner : 1;
     if (rank > MOVE_DIMS || rows == 0) {
         for (int64_t i = 0; i < dim[0].extent; i++)
-            add_boxes(launch, verb, dim + 1, rank - 1, size, to + i * dim[0].to * size, from + i * dim[0].from * size);
+            add_boxes(launch, verb, dim + 1, rank - 1, size, to + i * dim[0].to * size,
+                      from + i * dim[0].from * size);
         return;
     }
     for (int64_t at = 0; rank && at < dim[0].extent; at += rows) {
         ht_stride part[MOVE_DIMS];
-        for (int d = 0; d < rank; d++)
-            part[d] = dim[d];
+        for (int d = 0; d < rank; d++) part[d] = dim[d];
         part[0].extent = dim[0].extent - at < rows ? dim[0].extent - at : rows;
-        add_box(launch, verb, part, rank, size, to + at * dim[0].to * size, from + at * dim[0].from * size);
+        add_box(launch, verb, part, rank, size, to + at * dim[0].to * size,
+                from + at * dim[0].from * size);
     }
-    if (!rank)
-        add_box(launch, verb, dim, rank, size, to, from);
+    if (!rank) add_box(launch, verb, dim, rank, size, to, from);
 }
 
-void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream)
-{
+void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream) {
     Launch launch(stream, step->verb, HT_F32, HT_NO_REDUCTION);
     for (int i = 0; i < step->move_count; i++) {
         const ht_move *move = &step->move[i];
         const ht_reshard_tensor *tensor = &run->plan->tensor[move->tensor];
         char *to = channel_address(run, move->to, move->tensor, move->to_offset, tensor->dtype);
-        const char *from = step->verb == HT_FILL ? to : channel_address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
-        if (step->verb == HT_COPY && to == from)
-            continue;
-        if (step->verb != HT_COPY)
-            launch.set_type(tensor->dtype, tensor->reduction);
-        add_boxes(launch, step->verb, move->dim, move->rank, (int64_t)ht_dtype_bytes(tensor->dtype), to, from);
+        const char *from =
+            step->verb == HT_FILL
+                ? to
+                : channel_address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
+        if (step->verb == HT_COPY && to == from) continue;
+        if (step->verb != HT_COPY) launch.set_type(tensor->dtype, tensor->reduction);
+        add_boxes(launch, step->verb, move->dim, move->rank, (int64_t)ht_dtype_bytes(tensor->dtype),
+                  to, from);
     }
     launch.run();
 }
@@ -304,29 +292,28 @@ void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t 
 /* ---- what emitted code calls ---- */
 
 /* One move of `count` elements in a row. */
-static void move_row(ht_verb verb, ht_dtype dtype, ht_reduction reduction, void *to, const void *from, int64_t count)
-{
+static void move_row(ht_verb verb, ht_dtype dtype, ht_reduction reduction, void *to,
+                     const void *from, int64_t count) {
     ht_stride row = {count, 1, 1};
     Launch launch(ht_compute_stream(), verb, dtype, reduction);
-    add_boxes(launch, verb, &row, 1, (int64_t)ht_dtype_bytes(dtype), (char *)to, (const char *)from);
+    add_boxes(launch, verb, &row, 1, (int64_t)ht_dtype_bytes(dtype), (char *)to,
+              (const char *)from);
     launch.run();
 }
 
-extern "C" void ht_copy(void *to, const void *from, size_t bytes)
-{
+extern "C" void ht_copy(void *to, const void *from, size_t bytes) {
     if (to != from && bytes)
         HT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, ht_compute_stream()));
 }
 
-extern "C" void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype)
-{
+extern "C" void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count,
+                              ht_dtype dtype) {
     if (r->microbatch)
         move_row(HT_COMBINE, dtype, HT_SUM, to, from, count);
     else
         ht_copy(to, from, (size_t)count * ht_dtype_bytes(dtype));
 }
 
-extern "C" void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum)
-{
+extern "C" void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum) {
     move_row(HT_FILL, dtype, maximum ? HT_MAX : HT_SUM, to, to, count);
 }

@@ -5,15 +5,18 @@
 
 static const cudnnDataType_t STORED = CUDNN_DATA_BFLOAT16, WIDE = CUDNN_DATA_FLOAT;
 
-/* [b, heads, rows, d] of bf16 whose rows of all heads lie `pitch` apart; and the same as [b, heads, d, rows]. */
-static CudnnTensor rows_of(CudnnGraph *graph, int64_t number, const CudnnAttention &a, int64_t heads, int64_t rows, int64_t pitch)
-{
-    return graph->tensor(number, STORED, {a.batch, heads, rows, a.d}, {rows * pitch, a.d, pitch, 1});
+/* [b, heads, rows, d] of bf16 whose rows of all heads lie `pitch` apart; and the same as [b, heads,
+ * d, rows]. */
+static CudnnTensor rows_of(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
+                           int64_t heads, int64_t rows, int64_t pitch) {
+    return graph->tensor(number, STORED, {a.batch, heads, rows, a.d},
+                         {rows * pitch, a.d, pitch, 1});
 }
 
-static CudnnTensor columns_of(CudnnGraph *graph, int64_t number, const CudnnAttention &a, int64_t heads, int64_t rows, int64_t pitch)
-{
-    return graph->tensor(number, STORED, {a.batch, heads, a.d, rows}, {rows * pitch, a.d, 1, pitch});
+static CudnnTensor columns_of(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
+                              int64_t heads, int64_t rows, int64_t pitch) {
+    return graph->tensor(number, STORED, {a.batch, heads, a.d, rows},
+                         {rows * pitch, a.d, 1, pitch});
 }
 
 static CudnnSizes scores_extent(const CudnnAttention &a) { return {a.batch, a.heads, a.s, a.t}; }
@@ -21,50 +24,51 @@ static CudnnSizes scores_extent(const CudnnAttention &a) { return {a.batch, a.he
 static CudnnSizes row_extent(const CudnnAttention &a) { return {a.batch, a.heads, a.s, 1}; }
 
 /* mode(x...) as a tensor of its own, of f32. */
-static CudnnTensor computed(CudnnGraph *graph, cudnnPointwiseMode_t mode, const std::vector<CudnnTensor> &x, const CudnnSizes &extent)
-{
+static CudnnTensor computed(CudnnGraph *graph, cudnnPointwiseMode_t mode,
+                            const std::vector<CudnnTensor> &x, const CudnnSizes &extent) {
     CudnnTensor y = graph->between(WIDE, extent);
     graph->pointwise(mode, WIDE, x, y);
     return y;
 }
 
-static CudnnTensor index_along(CudnnGraph *graph, const CudnnTensor &scores, int64_t axis)
-{
+static CudnnTensor index_along(CudnnGraph *graph, const CudnnTensor &scores, int64_t axis) {
     CudnnTensor index = graph->between(CUDNN_DATA_INT32, scores.extent);
     graph->pointwise(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, {scores}, index, axis);
     return index;
 }
 
 /* The scores, -FLT_MAX where a query does not see a key. */
-static CudnnTensor hidden(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &scores)
-{
-    if (!a.causal)
-        return scores;
+static CudnnTensor hidden(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &scores) {
+    if (!a.causal) return scores;
     CudnnTensor query = index_along(graph, scores, 2), key = index_along(graph, scores, 3);
     CudnnTensor sees = graph->between(CUDNN_DATA_BOOLEAN, scores.extent);
     graph->pointwise(CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, {query, key}, sees);
-    return computed(graph, CUDNN_POINTWISE_BINARY_SELECT, {scores, graph->constant(-FLT_MAX), sees}, scores.extent);
+    return computed(graph, CUDNN_POINTWISE_BINARY_SELECT, {scores, graph->constant(-FLT_MAX), sees},
+                    scores.extent);
 }
 
-static CudnnTensor scaled_product(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &q, const CudnnTensor &k)
-{
+static CudnnTensor scaled_product(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &q,
+                                  const CudnnTensor &k) {
     CudnnTensor product = graph->between(WIDE, scores_extent(a));
     graph->matmul(q, k, product);
-    return computed(graph, CUDNN_POINTWISE_MUL, {product, graph->constant(a.scale)}, scores_extent(a));
+    return computed(graph, CUDNN_POINTWISE_MUL, {product, graph->constant(a.scale)},
+                    scores_extent(a));
 }
 
-static CudnnTensor reduced(CudnnGraph *graph, cudnnReduceTensorOp_t op, const CudnnTensor &x, const CudnnSizes &extent)
-{
+static CudnnTensor reduced(CudnnGraph *graph, cudnnReduceTensorOp_t op, const CudnnTensor &x,
+                           const CudnnSizes &extent) {
     CudnnTensor y = graph->between(WIDE, extent);
     graph->reduce(op, x, y);
     return y;
 }
 
-void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a)
-{
-    CudnnTensor q = rows_of(graph, CUDNN_Q, a, a.heads, a.s, a.pitch.q), k = columns_of(graph, CUDNN_K, a, a.groups, a.t, a.pitch.k);
-    CudnnTensor v = rows_of(graph, CUDNN_V, a, a.groups, a.t, a.pitch.v), y = rows_of(graph, CUDNN_Y, a, a.heads, a.s, a.pitch.y);
-    CudnnTensor stats = graph->tensor(CUDNN_STATS, WIDE, row_extent(a), cudnn_packed(row_extent(a)));
+void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a) {
+    CudnnTensor q = rows_of(graph, CUDNN_Q, a, a.heads, a.s, a.pitch.q),
+                k = columns_of(graph, CUDNN_K, a, a.groups, a.t, a.pitch.k);
+    CudnnTensor v = rows_of(graph, CUDNN_V, a, a.groups, a.t, a.pitch.v),
+                y = rows_of(graph, CUDNN_Y, a, a.heads, a.s, a.pitch.y);
+    CudnnTensor stats =
+        graph->tensor(CUDNN_STATS, WIDE, row_extent(a), cudnn_packed(row_extent(a)));
 
     CudnnTensor scores = hidden(graph, a, scaled_product(graph, a, q, k));
     CudnnTensor peak = reduced(graph, CUDNN_REDUCE_TENSOR_MAX, scores, row_extent(a));
@@ -82,17 +86,17 @@ void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a)
 /* ---- backward ---- */
 
 /* x: [b, h, s, t], as [b, h, t, s] in bf16. */
-static CudnnTensor turned(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x)
-{
-    CudnnTensor y = graph->between(STORED, {a.batch, a.heads, a.t, a.s}, {a.heads * a.s * a.t, a.s * a.t, 1, a.t});
+static CudnnTensor turned(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x) {
+    CudnnTensor y = graph->between(STORED, {a.batch, a.heads, a.t, a.s},
+                                   {a.heads * a.s * a.t, a.s * a.t, 1, a.t});
     graph->reshape(x, y);
     return y;
 }
 
-/* y[b, g, t, d] = x rows, where x is [b, h, t, s]: with a sum over a group's heads, each rounded to bf16 before, which is the form that
- * cuDNN's users have tried. */
-static void to_keys(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x, const CudnnTensor &rows, const CudnnTensor &y)
-{
+/* y[b, g, t, d] = x rows, where x is [b, h, t, s]: with a sum over a group's heads, each rounded to
+ * bf16 before, which is the form that cuDNN's users have tried. */
+static void to_keys(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x,
+                    const CudnnTensor &rows, const CudnnTensor &y) {
     if (a.heads == a.groups) {
         graph->matmul(x, rows, y);
         return;
@@ -103,10 +107,11 @@ static void to_keys(CudnnGraph *graph, const CudnnAttention &a, const CudnnTenso
 }
 
 /* sums[b, h, s, 1] = sum(dy * y). */
-static CudnnTensor row_sums(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &dy, const CudnnTensor &y)
-{
+static CudnnTensor row_sums(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &dy,
+                            const CudnnTensor &y) {
     const CudnnSizes extent = {a.batch, a.heads, a.s, a.d};
-    CudnnTensor product = graph->between(WIDE, extent, {a.heads * a.s * a.d, a.s * a.d, a.heads * a.d, 1});
+    CudnnTensor product =
+        graph->between(WIDE, extent, {a.heads * a.s * a.d, a.s * a.d, a.heads * a.d, 1});
     graph->pointwise(CUDNN_POINTWISE_MUL, WIDE, {dy, y}, product);
     CudnnTensor sum = reduced(graph, CUDNN_REDUCE_TENSOR_ADD, product, row_extent(a));
     CudnnTensor sums = graph->tensor(CUDNN_SUMS, WIDE, row_extent(a), cudnn_packed(row_extent(a)));
@@ -114,17 +119,23 @@ static CudnnTensor row_sums(CudnnGraph *graph, const CudnnAttention &a, const Cu
     return sums;
 }
 
-void cudnn_attention_backward(CudnnGraph *graph, const CudnnAttention &a)
-{
-    CudnnTensor q = rows_of(graph, CUDNN_Q, a, a.heads, a.s, a.pitch.q), k = columns_of(graph, CUDNN_K, a, a.groups, a.t, a.pitch.k);
-    CudnnTensor v = columns_of(graph, CUDNN_V, a, a.groups, a.t, a.pitch.v), y = rows_of(graph, CUDNN_Y, a, a.heads, a.s, a.pitch.y);
-    CudnnTensor dy = rows_of(graph, CUDNN_DY, a, a.heads, a.s, a.pitch.dy), dq = rows_of(graph, CUDNN_DQ, a, a.heads, a.s, a.pitch.dq);
-    CudnnTensor dk = rows_of(graph, CUDNN_DK, a, a.groups, a.t, a.pitch.dk), dv = rows_of(graph, CUDNN_DV, a, a.groups, a.t, a.pitch.dv);
-    CudnnTensor stats = graph->tensor(CUDNN_STATS, WIDE, row_extent(a), cudnn_packed(row_extent(a)));
+void cudnn_attention_backward(CudnnGraph *graph, const CudnnAttention &a) {
+    CudnnTensor q = rows_of(graph, CUDNN_Q, a, a.heads, a.s, a.pitch.q),
+                k = columns_of(graph, CUDNN_K, a, a.groups, a.t, a.pitch.k);
+    CudnnTensor v = columns_of(graph, CUDNN_V, a, a.groups, a.t, a.pitch.v),
+                y = rows_of(graph, CUDNN_Y, a, a.heads, a.s, a.pitch.y);
+    CudnnTensor dy = rows_of(graph, CUDNN_DY, a, a.heads, a.s, a.pitch.dy),
+                dq = rows_of(graph, CUDNN_DQ, a, a.heads, a.s, a.pitch.dq);
+    CudnnTensor dk = rows_of(graph, CUDNN_DK, a, a.groups, a.t, a.pitch.dk),
+                dv = rows_of(graph, CUDNN_DV, a, a.groups, a.t, a.pitch.dv);
+    CudnnTensor stats =
+        graph->tensor(CUDNN_STATS, WIDE, row_extent(a), cudnn_packed(row_extent(a)));
     CudnnTensor sums = row_sums(graph, a, dy, y);
 
-    CudnnTensor below = computed(graph, CUDNN_POINTWISE_SUB, {scaled_product(graph, a, q, k), stats}, scores_extent(a));
-    CudnnTensor p = computed(graph, CUDNN_POINTWISE_EXP, {hidden(graph, a, below)}, scores_extent(a));
+    CudnnTensor below = computed(graph, CUDNN_POINTWISE_SUB,
+                                 {scaled_product(graph, a, q, k), stats}, scores_extent(a));
+    CudnnTensor p =
+        computed(graph, CUDNN_POINTWISE_EXP, {hidden(graph, a, below)}, scores_extent(a));
     to_keys(graph, a, turned(graph, a, p), dy, dv);
 
     CudnnTensor dp = graph->between(WIDE, scores_extent(a));
@@ -135,7 +146,8 @@ void cudnn_attention_backward(CudnnGraph *graph, const CudnnAttention &a)
     graph->pointwise(CUDNN_POINTWISE_MUL, WIDE, {weighed, graph->constant(a.scale)}, ds);
     to_keys(graph, a, turned(graph, a, ds), q, dk);
 
-    CudnnTensor rows = graph->between(STORED, {a.batch, a.groups, a.t, a.d}, {a.t * a.pitch.k, a.d, a.pitch.k, 1});
+    CudnnTensor rows =
+        graph->between(STORED, {a.batch, a.groups, a.t, a.d}, {a.t * a.pitch.k, a.d, a.pitch.k, 1});
     graph->reshape(k, rows);
     graph->matmul(ds, rows, dq);
     graph->finish();

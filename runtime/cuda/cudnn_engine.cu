@@ -8,26 +8,32 @@
 #include <stdio.h>
 #include <tuple>
 
-enum { WIDEST = 128, BACKWARD_OPERANDS = 9, UNIT = 256 }; // UNIT: bytes to which parts of scratch memory are aligned
+enum {
+    WIDEST = 128,
+    BACKWARD_OPERANDS = 9,
+    UNIT = 256
+}; // UNIT: bytes to which parts of scratch memory are aligned
 
 /* ---- what cuDNN serves ---- */
 
-/* Whether cuDNN can address a tensor of the call: bf16, rows of all heads at multiples of 16 bytes. */
-static bool is_addressable(const ht_view *view)
-{
+/* Whether cuDNN can address a tensor of the call: bf16, rows of all heads at multiples of 16
+ * bytes. */
+static bool is_addressable(const ht_view *view) {
     const int64_t pitch = ht_view_pitch(view, view->rank - 2) * dtype_bytes(HT_BF16);
-    return view->dtype == HT_BF16 && pitch % CUDNN_TENSOR_ALIGNMENT == 0 && aligned_to(CUDNN_TENSOR_ALIGNMENT, {view->data});
+    return view->dtype == HT_BF16 && pitch % CUDNN_TENSOR_ALIGNMENT == 0 &&
+           aligned_to(CUDNN_TENSOR_ALIGNMENT, {view->data});
 }
 
-static bool begins_alike(const AttentionPlaces &a, const AttentionPlaces &b) { return a.offset == b.offset && !a.gap && !b.gap; }
+static bool begins_alike(const AttentionPlaces &a, const AttentionPlaces &b) {
+    return a.offset == b.offset && !a.gap && !b.gap;
+}
 
-static bool is_served(const AttentionShape &a, std::initializer_list<const ht_view *> tensors)
-{
+static bool is_served(const AttentionShape &a, std::initializer_list<const ht_view *> tensors) {
     for (const ht_view *tensor : tensors)
-        if (!is_addressable(tensor))
-            return false;
+        if (!is_addressable(tensor)) return false;
     const bool empty = a.batch == 0 || a.s == 0 || a.t == 0 || a.groups == 0;
-    return !empty && a.d <= WIDEST && a.d % 8 == 0 && !a.segments.at && (!a.causal || begins_alike(a.queries, a.keys));
+    return !empty && a.d <= WIDEST && a.d % 8 == 0 && !a.segments.at &&
+           (!a.causal || begins_alike(a.queries, a.keys));
 }
 
 /* ---- plans ---- */
@@ -38,26 +44,26 @@ typedef struct Cudnn {
     std::unique_ptr<CudnnDevice> device;
 } Cudnn;
 
-static void say_once(const std::string &why)
-{
+static void say_once(const std::string &why) {
     static bool said;
     if (!said)
-        fprintf(stderr, "hetu: cuDNN does not serve attention here, and slower kernels do: %s\n", why.c_str());
+        fprintf(stderr, "hetu: cuDNN does not serve attention here, and slower kernels do: %s\n",
+                why.c_str());
     said = true;
 }
 
 /* nullptr: this version of cuDNN is too old, or cannot use the GPU. */
-static Cudnn *cudnn(void)
-{
-    static Cudnn &opened = *new Cudnn(); // never freed: cuDNN may be gone before what this program has is
+static Cudnn *cudnn(void) {
+    static Cudnn &opened =
+        *new Cudnn(); // never freed: cuDNN may be gone before what this program has is
     static bool tried;
-    if (tried)
-        return opened.device ? &opened : nullptr;
+    if (tried) return opened.device ? &opened : nullptr;
     tried = true;
     const size_t version = cudnnGetVersion();
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     if (version < (size_t)CUDNN_LEAST_VERSION)
-        say_once("version " + std::to_string(version) + " is older than " + std::to_string(CUDNN_LEAST_VERSION));
+        say_once("version " + std::to_string(version) + " is older than " +
+                 std::to_string(CUDNN_LEAST_VERSION));
     else if ((status = cudnnCreate(&opened.handle)) != CUDNN_STATUS_SUCCESS)
         say_once(std::string("cudnnCreate: ") + cudnnGetErrorString(status));
     else
@@ -65,8 +71,7 @@ static Cudnn *cudnn(void)
     return opened.device ? &opened : nullptr;
 }
 
-static bool is_recorded(void)
-{
+static bool is_recorded(void) {
     cudaStreamCaptureStatus status;
     HT_CUDA(cudaStreamIsCapturing(ht_compute_stream(), &status));
     return status != cudaStreamCaptureStatusNone;
@@ -74,70 +79,68 @@ static bool is_recorded(void)
 
 typedef std::array<int64_t, 16> PlanKey;
 
-static PlanKey key_of(const CudnnAttention &a, bool backward)
-{
+static PlanKey key_of(const CudnnAttention &a, bool backward) {
     const CudnnPitches &p = a.pitch;
-    return {backward, a.batch, a.s, a.t, a.heads, a.groups, a.d, a.causal, p.q, p.k, p.v, p.y, p.dy, p.dq, p.dk, p.dv};
+    return {backward, a.batch, a.s, a.t, a.heads, a.groups, a.d,  a.causal,
+            p.q,      p.k,     p.v, p.y, p.dy,    p.dq,     p.dk, p.dv};
 }
 
-static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttention &a, bool backward)
-{
+static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttention &a,
+                                            bool backward) {
     CudnnGraph graph;
     if (backward)
         cudnn_attention_backward(&graph, a);
     else
         cudnn_attention_forward(&graph, a);
     auto plan = std::make_unique<CudnnPlan>(graph, *on.device, true);
-    if (plan->failed())
-        say_once(plan->why());
+    if (plan->failed()) say_once(plan->why());
     return plan;
 }
 
-/* The plan for a shape, from the second time on the one of before; nullptr: there is none. The scale follows from d. */
-static CudnnPlan *plan_for(const CudnnAttention &a, bool backward)
-{
-    static auto &plans = *new std::map<PlanKey, std::unique_ptr<CudnnPlan>>(); // never freed, as above
+/* The plan for a shape, from the second time on the one of before; nullptr: there is none. The
+ * scale follows from d. */
+static CudnnPlan *plan_for(const CudnnAttention &a, bool backward) {
+    static auto &plans =
+        *new std::map<PlanKey, std::unique_ptr<CudnnPlan>>(); // never freed, as above
     Cudnn *on = cudnn();
-    if (!on)
-        return nullptr;
+    if (!on) return nullptr;
     const PlanKey key = key_of(a, backward);
     auto found = plans.find(key);
     if (found == plans.end()) {
-        if (is_recorded())
-            return nullptr;
+        if (is_recorded()) return nullptr;
         found = plans.emplace(key, make_plan(*on, a, backward)).first;
     }
     return found->second->failed() ? nullptr : found->second.get();
 }
 
-static void run(CudnnPlan *plan, const std::vector<std::pair<int64_t, const void *>> &tensors, void *workspace)
-{
+static void run(CudnnPlan *plan, const std::vector<std::pair<int64_t, const void *>> &tensors,
+                void *workspace) {
     const cudnnStatus_t status = cudnnSetStream(cudnn()->handle, ht_compute_stream());
     if (status != CUDNN_STATUS_SUCCESS)
         ht_fail("cuDNN: cudnnSetStream: %s", cudnnGetErrorString(status));
     plan->run(cudnn()->handle, tensors, workspace);
-    if (plan->failed())
-        cuda_check_device();
-    if (plan->failed())
-        ht_fail("cuDNN: %s", plan->why().c_str());
+    if (plan->failed()) cuda_check_device();
+    if (plan->failed()) ht_fail("cuDNN: %s", plan->why().c_str());
 }
 
 /* ---- statistics ---- */
 
-/* A row's logarithm lies at [b, s, h] in a program, and at [b, h, s] for cuDNN: to the latter, or back. */
-__global__ void turn_statistics_device(float *to, const float *from, int64_t count, int64_t s, int64_t heads, bool back)
-{
+/* A row's logarithm lies at [b, s, h] in a program, and at [b, h, s] for cuDNN: to the latter, or
+ * back. */
+__global__ void turn_statistics_device(float *to, const float *from, int64_t count, int64_t s,
+                                       int64_t heads, bool back) {
     for (int64_t at = ht_thread(); at < count; at += ht_threads()) {
-        const int64_t h = at % heads, i = at / heads % s, b = at / heads / s, turned = (b * heads + h) * s + i;
+        const int64_t h = at % heads, i = at / heads % s, b = at / heads / s,
+                      turned = (b * heads + h) * s + i;
         to[back ? at : turned] = from[back ? turned : at];
     }
 }
 
-static void turn_statistics(float *to, const float *from, const CudnnAttention &a, bool back)
-{
+static void turn_statistics(float *to, const float *from, const CudnnAttention &a, bool back) {
     const int threads = 256;
     const int64_t count = a.batch * a.s * a.heads;
-    ht_launch(turn_statistics_device, ht_blocks(count, threads), threads, 0, to, from, count, a.s, a.heads, back);
+    ht_launch(turn_statistics_device, ht_blocks(count, threads), threads, 0, to, from, count, a.s,
+              a.heads, back);
 }
 
 /* ---- calls ---- */
@@ -146,46 +149,55 @@ static int64_t pitch_of(const ht_view *view) { return ht_view_pitch(view, view->
 
 static int64_t padded(int64_t bytes) { return (bytes + UNIT - 1) / UNIT * UNIT; }
 
-static int64_t statistics_bytes(const CudnnAttention &a) { return padded(a.batch * a.heads * a.s * (int64_t)sizeof(float)); }
+static int64_t statistics_bytes(const CudnnAttention &a) {
+    return padded(a.batch * a.heads * a.s * (int64_t)sizeof(float));
+}
 
-static CudnnAttention attention_of(const AttentionShape &a, const CudnnPitches &pitch)
-{
+static CudnnAttention attention_of(const AttentionShape &a, const CudnnPitches &pitch) {
     return {a.batch, a.s, a.t, a.heads, a.groups, a.d, a.causal != 0, a.scale, pitch};
 }
 
-bool cudnn_attention(const AttentionShape &shape, const ht_call *call)
-{
+bool cudnn_attention(const AttentionShape &shape, const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
-    if (!is_served(shape, {&in[0], &in[1], &in[2], &out[0]}))
-        return false;
-    const CudnnAttention a = attention_of(shape, {shape.q_pitch, shape.k_pitch, shape.v_pitch, pitch_of(&out[0]), 0, 0, 0, 0});
+    if (!is_served(shape, {&in[0], &in[1], &in[2], &out[0]})) return false;
+    const CudnnAttention a = attention_of(
+        shape, {shape.q_pitch, shape.k_pitch, shape.v_pitch, pitch_of(&out[0]), 0, 0, 0, 0});
     CudnnPlan *plan = plan_for(a, false);
-    if (!plan)
-        return false;
+    if (!plan) return false;
     char *memory = (char *)cuda_scratch(statistics_bytes(a) + plan->workspace_bytes());
-    run(plan, {{CUDNN_Q, in[0].data}, {CUDNN_K, in[1].data}, {CUDNN_V, in[2].data}, {CUDNN_Y, out[0].data}, {CUDNN_STATS, memory}},
+    run(plan,
+        {{CUDNN_Q, in[0].data},
+         {CUDNN_K, in[1].data},
+         {CUDNN_V, in[2].data},
+         {CUDNN_Y, out[0].data},
+         {CUDNN_STATS, memory}},
         memory + statistics_bytes(a));
     turn_statistics((float *)out[1].data, (const float *)memory, a, true);
     return true;
 }
 
-/* What a run of backward takes of a call: some batches with all their heads, or some groups of one batch's; both divide what there is, and
- * statistics begin where cuDNN can address them. cuDNN keeps a matrix of scores a head in bf16, of which at most attention_kept_bytes are
- * kept at a time, as by our kernels. false: those of one group are more. */
-static bool find_part(const CudnnAttention &a, CudnnAttention *part)
-{
-    const int64_t tile = 128, queries = (a.s + tile - 1) / tile * tile, keys = (a.t + tile - 1) / tile * tile;
-    const int64_t shared = a.heads / a.groups, group = shared * queries * keys * dtype_bytes(HT_BF16);
+/* What a run of backward takes of a call: some batches with all their heads, or some groups of one
+ * batch's; both divide what there is, and statistics begin where cuDNN can address them. cuDNN
+ * keeps a matrix of scores a head in bf16, of which at most attention_kept_bytes are kept at a
+ * time, as by our kernels. false: those of one group are more. */
+static bool find_part(const CudnnAttention &a, CudnnAttention *part) {
+    const int64_t tile = 128, queries = (a.s + tile - 1) / tile * tile,
+                  keys = (a.t + tile - 1) / tile * tile;
+    const int64_t shared = a.heads / a.groups,
+                  group = shared * queries * keys * dtype_bytes(HT_BF16);
     auto divisor = [&](int64_t count, int64_t heads) {
         int64_t found = count;
-        for (int64_t n = count - 1; n > 0 && found * heads / shared * group > attention_kept_bytes; n--)
-            found = count % n == 0 && n * heads * a.s * (int64_t)sizeof(float) % CUDNN_TENSOR_ALIGNMENT == 0 ? n : found;
+        for (int64_t n = count - 1; n > 0 && found * heads / shared * group > attention_kept_bytes;
+             n--)
+            found = count % n == 0 &&
+                            n * heads * a.s * (int64_t)sizeof(float) % CUDNN_TENSOR_ALIGNMENT == 0
+                        ? n
+                        : found;
         return found;
     };
     *part = a;
     part->batch = divisor(a.batch, a.heads);
-    if (part->batch == 1)
-        part->groups = divisor(a.groups, shared);
+    if (part->batch == 1) part->groups = divisor(a.groups, shared);
     part->heads = part->groups * shared;
     return part->batch * part->groups * group <= attention_kept_bytes;
 }
@@ -196,16 +208,17 @@ typedef struct PartPlace {
 } PartPlace;
 
 /* The address of a tensor of bf16 from there on; `rows` of a batch, `heads` of a group. */
-static const void *from_place(const ht_view *view, const PartPlace &at, int64_t rows, int64_t heads)
-{
+static const void *from_place(const ht_view *view, const PartPlace &at, int64_t rows,
+                              int64_t heads) {
     const int64_t d = view->extent[view->rank - 1];
-    return (const char *)view->data + (at.batch * rows * pitch_of(view) + at.group * heads * d) * dtype_bytes(HT_BF16);
+    return (const char *)view->data +
+           (at.batch * rows * pitch_of(view) + at.group * heads * d) * dtype_bytes(HT_BF16);
 }
 
-/* Runs backward for a part of a call; `lse` and `sums` are statistics as cuDNN has them, sums of the part alone. */
-static void run_part(CudnnPlan *plan, const ht_call *call, const CudnnAttention &all, const PartPlace &at, const float *lse, void *sums,
-                     void *workspace)
-{
+/* Runs backward for a part of a call; `lse` and `sums` are statistics as cuDNN has them, sums of
+ * the part alone. */
+static void run_part(CudnnPlan *plan, const ht_call *call, const CudnnAttention &all,
+                     const PartPlace &at, const float *lse, void *sums, void *workspace) {
     const ht_view *in = call->operand, *out = call->result;
     const int64_t shared = all.heads / all.groups;
     auto queries = [&](const ht_view *view) { return from_place(view, at, all.s, shared); };
@@ -224,18 +237,20 @@ static void run_part(CudnnPlan *plan, const ht_call *call, const CudnnAttention 
         workspace);
 }
 
-bool cudnn_attention_gradient(const AttentionShape &shape, const ht_call *call)
-{
-    const ht_view *in = call->operand, *out = call->result, *dy = &in[0], *q = &in[1], *k = &in[2], *v = &in[3], *y = &in[4], *lse = &in[5];
-    if (in[BACKWARD_OPERANDS - 1].data || !is_served(shape, {dy, q, k, v, y, &out[0], &out[1], &out[2]}))
+bool cudnn_attention_gradient(const AttentionShape &shape, const ht_call *call) {
+    const ht_view *in = call->operand, *out = call->result, *dy = &in[0], *q = &in[1], *k = &in[2],
+                  *v = &in[3], *y = &in[4], *lse = &in[5];
+    if (in[BACKWARD_OPERANDS - 1].data ||
+        !is_served(shape, {dy, q, k, v, y, &out[0], &out[1], &out[2]}))
         return false;
-    const CudnnAttention all = attention_of(shape, {shape.q_pitch, shape.k_pitch, shape.v_pitch, pitch_of(y), pitch_of(dy),
-                                                    pitch_of(&out[0]), pitch_of(&out[1]), pitch_of(&out[2])});
+    const CudnnAttention all =
+        attention_of(shape, {shape.q_pitch, shape.k_pitch, shape.v_pitch, pitch_of(y), pitch_of(dy),
+                             pitch_of(&out[0]), pitch_of(&out[1]), pitch_of(&out[2])});
     CudnnAttention part;
     CudnnPlan *plan = find_part(all, &part) ? plan_for(part, true) : nullptr;
-    if (!plan)
-        return false;
-    char *memory = (char *)cuda_scratch(statistics_bytes(all) + statistics_bytes(part) + plan->workspace_bytes());
+    if (!plan) return false;
+    char *memory = (char *)cuda_scratch(statistics_bytes(all) + statistics_bytes(part) +
+                                        plan->workspace_bytes());
     char *sums = memory + statistics_bytes(all), *workspace = sums + statistics_bytes(part);
     turn_statistics((float *)memory, (const float *)lse->data, all, false);
     for (PartPlace at = {0, 0}; at.batch < all.batch; at.batch += part.batch)

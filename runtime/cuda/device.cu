@@ -20,11 +20,11 @@ static struct {
     int processors, shared_bytes;
 } device;
 
-/* Whether the device or its machine is at fault, not the program: uncorrectable errors of memory and of NVLink, a device that has gone
- * (Xid 79 is an unknown error), a driver that does not serve. Numbers, since CUDA 12 lacks names of CUDA 13. What a kernel may do wrong
- * itself is the program's: illegal addresses, illegal instructions, launches that failed. */
-static bool is_device_fault(cudaError_t code)
-{
+/* Whether the device or its machine is at fault, not the program: uncorrectable errors of memory
+ * and of NVLink, a device that has gone (Xid 79 is an unknown error), a driver that does not serve.
+ * Numbers, since CUDA 12 lacks names of CUDA 13. What a kernel may do wrong itself is the
+ * program's: illegal addresses, illegal instructions, launches that failed. */
+static bool is_device_fault(cudaError_t code) {
     static const int faults[] = {
         35,  // cudaErrorInsufficientDriver
         46,  // cudaErrorDevicesUnavailable
@@ -44,27 +44,22 @@ static bool is_device_fault(cudaError_t code)
         999, // cudaErrorUnknown
     };
     for (int fault : faults)
-        if ((int)code == fault)
-            return true;
+        if ((int)code == fault) return true;
     return false;
 }
 
-extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *file, int line)
-{
-    if (code == cudaSuccess)
-        return;
+extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *file, int line) {
+    if (code == cudaSuccess) return;
     if (is_device_fault(code))
-        fail_as(FAIL_DEVICE, "GPU %d is at fault: %s (%s:%d); CUDA failed at: %s", device.number, cudaGetErrorString(code), file, line,
-                call);
+        fail_as(FAIL_DEVICE, "GPU %d is at fault: %s (%s:%d); CUDA failed at: %s", device.number,
+                cudaGetErrorString(code), file, line, call);
     ht_fail("%s (%s:%d); CUDA failed at: %s", cudaGetErrorString(code), file, line, call);
 }
 
 /* A fault of the device answers all calls from then on, so a call that does nothing finds it. */
-void cuda_check_device(void)
-{
+void cuda_check_device(void) {
     const cudaError_t code = cudaFree(nullptr);
-    if (is_device_fault(code))
-        HT_CUDA(code);
+    if (is_device_fault(code)) HT_CUDA(code);
 }
 
 int cuda_processors(void) { return device.processors; }
@@ -73,7 +68,9 @@ int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
 
 /* ---- channels ---- */
 
-void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, ht_compute_stream()); }
+void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) {
+    cuda_move(run, step, ht_compute_stream());
+}
 
 /* One rank alone exchanges nothing. */
 static void begin_alone(AsyncExchange *async) { channel_carry_out(&async->run); }
@@ -93,9 +90,9 @@ static const Channel channel_alone = {.prepare = NULL,
                                       .close = NULL,
                                       .records = true};
 
-/* Whether every rank has a GPU of its own: no two of them the same identifier. All ranks find the same. */
-static bool each_has_own(void)
-{
+/* Whether every rank has a GPU of its own: no two of them the same identifier. All ranks find the
+ * same. */
+static bool each_has_own(void) {
     cudaDeviceProp properties;
     HT_CUDA(cudaGetDeviceProperties(&properties, device.number));
     const size_t bytes = sizeof properties.uuid;
@@ -103,14 +100,13 @@ static bool each_has_own(void)
     world_gather(&properties.uuid, bytes, all.data());
     for (int a = 0; a < world_size(); a++)
         for (int b = 0; b < a; b++)
-            if (!memcmp(&all[bytes * (size_t)a], &all[bytes * (size_t)b], bytes))
-                return false;
+            if (!memcmp(&all[bytes * (size_t)a], &all[bytes * (size_t)b], bytes)) return false;
     return true;
 }
 
-/* Environment HETU_NCCL=1: one rank alone takes NCCL, too, so that its calls can be tried on one GPU. */
-static bool wants_nccl(void)
-{
+/* Environment HETU_NCCL=1: one rank alone takes NCCL, too, so that its calls can be tried on one
+ * GPU. */
+static bool wants_nccl(void) {
     const char *choice = getenv("HETU_NCCL");
     const bool wanted = choice && !strcmp(choice, "1");
 #ifndef HETU_NCCL
@@ -120,26 +116,25 @@ static bool wants_nccl(void)
     return wanted;
 }
 
-static const Channel *choose_channel(void)
-{
-    if (world_size() == 1 && !wants_nccl())
-        return &channel_alone;
+static const Channel *choose_channel(void) {
+    if (world_size() == 1 && !wants_nccl()) return &channel_alone;
     bool own = each_has_own();
 #ifdef HETU_NCCL
     return own ? &channel_nccl : &channel_staged;
 #else
     if (own && world_rank() == 0)
-        fprintf(stderr, "hetu: this program was built without NCCL: its ranks exchange through host memory\n");
+        fprintf(
+            stderr,
+            "hetu: this program was built without NCCL: its ranks exchange through host memory\n");
     return &channel_staged;
 #endif
 }
 
 /* ---- opening and closing ---- */
 
-/* The slot that heturun has given to this rank (HETU_SLOT), which stays the same when other slots are lost; else the rank's number among
- * those of its machine. */
-static int slot_number(void)
-{
+/* The slot that heturun has given to this rank (HETU_SLOT), which stays the same when other slots
+ * are lost; else the rank's number among those of its machine. */
+static int slot_number(void) {
     const char *text = getenv("HETU_SLOT");
     char *end = nullptr;
     const long slot = text ? strtol(text, &end, 10) : 0;
@@ -148,37 +143,36 @@ static int slot_number(void)
     return text ? (int)slot : world_node_rank();
 }
 
-extern "C" const char *device_open(void)
-{
+extern "C" const char *device_open(void) {
     static char missing[256];
     int count = 0;
     cudaError_t found = cudaGetDeviceCount(&count);
     if (found != cudaSuccess || count == 0) {
         snprintf(missing, sizeof missing,
-                 "no CUDA device was found (%s); run this program where there is one, or compile it with --backend=cpu",
+                 "no CUDA device was found (%s); run this program where there is one, or compile "
+                 "it with --backend=cpu",
                  found == cudaSuccess ? "there are none" : cudaGetErrorString(found));
         return missing;
     }
     device.number = slot_number() % count;
     HT_CUDA(cudaSetDevice(device.number));
-    HT_CUDA(cudaDeviceGetAttribute(&device.processors, cudaDevAttrMultiProcessorCount, device.number));
-    HT_CUDA(cudaDeviceGetAttribute(&device.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.number));
+    HT_CUDA(
+        cudaDeviceGetAttribute(&device.processors, cudaDevAttrMultiProcessorCount, device.number));
+    HT_CUDA(cudaDeviceGetAttribute(&device.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                   device.number));
     cuda_streams_open();
     cuda_step_open();
     return NULL;
 }
 
-extern "C" void device_connect(void)
-{
+extern "C" void device_connect(void) {
     channel_use(choose_channel());
     choice_open();
 }
 
-extern "C" void device_close(void)
-{
+extern "C" void device_close(void) {
     cuda_streams_wait();
-    if (channel_of_device()->close)
-        channel_of_device()->close();
+    if (channel_of_device()->close) channel_of_device()->close();
     channel_use(NULL);
     cuda_memory_close();
     cuda_marks_close();
@@ -189,15 +183,14 @@ extern "C" void device_close(void)
 
 /* ---- memory ---- */
 
-extern "C" void *device_alloc(int64_t bytes)
-{
+extern "C" void *device_alloc(int64_t bytes) {
     void *memory = NULL;
     size_t size = bytes > 0 ? (size_t)bytes : 1, free_bytes = 0, all_bytes = 0;
     cudaError_t code = cudaMalloc(&memory, size);
     if (code == cudaErrorMemoryAllocation) {
         HT_CUDA(cudaMemGetInfo(&free_bytes, &all_bytes));
-        ht_fail("no memory for %.1f MB of tensors on this GPU; %.1f of its %.1f MB are free", (double)size / 1e6, (double)free_bytes / 1e6,
-                (double)all_bytes / 1e6);
+        ht_fail("no memory for %.1f MB of tensors on this GPU; %.1f of its %.1f MB are free",
+                (double)size / 1e6, (double)free_bytes / 1e6, (double)all_bytes / 1e6);
     }
     HT_CUDA(code);
     return memory;
@@ -209,38 +202,33 @@ extern "C" double device_trial(void) { return 0; }
 
 extern "C" bool device_is_host(void) { return false; }
 
-extern "C" void device_zero(void *memory, int64_t bytes) { HT_CUDA(cudaMemsetAsync(memory, 0, (size_t)bytes, ht_compute_stream())); }
+extern "C" void device_zero(void *memory, int64_t bytes) {
+    HT_CUDA(cudaMemsetAsync(memory, 0, (size_t)bytes, ht_compute_stream()));
+}
 
-extern "C" void *device_alloc_host(int64_t bytes)
-{
+extern "C" void *device_alloc_host(int64_t bytes) {
     void *memory = NULL;
     HT_CUDA(cudaMallocHost(&memory, bytes > 0 ? (size_t)bytes : 1));
     return memory;
 }
 
-extern "C" void device_free_host(void *memory)
-{
-    if (memory)
-        HT_CUDA(cudaFreeHost(memory));
+extern "C" void device_free_host(void *memory) {
+    if (memory) HT_CUDA(cudaFreeHost(memory));
 }
 
-extern "C" void device_upload(void *to, const void *from, int64_t bytes)
-{
+extern "C" void device_upload(void *to, const void *from, int64_t bytes) {
     HT_CUDA(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyHostToDevice, ht_compute_stream()));
 }
 
-extern "C" void device_download(void *to, const void *from, int64_t bytes)
-{
+extern "C" void device_download(void *to, const void *from, int64_t bytes) {
     HT_CUDA(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToHost, ht_compute_stream()));
 }
 
 extern "C" void device_wait(void) { cuda_streams_wait(); }
 
-extern "C" void *device_map(void *memory, int64_t bytes, DeviceAccess access)
-{
+extern "C" void *device_map(void *memory, int64_t bytes, DeviceAccess access) {
     void *host = malloc(bytes > 0 ? (size_t)bytes : 1);
-    if (!host)
-        ht_fail("no memory for %.1f MB of a tensor's copy on the host", (double)bytes / 1e6);
+    if (!host) ht_fail("no memory for %.1f MB of a tensor's copy on the host", (double)bytes / 1e6);
     if (access == DEVICE_READ && bytes > 0) {
         device_download(host, memory, bytes);
         device_wait();
@@ -248,8 +236,7 @@ extern "C" void *device_map(void *memory, int64_t bytes, DeviceAccess access)
     return host;
 }
 
-extern "C" void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access)
-{
+extern "C" void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access) {
     if (access == DEVICE_WRITE && bytes > 0) {
         device_upload(memory, host, bytes);
         device_wait();

@@ -5,17 +5,18 @@
 
 enum { DROPOUT_THREADS = 256, BLOCK_NUMBERS = 4 }; // numbers of a block of random numbers
 
-/* A piece as rows whose elements are neighbours in the whole tensor as well: dimensions behind one another are one where the piece has all
- * of the inner one and one range of the outer one. `pitch` is the distance of neighbours in the whole tensor, and those from `fold` on are
- * `skip` further away; dimension 0 is the innermost, its pitch is 1. */
+/* A piece as rows whose elements are neighbours in the whole tensor as well: dimensions behind one
+ * another are one where the piece has all of the inner one and one range of the outer one. `pitch`
+ * is the distance of neighbours in the whole tensor, and those from `fold` on are `skip` further
+ * away; dimension 0 is the innermost, its pitch is 1. */
 typedef struct PieceRows {
     int64_t rank;
-    int64_t extent[HT_MAX_RANK + 1], pitch[HT_MAX_RANK + 1], fold[HT_MAX_RANK + 1], skip[HT_MAX_RANK + 1];
+    int64_t extent[HT_MAX_RANK + 1], pitch[HT_MAX_RANK + 1], fold[HT_MAX_RANK + 1],
+        skip[HT_MAX_RANK + 1];
     int64_t start; // of the piece in the whole tensor
 } PieceRows;
 
-static PieceRows piece_rows(const ht_view *x)
-{
+static PieceRows piece_rows(const ht_view *x) {
     PieceRows rows = {1, {1}, {1}, {0}, {0}, 0};
     int64_t pitch = 1;
     for (int d = x->rank - 1; d >= 0; d--) {
@@ -42,8 +43,7 @@ typedef struct Dropout {
 } Dropout;
 
 /* Where row r begins in the whole tensor. */
-static __device__ inline int64_t row_start(const PieceRows &rows, int64_t r)
-{
+static __device__ inline int64_t row_start(const PieceRows &rows, int64_t r) {
     int64_t start = rows.start;
     for (int64_t d = 1; d < rows.rank; d++) {
         const int64_t i = r % rows.extent[d];
@@ -54,8 +54,8 @@ static __device__ inline int64_t row_start(const PieceRows &rows, int64_t r)
 }
 
 /* The random bits of BLOCK_NUMBERS neighbours from element `first` of the whole tensor on. */
-static __device__ inline void neighbours(uint32_t (&bits)[BLOCK_NUMBERS], uint64_t seed, uint64_t stream, uint64_t first)
-{
+static __device__ inline void neighbours(uint32_t (&bits)[BLOCK_NUMBERS], uint64_t seed,
+                                         uint64_t stream, uint64_t first) {
     const unsigned off = (unsigned)(first % BLOCK_NUMBERS);
     const RandomBlock low = random_block(seed, stream, first / BLOCK_NUMBERS);
     const RandomBlock high = off ? random_block(seed, stream, first / BLOCK_NUMBERS + 1) : low;
@@ -66,20 +66,19 @@ static __device__ inline void neighbours(uint32_t (&bits)[BLOCK_NUMBERS], uint64
         number[BLOCK_NUMBERS + e] = high.at[e];
     }
     CUDA_UNROLL
-    for (unsigned shift = 1; shift < BLOCK_NUMBERS; shift *= 2)
-        CUDA_UNROLL
+    for (unsigned shift = 1; shift < BLOCK_NUMBERS; shift *= 2) CUDA_UNROLL
     for (unsigned e = 0; e + shift < 2 * BLOCK_NUMBERS; e++)
         number[e] = off & shift ? number[e + shift] : number[e];
     CUDA_UNROLL
-    for (int e = 0; e < BLOCK_NUMBERS; e++)
-        bits[e] = number[e];
+    for (int e = 0; e < BLOCK_NUMBERS; e++) bits[e] = number[e];
 }
 
 /* A thread takes BLOCK_NUMBERS neighbours of a row, V at a time. */
 template <typename T, int V>
-__global__ void __launch_bounds__(DROPOUT_THREADS) dropout_device(T *y, const T *x, int64_t count, PieceRows rows, Dropout d)
-{
-    const int64_t n = rows.extent[0], groups = (n + BLOCK_NUMBERS - 1) / BLOCK_NUMBERS, total = count / n * groups;
+__global__ void __launch_bounds__(DROPOUT_THREADS)
+    dropout_device(T *y, const T *x, int64_t count, PieceRows rows, Dropout d) {
+    const int64_t n = rows.extent[0], groups = (n + BLOCK_NUMBERS - 1) / BLOCK_NUMBERS,
+                  total = count / n * groups;
     const bool training = d.step->training;
     const uint64_t seed = d.step->seed, stream = random_stream_of_step(d.stream, d.step->step);
     for (int64_t i = ht_thread(); i < total; i += ht_threads()) {
@@ -89,33 +88,33 @@ __global__ void __launch_bounds__(DROPOUT_THREADS) dropout_device(T *y, const T 
         CUDA_UNROLL
         for (int e = 0; e < BLOCK_NUMBERS; e += V) {
             float value[V];
-            if (first + e >= n)
-                break;
+            if (first + e >= n) break;
             ht_load(value, x + r * n + first + e);
             CUDA_UNROLL
             for (int v = 0; v < V; v++)
-                value[v] = !training ? value[v] : value[v] * (bits[e + v] < d.drop.below ? 0 : d.drop.scale);
+                value[v] = !training ? value[v]
+                                     : value[v] * (bits[e + v] < d.drop.below ? 0 : d.drop.scale);
             ht_store(y + r * n + first + e, value);
         }
     }
 }
 
 /* Attributes: the probability, the stream. */
-void ht_dropout_kernel(const ht_call *call)
-{
+void ht_dropout_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const double p = call->attr[0].f;
     const int64_t count = view_size(x);
-    if (count == 0)
-        return;
+    if (count == 0) return;
     const PieceRows rows = piece_rows(x);
     const Dropout d = {call->attr[1].i, random_drop(p > 0 ? p : 0), cuda_step()};
     const unsigned blocks = ht_blocks((count + BLOCK_NUMBERS - 1) / BLOCK_NUMBERS, DROPOUT_THREADS);
     with_float("dropout", {y, x}, [&]<typename T>() {
         T *to = static_cast<T *>(y->data);
         const T *from = static_cast<const T *>(x->data);
-        if (rows.extent[0] % BLOCK_NUMBERS == 0 && aligned_to(BLOCK_NUMBERS * sizeof(T), {to, from}))
-            ht_launch(dropout_device<T, BLOCK_NUMBERS>, blocks, DROPOUT_THREADS, 0, to, from, count, rows, d);
+        if (rows.extent[0] % BLOCK_NUMBERS == 0 &&
+            aligned_to(BLOCK_NUMBERS * sizeof(T), {to, from}))
+            ht_launch(dropout_device<T, BLOCK_NUMBERS>, blocks, DROPOUT_THREADS, 0, to, from, count,
+                      rows, d);
         else
             ht_launch(dropout_device<T, 1>, blocks, DROPOUT_THREADS, 0, to, from, count, rows, d);
     });

@@ -1,7 +1,9 @@
-/* CUDA graphs: the work of a step is issued at the first step, recorded at the second, and replayed from then on.
+/* CUDA graphs: the work of a step is issued at the first step, recorded at the second, and replayed
+ * from then on.
  *
- * Everything that a recording depends on is fixed when its program is made: the addresses of parameters, inputs and arena, the roles' call
- * lists, the channel. What differs between steps is in CudaStep. HETU_GRAPH=0 turns recording off.
+ * Everything that a recording depends on is fixed when its program is made: the addresses of
+ * parameters, inputs and arena, the roles' call lists, the channel. What differs between steps is
+ * in CudaStep. HETU_GRAPH=0 turns recording off.
  */
 #include "transport/watch/watch.h"
 #include "device/device.h"
@@ -14,14 +16,12 @@ struct DeviceRecording {
     cudaGraphExec_t exec; // NULL: not recorded yet
 };
 
-static bool may_record(void)
-{
+static bool may_record(void) {
     const char *choice = getenv("HETU_GRAPH");
     return channel_of_device()->records && !cuda_looked_at() && !(choice && !strcmp(choice, "0"));
 }
 
-static void record(DeviceRecording *recording, void (*issue)(void *), void *argument)
-{
+static void record(DeviceRecording *recording, void (*issue)(void *), void *argument) {
     cudaGraph_t graph;
     HT_CUDA(cudaStreamBeginCapture(ht_compute_stream(), cudaStreamCaptureModeThreadLocal));
     issue(argument);
@@ -30,26 +30,21 @@ static void record(DeviceRecording *recording, void (*issue)(void *), void *argu
     HT_CUDA(cudaGraphDestroy(graph));
 }
 
-extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), void *argument)
-{
+extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), void *argument) {
     fail_noted(cuda_noted());
     watch_begin();
-    if (*recording && !(*recording)->exec)
-        record(*recording, issue, argument);
+    if (*recording && !(*recording)->exec) record(*recording, issue, argument);
     if (*recording)
         HT_CUDA(cudaGraphLaunch((*recording)->exec, ht_compute_stream()));
     else
         issue(argument);
-    if (!*recording && may_record())
-        *recording = new DeviceRecording();
+    if (!*recording && may_record()) *recording = new DeviceRecording();
     cuda_step_finish();
     watch_end();
     fail_noted(NULL);
 }
 
-extern "C" void device_forget(DeviceRecording *recording)
-{
-    if (recording && recording->exec)
-        HT_CUDA(cudaGraphExecDestroy(recording->exec));
+extern "C" void device_forget(DeviceRecording *recording) {
+    if (recording && recording->exec) HT_CUDA(cudaGraphExecDestroy(recording->exec));
     delete recording;
 }

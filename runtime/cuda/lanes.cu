@@ -1,4 +1,5 @@
-/* Device memory as the threads of exchanges see it (exchange/channel.h): each has a stream of its own. */
+/* Device memory as the threads of exchanges see it (exchange/channel.h): each has a stream of its
+ * own. */
 #include "cuda/channels.h"
 #include "cuda/streams.h"
 #include "device/device.h"
@@ -12,25 +13,23 @@ static struct {
 /* In the main thread, before the others begin. */
 static void lanes_prepare(void) { HT_CUDA(cudaGetDevice(&lanes.device)); }
 
-static void lane_attach(int lane)
-{
+static void lane_attach(int lane) {
     HT_CUDA(cudaSetDevice(lanes.device));
     HT_CUDA(cudaStreamCreateWithFlags(&lanes.stream[lane], cudaStreamNonBlocking));
 }
 
 static void lane_detach(int lane) { HT_CUDA(cudaStreamDestroy(lanes.stream[lane])); }
 
-static void *lane_mark(void)
-{
+static void *lane_mark(void) {
     cudaEvent_t event;
     HT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     HT_CUDA(cudaEventRecord(event, ht_compute_stream()));
     return event;
 }
 
-/* Whether a query says that all is done. "Not ready" counts as an error, which the next launch would find. */
-static bool is_done(cudaError_t state)
-{
+/* Whether a query says that all is done. "Not ready" counts as an error, which the next launch
+ * would find. */
+static bool is_done(cudaError_t state) {
     if (state == cudaErrorNotReady) {
         (void)cudaGetLastError();
         return false;
@@ -39,23 +38,25 @@ static bool is_done(cudaError_t state)
     return true;
 }
 
-static bool lane_passed(void *mark)
-{
-    if (!is_done(cudaEventQuery((cudaEvent_t)mark)))
-        return false;
+static bool lane_passed(void *mark) {
+    if (!is_done(cudaEventQuery((cudaEvent_t)mark))) return false;
     HT_CUDA(cudaEventDestroy((cudaEvent_t)mark));
     return true;
 }
 
-static void lane_move(int lane, const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, lanes.stream[lane]); }
+static void lane_move(int lane, const ChannelRun *run, const ht_reshard_step *step) {
+    cuda_move(run, step, lanes.stream[lane]);
+}
 
-static void lane_copy(int lane, void *to, const void *from, int64_t bytes, bool up)
-{
+static void lane_copy(int lane, void *to, const void *from, int64_t bytes, bool up) {
     if (bytes)
-        HT_CUDA(cudaMemcpyAsync(to, from, (size_t)bytes, up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, lanes.stream[lane]));
+        HT_CUDA(cudaMemcpyAsync(to, from, (size_t)bytes,
+                                up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+                                lanes.stream[lane]));
 }
 
 static bool lane_idle(int lane) { return is_done(cudaStreamQuery(lanes.stream[lane])); }
 
-extern "C" const ChannelMemory cuda_lane_memory = {lanes_prepare, lane_attach, lane_detach, lane_mark,         lane_passed,
-                                                   lane_move,     lane_copy,   lane_idle,   device_alloc_host, device_free_host};
+extern "C" const ChannelMemory cuda_lane_memory = {
+    lanes_prepare, lane_attach, lane_detach, lane_mark,         lane_passed,
+    lane_move,     lane_copy,   lane_idle,   device_alloc_host, device_free_host};

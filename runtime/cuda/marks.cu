@@ -1,7 +1,9 @@
-/* Marks in the work of this rank's GPU, for windows (session/observe/hooks.h), and names for a profiler of GPUs by NVTX.
+/* Marks in the work of this rank's GPU, for windows (session/observe/hooks.h), and names for a
+ * profiler of GPUs by NVTX.
  *
- * While marks are put, calls are issued one by one and in order: what computes waits for what exchanges, calls of one kernel are not
- * joined, and nothing is recorded. So what lies between two marks is one call.
+ * While marks are put, calls are issued one by one and in order: what computes waits for what
+ * exchanges, calls of one kernel are not joined, and nothing is recorded. So what lies between two
+ * marks is one call.
  */
 #include "device/device.h"
 #include "cuda/streams.h"
@@ -20,18 +22,15 @@ static struct {
 
 bool cuda_looked_at(void) { return marks.looking; }
 
-void cuda_marks_close(void)
-{
+void cuda_marks_close(void) {
     device_name(NULL);
-    for (cudaEvent_t event : marks.events)
-        HT_CUDA(cudaEventDestroy(event));
+    for (cudaEvent_t event : marks.events) HT_CUDA(cudaEventDestroy(event));
     marks = {};
 }
 
 extern "C" void device_look(void) { marks.looking = true; }
 
-extern "C" int device_mark(void)
-{
+extern "C" int device_mark(void) {
     cudaStream_t stream = ht_compute_stream();
     if (marks.used == marks.events.size()) {
         cudaEvent_t event;
@@ -42,8 +41,7 @@ extern "C" int device_mark(void)
     return (int)marks.used++;
 }
 
-extern "C" double device_marked(int mark)
-{
+extern "C" double device_marked(int mark) {
     float milliseconds = 0;
     HT_CUDA(cudaEventElapsedTime(&milliseconds, marks.events[0], marks.events[(size_t)mark]));
     return 1e-3 * milliseconds;
@@ -51,13 +49,10 @@ extern "C" double device_marked(int mark)
 
 extern "C" void device_marks_clear(void) { marks.used = 0; }
 
-extern "C" bool device_name(const char *name)
-{
+extern "C" bool device_name(const char *name) {
 #ifdef HETU_NVTX
-    if (marks.named)
-        nvtxRangePop();
-    if (name)
-        nvtxRangePushA(name);
+    if (marks.named) nvtxRangePop();
+    if (name) nvtxRangePushA(name);
     marks.named = name != NULL;
     return true;
 #else
@@ -68,11 +63,13 @@ extern "C" bool device_name(const char *name)
 
 /* ---- what the GPU does at best ---- */
 
-enum { RATED_BYTES = 1 << 26, RATED_TIMES = 4 }; // of a copy; products are not timed: how fast they are depends on their type and shape
+enum {
+    RATED_BYTES = 1 << 26,
+    RATED_TIMES = 4
+}; // of a copy; products are not timed: how fast they are depends on their type and shape
 
 /* Seconds of what `issue` puts on the stream, the least of a few. */
-template <typename Issue> static double least_seconds(Issue issue)
-{
+template <typename Issue> static double least_seconds(Issue issue) {
     double least = 0;
     for (int i = 0; i < RATED_TIMES; i++) {
         device_marks_clear();
@@ -87,11 +84,12 @@ template <typename Issue> static double least_seconds(Issue issue)
     return least;
 }
 
-extern "C" DeviceRates device_rates(void)
-{
+extern "C" DeviceRates device_rates(void) {
     char *memory = (char *)device_alloc(2 * (int64_t)RATED_BYTES);
-    const double copy = least_seconds(
-        [=] { HT_CUDA(cudaMemcpyAsync(memory + RATED_BYTES, memory, RATED_BYTES, cudaMemcpyDeviceToDevice, ht_compute_stream())); });
+    const double copy = least_seconds([=] {
+        HT_CUDA(cudaMemcpyAsync(memory + RATED_BYTES, memory, RATED_BYTES, cudaMemcpyDeviceToDevice,
+                                ht_compute_stream()));
+    });
     device_free(memory);
     return {0, copy > 0 ? 2 * (double)RATED_BYTES / copy : 0};
 }

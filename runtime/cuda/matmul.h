@@ -6,8 +6,8 @@
 
 #include <cublasLt.h>
 
-/* Bytes of scratch memory that a product gets; and of which the addresses of bias and aux must be multiples: some of cuBLASLt's kernels
- * take that for granted. */
+/* Bytes of scratch memory that a product gets; and of which the addresses of bias and aux must be
+ * multiples: some of cuBLASLt's kernels take that for granted. */
 enum { MATMUL_WORKSPACE = 32 << 20, MATMUL_ALIGNMENT = 16 };
 
 /* A matrix in column-major storage, one of a batch; op turns it into the operand. */
@@ -18,17 +18,20 @@ typedef struct Matrix {
     int64_t stride;               // elements from one of the batch to the next
 } Matrix;
 
-/* Products of one kind: d = epilogue(scale * op(a) op(b) + add * d + bias), the bias along d's columns in d's type. */
+/* Products of one kind: d = epilogue(scale * op(a) op(b) + add * d + bias), the bias along d's
+ * columns in d's type. */
 typedef struct Matmul {
     Matrix a, b, d;
     int64_t batch;
     bool biased;
     ht_epilogue epilogue;
     bool aux;     // d before the activation is written, too, stored as d is; gelu alone
-    char sums_of; // 'a' or 'b': the sums of that operand over what the product adds up are written where the bias would be; 0: none
+    char sums_of; // 'a' or 'b': the sums of that operand over what the product adds up are written
+                  // where the bias would be; 0: none
 } Matmul;
 
-/* Where the operands of a product are; bias (or where the sums go) and aux may be nullptr where it lacks them. */
+/* Where the operands of a product are; bias (or where the sums go) and aux may be nullptr where it
+ * lacks them. */
 typedef struct Operands {
     const void *a, *b;
     void *d;
@@ -36,7 +39,8 @@ typedef struct Operands {
     void *aux;
 } Operands;
 
-/* Whether cuBLASLt takes the matrices; where it does not with an epilogue it may without. The addresses matter for their alignment alone.
+/* Whether cuBLASLt takes the matrices; where it does not with an epilogue it may without. The
+ * addresses matter for their alignment alone.
  */
 bool matmul_possible(const Matmul &m, const Operands &at);
 

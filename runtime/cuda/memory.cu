@@ -14,23 +14,18 @@ static struct {
     std::unordered_map<std::string, void *> constants;
 } memory;
 
-void *cuda_scratch(int64_t bytes)
-{
-    if (bytes <= memory.scratch_bytes)
-        return memory.scratch;
-    if (memory.scratch)
-        memory.outgrown.push_back(memory.scratch);
+void *cuda_scratch(int64_t bytes) {
+    if (bytes <= memory.scratch_bytes) return memory.scratch;
+    if (memory.scratch) memory.outgrown.push_back(memory.scratch);
     memory.scratch_bytes = bytes + bytes / 4;
     memory.scratch = device_alloc(memory.scratch_bytes);
     return memory.scratch;
 }
 
-const void *cuda_constant(const void *data, int64_t bytes)
-{
+const void *cuda_constant(const void *data, int64_t bytes) {
     std::string content((const char *)data, (size_t)bytes);
     auto found = memory.constants.find(content);
-    if (found != memory.constants.end())
-        return found->second;
+    if (found != memory.constants.end()) return found->second;
     void *copy = device_alloc(bytes);
     device_upload(copy, data, bytes);
     device_wait();
@@ -38,12 +33,9 @@ const void *cuda_constant(const void *data, int64_t bytes)
     return copy;
 }
 
-void cuda_memory_close(void)
-{
-    for (void *scratch : memory.outgrown)
-        device_free(scratch);
-    for (auto &constant : memory.constants)
-        device_free(constant.second);
+void cuda_memory_close(void) {
+    for (void *scratch : memory.outgrown) device_free(scratch);
+    for (auto &constant : memory.constants) device_free(constant.second);
     device_free(memory.scratch);
     memory = {};
 }

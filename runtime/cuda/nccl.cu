@@ -1,10 +1,13 @@
-/* Conversions over NCCL, on device memory. Communicators are made once, by all ranks in one order: one of all ranks, which carries messages
- * between any two, and one for each other group of the plans. All calls go to the exchange stream (cuda/streams.h), so every rank issues
- * them in the order of the program.
+/* Conversions over NCCL, on device memory. Communicators are made once, by all ranks in one order:
+ * one of all ranks, which carries messages between any two, and one for each other group of the
+ * plans. All calls go to the exchange stream (cuda/streams.h), so every rank issues them in the
+ * order of the program.
  *
- * What runs once a step beside computing, sums of gradients, has one stream and communicators of its own, whose groups are those of its
- * plans: all ranks begin it in one order (exchange/async_exchange.h). A message between stages may begin at any time, so each such plan has a
- * stream and communicators that share nothing with others, and no message waits for that of another plan. */
+ * What runs once a step beside computing, sums of gradients, has one stream and communicators of
+ * its own, whose groups are those of its plans: all ranks begin it in one order
+ * (exchange/async_exchange.h). A message between stages may begin at any time, so each such plan
+ * has a stream and communicators that share nothing with others, and no message waits for that of
+ * another plan. */
 #include "cuda/channels.h"
 #include "exchange/exchange_thread.h"
 #include "exchange/async_exchange.h"
@@ -20,7 +23,8 @@
 #define HT_NCCL(call) check_call((call), #call, __LINE__)
 
 struct GroupComm {
-    const ht_reshard *owner; // whose alone it is (owner_of); NULL: of all that does not run beside computing
+    const ht_reshard
+        *owner; // whose alone it is (owner_of); NULL: of all that does not run beside computing
     std::vector<int> devices;
     ncclComm_t comm; // NULL: this rank is not in the group
 };
@@ -31,9 +35,9 @@ struct Side {
     cudaStream_t stream;
 };
 
-/* Whose the stream and the communicators of a plan are when a queue runs it: its own, or of all that is in the queue. */
-static const ht_reshard *owner_of(const ht_reshard *plan, ht_queue queue)
-{
+/* Whose the stream and the communicators of a plan are when a queue runs it: its own, or of all
+ * that is in the queue. */
+static const ht_reshard *owner_of(const ht_reshard *plan, ht_queue queue) {
     static const ht_reshard all[HT_QUEUES] = {};
     return queue == HT_QUEUE_STAGES ? plan : &all[queue];
 }
@@ -47,15 +51,15 @@ static struct {
     ncclComm_t world;
     std::vector<GroupComm> groups;
     std::vector<Side> sides;
-    const Side *side;                // of the async exchange that is issued; NULL: it is none
-    const ht_reshard_step *together; // the first of the collectives that are issued as one; NULL: none
-    bool exchanging;                 // the run at work goes to the exchange stream
+    const Side *side; // of the async exchange that is issued; NULL: it is none
+    const ht_reshard_step
+        *together;   // the first of the collectives that are issued as one; NULL: none
+    bool exchanging; // the run at work goes to the exchange stream
 } nccl;
 
-/* Whose fault an error of NCCL is: of CUDA this device's, of wrong calls the program's, else that of what connects the ranks, or of a rank
- * that has gone. */
-static FailStatus status_of(ncclResult_t result)
-{
+/* Whose fault an error of NCCL is: of CUDA this device's, of wrong calls the program's, else that
+ * of what connects the ranks, or of a rank that has gone. */
+static FailStatus status_of(ncclResult_t result) {
     cuda_check_device();
     switch (result) {
     case ncclUnhandledCudaError: return FAIL_DEVICE;
@@ -65,75 +69,62 @@ static FailStatus status_of(ncclResult_t result)
     }
 }
 
-static void check_call(ncclResult_t result, const char *call, int line)
-{
+static void check_call(ncclResult_t result, const char *call, int line) {
     if (result != ncclSuccess && result != ncclInProgress)
-        fail_as(status_of(result), "%s: %s (nccl.cu:%d); NCCL failed at: %s", ncclGetErrorString(result), ncclGetLastError(nccl.world),
-                line, call);
+        fail_as(status_of(result), "%s: %s (nccl.cu:%d); NCCL failed at: %s",
+                ncclGetErrorString(result), ncclGetLastError(nccl.world), line, call);
 }
 
 /* ---- communicators ---- */
 
-/* Groups are split off the world, and share what it has of channels and memory: a choice of the world's configuration, which they inherit.
+/* Groups are split off the world, and share what it has of channels and memory: a choice of the
+ * world's configuration, which they inherit.
  */
-static void open_world()
-{
+static void open_world() {
     ncclUniqueId id;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.splitShare = 1;
-    if (world_rank() == 0)
-        HT_NCCL(ncclGetUniqueId(&id));
+    if (world_rank() == 0) HT_NCCL(ncclGetUniqueId(&id));
     world_broadcast(&id, sizeof id);
     HT_NCCL(ncclCommInitRankConfig(&nccl.world, world_size(), id, world_rank(), &config));
 }
 
-static std::vector<int> ranks_of(const ChannelRun *run, const ht_group *group)
-{
+static std::vector<int> ranks_of(const ChannelRun *run, const ht_group *group) {
     std::vector<int> ranks((size_t)group->count);
-    for (int i = 0; i < group->count; i++)
-        ranks[(size_t)i] = channel_rank(run, group->device[i]);
+    for (int i = 0; i < group->count; i++) ranks[(size_t)i] = channel_rank(run, group->device[i]);
     return ranks;
 }
 
-static bool is_world(const std::vector<int> &ranks)
-{
+static bool is_world(const std::vector<int> &ranks) {
     for (size_t i = 0; i < ranks.size(); i++)
-        if (ranks[i] != (int)i)
-            return false;
+        if (ranks[i] != (int)i) return false;
     return (int)ranks.size() == world_size();
 }
 
-static GroupComm *find_group(const ht_reshard *owner, const std::vector<int> &ranks)
-{
+static GroupComm *find_group(const ht_reshard *owner, const std::vector<int> &ranks) {
     for (GroupComm &known : nccl.groups)
-        if (known.owner == owner && known.devices == ranks)
-            return &known;
+        if (known.owner == owner && known.devices == ranks) return &known;
     return nullptr;
 }
 
-static bool meet(const GroupComm &a, const GroupComm &b)
-{
+static bool meet(const GroupComm &a, const GroupComm &b) {
     for (int device : a.devices)
         for (int other : b.devices)
-            if (device == other)
-                return true;
+            if (device == other) return true;
     return false;
 }
 
 /* Groups from `first` on that are alike and of which no two meet: how many. */
-static size_t count_apart(size_t first)
-{
+static size_t count_apart(size_t first) {
     size_t last = first + 1;
     for (; last < nccl.groups.size() && nccl.groups[last].owner == nccl.groups[first].owner; last++)
         for (size_t before = first; before < last; before++)
-            if (meet(nccl.groups[before], nccl.groups[last]))
-                return last - first;
+            if (meet(nccl.groups[before], nccl.groups[last])) return last - first;
     return last - first;
 }
 
 /* Splits the world into `count` groups from `first` on. */
-static void split_world(size_t first, size_t count)
-{
+static void split_world(size_t first, size_t count) {
     int color = NCCL_SPLIT_NOCOLOR, place = 0;
     ncclConfig_t apart = NCCL_CONFIG_INITIALIZER;
     apart.splitShare = 0;
@@ -144,79 +135,70 @@ static void split_world(size_t first, size_t count)
                 place = (int)i;
             }
     ncclComm_t comm = NULL;
-    HT_NCCL(ncclCommSplit(nccl.world, color, place, &comm, nccl.groups[first].owner ? &apart : NULL));
-    if (color != NCCL_SPLIT_NOCOLOR)
-        nccl.groups[first + (size_t)color].comm = comm;
+    HT_NCCL(
+        ncclCommSplit(nccl.world, color, place, &comm, nccl.groups[first].owner ? &apart : NULL));
+    if (color != NCCL_SPLIT_NOCOLOR) nccl.groups[first + (size_t)color].comm = comm;
 }
 
 /* Adds a group of a plan's devices, as ranks: those of a replica group of a pipeline. */
-static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_group *group)
-{
+static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_group *group) {
     const std::vector<int> ranks = ranks_of(run, group);
     if (group->count > 1 && (owner || !is_world(ranks)) && !find_group(owner, ranks))
         nccl.groups.push_back({owner, ranks, NULL});
 }
 
 /* The same of all replica groups, which do not meet. */
-static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner, const ht_pipeline *pipeline, const ht_group *group)
-{
+static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
+                               const ht_pipeline *pipeline, const ht_group *group) {
     for (int c = 0; c < (plan->replica_group ? plan->replica_group_count : 1); c++) {
         const ChannelRun run = channel_replica_group_run(plan, pipeline, c);
         add_group(&run, owner, group);
     }
 }
 
-/* Adds a group of a plan; of a plan of positions for all pipelines of its kind, which do not meet. */
-static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans, const ht_group *group)
-{
-    if (plan->kind < 0)
-        add_replica_groups(plan, owner, NULL, group);
+/* Adds a group of a plan; of a plan of positions for all pipelines of its kind, which do not
+ * meet. */
+static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
+                             const ChannelPlans *plans, const ht_group *group) {
+    if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);
     for (int p = 0; p < plans->pipeline_count; p++)
         if (plans->pipelines[p].kind == plan->kind)
             add_replica_groups(plan, owner, &plans->pipelines[p], group);
 }
 
-static std::vector<int> devices_of(const ht_reshard *plan)
-{
+static std::vector<int> devices_of(const ht_reshard *plan) {
     std::vector<int> devices;
-    for (int i = 0; i < plan->device_count; i++)
-        devices.push_back(plan->device[i].device);
+    for (int i = 0; i < plan->device_count; i++) devices.push_back(plan->device[i].device);
     return devices;
 }
 
-/* The groups of a plan; beside computing also that of all its devices, which carries messages between any two. */
-static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans)
-{
+/* The groups of a plan; beside computing also that of all its devices, which carries messages
+ * between any two. */
+static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans) {
     const std::vector<int> devices = devices_of(plan);
     const ht_group all = {(int)devices.size(), devices.data()};
     for (int g = 0; g < plan->group_count; g++)
         add_placed_group(plan, owner, plans, &plan->group[g]);
-    if (owner)
-        add_placed_group(plan, owner, plans, &all);
+    if (owner) add_placed_group(plan, owner, plans, &all);
 }
 
-static const Side *find_side(const ht_reshard *owner)
-{
+static const Side *find_side(const ht_reshard *owner) {
     for (const Side &side : nccl.sides)
-        if (side.owner == owner)
-            return &side;
+        if (side.owner == owner) return &side;
     return NULL;
 }
 
-static void add_side(const ht_reshard *owner)
-{
+static void add_side(const ht_reshard *owner) {
     int least, greatest;
     Side side = {owner, NULL};
-    if (find_side(owner))
-        return;
+    if (find_side(owner)) return;
     HT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     HT_CUDA(cudaStreamCreateWithPriority(&side.stream, cudaStreamNonBlocking, greatest));
     nccl.sides.push_back(side);
 }
 
 /* What plan number `p` needs. One that carries messages between stages does nothing else. */
-static void add_plan(const ChannelPlans *plans, int p)
-{
+static void add_plan(const ChannelPlans *plans, int p) {
     const ht_reshard *plan = plans->plan[p];
     for (int queue = 0; queue < HT_QUEUES; queue++)
         if (plans->queues[p] & 1u << queue) {
@@ -224,19 +206,15 @@ static void add_plan(const ChannelPlans *plans, int p)
             add_groups(plan, owner, plans);
             add_side(owner);
         }
-    if (plans->queues[p] != 1u << HT_QUEUE_STAGES)
-        add_groups(plan, NULL, plans);
+    if (plans->queues[p] != 1u << HT_QUEUE_STAGES) add_groups(plan, NULL, plans);
 }
 
-static void nccl_prepare(const ChannelPlans *plans)
-{
+static void nccl_prepare(const ChannelPlans *plans) {
     watch_begin();
     fail_doing("the making of NCCL's communicators");
-    if (!nccl.world)
-        open_world();
+    if (!nccl.world) open_world();
     size_t made = nccl.groups.size();
-    for (int p = 0; p < plans->count; p++)
-        add_plan(plans, p);
+    for (int p = 0; p < plans->count; p++) add_plan(plans, p);
     while (made < nccl.groups.size()) {
         size_t apart = count_apart(made);
         split_world(made, apart);
@@ -246,51 +224,43 @@ static void nccl_prepare(const ChannelPlans *plans)
     watch_end();
 }
 
-static void nccl_close(void)
-{
+static void nccl_close(void) {
     watch_begin();
-    for (const Side &side : nccl.sides)
-        HT_CUDA(cudaStreamDestroy(side.stream));
+    for (const Side &side : nccl.sides) HT_CUDA(cudaStreamDestroy(side.stream));
     for (const GroupComm &group : nccl.groups)
-        if (group.comm)
-            HT_NCCL(ncclCommDestroy(group.comm));
-    if (nccl.world)
-        HT_NCCL(ncclCommDestroy(nccl.world));
+        if (group.comm) HT_NCCL(ncclCommDestroy(group.comm));
+    if (nccl.world) HT_NCCL(ncclCommDestroy(nccl.world));
     watch_end();
     nccl = {};
 }
 
-static ncclComm_t comm_for(const ChannelRun *run, const ht_group *group)
-{
+static ncclComm_t comm_for(const ChannelRun *run, const ht_group *group) {
     const ht_reshard *owner = nccl.side ? nccl.side->owner : NULL;
     const std::vector<int> ranks = ranks_of(run, group);
-    if (!owner && is_world(ranks))
-        return nccl.world;
+    if (!owner && is_world(ranks)) return nccl.world;
     const GroupComm *known = find_group(owner, ranks);
     if (!known || !known->comm)
-        ht_fail("%s: its group has no communicator; the program and the runtime are of different versions", run->plan->name);
+        ht_fail("%s: its group has no communicator; the program and the runtime are of different "
+                "versions",
+                run->plan->name);
     return known->comm;
 }
 
-static void check_comm(ncclComm_t comm)
-{
+static void check_comm(ncclComm_t comm) {
     ncclResult_t state = ncclSuccess;
     HT_NCCL(ncclCommGetAsyncError(comm, &state));
-    if (state == ncclSuccess || state == ncclInProgress)
-        return;
+    if (state == ncclSuccess || state == ncclInProgress) return;
     const volatile FailNote *note = cuda_noted();
     const char *what = note->what, *where = note->where;
-    fail_as(status_of(state), "NCCL failed: %s: %s; the device last began %s of %s", ncclGetErrorString(state), ncclGetLastError(comm),
-            what ? what : "nothing", where ? where : "the program");
+    fail_as(status_of(state), "NCCL failed: %s: %s; the device last began %s of %s",
+            ncclGetErrorString(state), ncclGetLastError(comm), what ? what : "nothing",
+            where ? where : "the program");
 }
 
-static void nccl_check(void)
-{
-    if (nccl.world)
-        check_comm(nccl.world);
+static void nccl_check(void) {
+    if (nccl.world) check_comm(nccl.world);
     for (const GroupComm &group : nccl.groups)
-        if (group.comm)
-            check_comm(group.comm);
+        if (group.comm) check_comm(group.comm);
 }
 
 /* ---- the verbs ---- */
@@ -308,8 +278,7 @@ struct Act {
     void *received(int i) const { return channel_block(run, step, &step->receive[i], 0); }
 };
 
-static ncclDataType_t type_of(ht_dtype dtype)
-{
+static ncclDataType_t type_of(ht_dtype dtype) {
     switch (dtype) {
     case HT_F32: return ncclFloat32;
     case HT_BF16: return ncclBfloat16;
@@ -320,63 +289,57 @@ static ncclDataType_t type_of(ht_dtype dtype)
     return ncclNumTypes;
 }
 
-static bool even(const ht_block *blocks, int count)
-{
+static bool even(const ht_block *blocks, int count) {
     for (int i = 1; i < count; i++)
-        if (blocks[i].count != blocks->count)
-            return false;
+        if (blocks[i].count != blocks->count) return false;
     return true;
 }
 
 static size_t counted(const ht_block &block) { return (size_t)block.count; }
 
-static void run_reduce_scatter(const Act &act, int mine)
-{
+static void run_reduce_scatter(const Act &act, int mine) {
     const ht_block *send = act.step->send;
     int members = act.step->send_count;
     if (even(send, members)) {
-        HT_NCCL(ncclReduceScatter(act.sent(0), act.received(0), counted(send[0]), act.type, act.op, act.comm, act.stream));
+        HT_NCCL(ncclReduceScatter(act.sent(0), act.received(0), counted(send[0]), act.type, act.op,
+                                  act.comm, act.stream));
         return;
     }
     HT_NCCL(ncclGroupStart());
     for (int i = 0; i < members; i++)
         if (send[i].count)
-            HT_NCCL(
-                ncclReduce(act.sent(i), i == mine ? act.received(0) : NULL, counted(send[i]), act.type, act.op, i, act.comm, act.stream));
+            HT_NCCL(ncclReduce(act.sent(i), i == mine ? act.received(0) : NULL, counted(send[i]),
+                               act.type, act.op, i, act.comm, act.stream));
     HT_NCCL(ncclGroupEnd());
 }
 
-static void run_all_gather(const Act &act, int mine)
-{
+static void run_all_gather(const Act &act, int mine) {
     const ht_block *receive = act.step->receive;
     int members = act.step->receive_count;
     if (even(receive, members)) {
-        HT_NCCL(ncclAllGather(act.sent(0), act.received(0), counted(receive[0]), act.type, act.comm, act.stream));
+        HT_NCCL(ncclAllGather(act.sent(0), act.received(0), counted(receive[0]), act.type, act.comm,
+                              act.stream));
         return;
     }
     HT_NCCL(ncclGroupStart());
     for (int i = 0; i < members; i++)
         if (receive[i].count)
-            HT_NCCL(ncclBroadcast(i == mine ? act.sent(0) : act.received(i), act.received(i), counted(receive[i]), act.type, i, act.comm,
-                                  act.stream));
+            HT_NCCL(ncclBroadcast(i == mine ? act.sent(0) : act.received(i), act.received(i),
+                                  counted(receive[i]), act.type, i, act.comm, act.stream));
     HT_NCCL(ncclGroupEnd());
 }
 
-/* The member of a step's communicator that entry i of its blocks belongs to: member i, or the device that it names. Beside computing the
- * members are the plan's devices, else all ranks. */
-static int peer_of(const Act &act, const ht_block &block, int i)
-{
-    if (act.step->verb != HT_EXCHANGE)
-        return i;
-    if (!nccl.side)
-        return channel_rank(act.run, block.peer);
+/* The member of a step's communicator that entry i of its blocks belongs to: member i, or the
+ * device that it names. Beside computing the members are the plan's devices, else all ranks. */
+static int peer_of(const Act &act, const ht_block &block, int i) {
+    if (act.step->verb != HT_EXCHANGE) return i;
+    if (!nccl.side) return channel_rank(act.run, block.peer);
     const std::vector<int> devices = devices_of(act.run->plan);
     return (int)(std::find(devices.begin(), devices.end(), block.peer) - devices.begin());
 }
 
 /* All messages at once; those to this rank itself are copied. */
-static void run_messages(const Act &act, int mine)
-{
+static void run_messages(const Act &act, int mine) {
     HT_NCCL(ncclGroupStart());
     for (int i = 0; i < act.step->send_count; i++) {
         const ht_block &block = act.step->send[i];
@@ -388,112 +351,107 @@ static void run_messages(const Act &act, int mine)
         const ht_block &block = act.step->receive[i];
         int peer = peer_of(act, block, i);
         if (block.count && peer != mine)
-            HT_NCCL(ncclRecv(act.received(i), counted(block), act.type, peer, act.comm, act.stream));
+            HT_NCCL(
+                ncclRecv(act.received(i), counted(block), act.type, peer, act.comm, act.stream));
     }
     HT_NCCL(ncclGroupEnd());
 }
 
-static void run_all_to_all(const Act &act, int mine)
-{
+static void run_all_to_all(const Act &act, int mine) {
     size_t own = counted(act.step->send[mine]) * ht_dtype_bytes(act.step->dtype);
     if (own && act.sent(mine) != act.received(mine))
-        HT_CUDA(cudaMemcpyAsync(act.received(mine), act.sent(mine), own, cudaMemcpyDeviceToDevice, act.stream));
+        HT_CUDA(cudaMemcpyAsync(act.received(mine), act.sent(mine), own, cudaMemcpyDeviceToDevice,
+                                act.stream));
     run_messages(act, mine);
 }
 
-static void run_broadcast(const Act &act)
-{
+static void run_broadcast(const Act &act) {
     bool root = act.step->send_count != 0;
     const ht_block &block = root ? act.step->send[0] : act.step->receive[0];
     void *data = channel_block(act.run, act.step, &block, 0);
-    HT_NCCL(ncclBroadcast(data, data, counted(block), act.type, act.step->root, act.comm, act.stream));
+    HT_NCCL(
+        ncclBroadcast(data, data, counted(block), act.type, act.step->root, act.comm, act.stream));
 }
 
-static void run_verb(const Act &act, int mine)
-{
+static void run_verb(const Act &act, int mine) {
     const ht_reshard_step *step = act.step;
     switch (step->verb) {
     case HT_ALL_REDUCE:
-        HT_NCCL(ncclAllReduce(act.sent(0), act.received(0), counted(step->send[0]), act.type, act.op, act.comm, act.stream));
+        HT_NCCL(ncclAllReduce(act.sent(0), act.received(0), counted(step->send[0]), act.type,
+                              act.op, act.comm, act.stream));
         break;
     case HT_REDUCE_SCATTER: run_reduce_scatter(act, mine); break;
     case HT_ALL_GATHER: run_all_gather(act, mine); break;
     case HT_ALL_TO_ALL: run_all_to_all(act, mine); break;
     case HT_BROADCAST: run_broadcast(act); break;
     case HT_REDUCE:
-        HT_NCCL(ncclReduce(act.sent(0), step->receive_count ? act.received(0) : NULL, counted(step->send[0]), act.type, act.op, step->root,
-                           act.comm, act.stream));
+        HT_NCCL(ncclReduce(act.sent(0), step->receive_count ? act.received(0) : NULL,
+                           counted(step->send[0]), act.type, act.op, step->root, act.comm,
+                           act.stream));
         break;
     default: run_messages(act, mine); break;
     }
 }
 
 /* The group whose communicator carries out a step, and this rank's place in it. */
-static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, int *mine)
-{
+static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, int *mine) {
     if (step->verb == HT_EXCHANGE && !nccl.side) {
         *mine = world_rank();
         return nccl.world;
     }
     const std::vector<int> devices = devices_of(run->plan);
-    const ht_group all = {(int)devices.size(), devices.data()}, *group = step->verb == HT_EXCHANGE ? &all : &run->plan->group[step->group];
+    const ht_group all = {(int)devices.size(), devices.data()},
+                   *group = step->verb == HT_EXCHANGE ? &all : &run->plan->group[step->group];
     *mine = channel_position(group, run->part->device);
     return comm_for(run, group);
 }
 
-/* Collectives of one verb that do not depend on each other are one launch: so is a bucket of gradients, also where its large tensors are
- * not packed (compiler/reshard/order/fuse.c). */
-static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step)
-{
+/* Collectives of one verb that do not depend on each other are one launch: so is a bucket of
+ * gradients, also where its large tensors are not packed (compiler/reshard/order/fuse.c). */
+static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     int mine;
     ncclComm_t comm = find_comm(run, step, &mine);
     cudaStream_t stream = nccl.side ? nccl.side->stream : cuda_exchange_stream();
-    Act act = {run, step, comm, type_of(step->dtype), step->reduction == HT_MAX ? ncclMax : ncclSum, stream};
+    Act act = {
+        run,   step, comm, type_of(step->dtype), step->reduction == HT_MAX ? ncclMax : ncclSum,
+        stream};
     const ht_reshard_step *first = nccl.together ? nccl.together : step;
     bool goes_on = steps_next_together(run, first, step) != NULL;
-    if (first == step)
-        cuda_note(stream, channel_verb(step->verb), run->plan->name);
-    if (first == step && goes_on)
-        HT_NCCL(ncclGroupStart());
+    if (first == step) cuda_note(stream, channel_verb(step->verb), run->plan->name);
+    if (first == step && goes_on) HT_NCCL(ncclGroupStart());
     run_verb(act, mine);
-    if (first != step && !goes_on)
-        HT_NCCL(ncclGroupEnd());
+    if (first != step && !goes_on) HT_NCCL(ncclGroupEnd());
     nccl.together = goes_on ? first : NULL;
 }
 
 /* ---- runs ---- */
 
-static bool communicates(const ChannelRun *run)
-{
+static bool communicates(const ChannelRun *run) {
     for (int s = 0; s < run->part->step_count; s++)
-        if (channel_communicates(&run->part->step[s]))
-            return true;
+        if (channel_communicates(&run->part->step[s])) return true;
     return false;
 }
 
-static void nccl_begin(const ChannelRun *run)
-{
+static void nccl_begin(const ChannelRun *run) {
     nccl.exchanging = !nccl.side && communicates(run);
-    if (nccl.exchanging)
-        cuda_exchange_begin();
+    if (nccl.exchanging) cuda_exchange_begin();
 }
 
-static void nccl_end(const ChannelRun *)
-{
-    if (nccl.exchanging)
-        cuda_exchange_end();
+static void nccl_end(const ChannelRun *) {
+    if (nccl.exchanging) cuda_exchange_end();
     nccl.exchanging = false;
 }
 
-static void nccl_move(const ChannelRun *run, const ht_reshard_step *step)
-{
-    cuda_move(run, step, nccl.side ? nccl.side->stream : nccl.exchanging ? cuda_exchange_stream() : ht_compute_stream());
+static void nccl_move(const ChannelRun *run, const ht_reshard_step *step) {
+    cuda_move(run, step,
+              nccl.side         ? nccl.side->stream
+              : nccl.exchanging ? cuda_exchange_stream()
+                                : ht_compute_stream());
 }
 
 /* ---- async exchanges: work on a stream beside computing, between two events ---- */
 
-static Passage *passage_of(AsyncExchange *async)
-{
+static Passage *passage_of(AsyncExchange *async) {
     if (!async->kept) {
         Passage *made = new Passage();
         HT_CUDA(cudaEventCreateWithFlags(&made->begun, cudaEventDisableTiming));
@@ -503,17 +461,16 @@ static Passage *passage_of(AsyncExchange *async)
     return (Passage *)async->kept;
 }
 
-static const Side *side_of(const AsyncExchange *async)
-{
+static const Side *side_of(const AsyncExchange *async) {
     const ht_reshard *plan = async->run.plan;
     const Side *side = find_side(owner_of(plan, async->queue));
     if (!side)
-        ht_fail("%s: it has no stream; the program and the runtime are of different versions", plan->name);
+        ht_fail("%s: it has no stream; the program and the runtime are of different versions",
+                plan->name);
     return side;
 }
 
-static void nccl_begin_async_exchange(AsyncExchange *async)
-{
+static void nccl_begin_async_exchange(AsyncExchange *async) {
     const Side *side = side_of(async);
     Passage *passage = passage_of(async);
     HT_CUDA(cudaEventRecord(passage->begun, ht_compute_stream()));
@@ -526,12 +483,12 @@ static void nccl_begin_async_exchange(AsyncExchange *async)
     HT_CUDA(cudaEventRecord(passage->ended, side->stream));
 }
 
-static void nccl_end_async_exchange(AsyncExchange *async) { HT_CUDA(cudaStreamWaitEvent(ht_compute_stream(), passage_of(async)->ended, 0)); }
+static void nccl_end_async_exchange(AsyncExchange *async) {
+    HT_CUDA(cudaStreamWaitEvent(ht_compute_stream(), passage_of(async)->ended, 0));
+}
 
-static void nccl_forget_async_exchange(AsyncExchange *async)
-{
-    if (!async->kept)
-        return;
+static void nccl_forget_async_exchange(AsyncExchange *async) {
+    if (!async->kept) return;
     HT_CUDA(cudaEventDestroy(passage_of(async)->begun));
     HT_CUDA(cudaEventDestroy(passage_of(async)->ended));
     delete passage_of(async);

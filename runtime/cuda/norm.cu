@@ -5,9 +5,13 @@
 enum { FORWARD_BLOCKS = 8, BACKWARD_THREADS = 768 }; // of a multiprocessor
 
 /* Threads of a multiprocessor for which a forward's registers suffice. */
-template <typename T, int V> constexpr int FORWARD_THREADS = V == 1 ? 512 : sizeof(T) == 2 ? 1024 : 768;
+template <typename T, int V>
+constexpr int FORWARD_THREADS = V == 1           ? 512
+                                : sizeof(T) == 2 ? 1024
+                                                 : 768;
 
-/* What a forward works on: mean NULL where it is not subtracted, weight and bias NULL or vectors. */
+/* What a forward works on: mean NULL where it is not subtracted, weight and bias NULL or
+ * vectors. */
 typedef struct Forward {
     const void *x;
     void *y;
@@ -19,28 +23,25 @@ typedef struct Forward {
 
 /* The sum over a row, and the sum of its squares around `mean`; x holds the last tile. */
 template <typename T, int V>
-static __device__ inline float row_mean(float (&x)[TEAM_ELEMENTS], const Forward &f, const Team &team, const TeamRow &row)
-{
+static __device__ inline float row_mean(float (&x)[TEAM_ELEMENTS], const Forward &f,
+                                        const Team &team, const TeamRow &row) {
     float sum[1] = {0};
     for (int64_t tile = 0; tile < team.tiles; tile++) {
         team_load<V>(x, static_cast<const T *>(f.x), row, tile, 0);
         CUDA_UNROLL
-        for (int e = 0; e < TEAM_ELEMENTS; e++)
-            sum[0] += x[e];
+        for (int e = 0; e < TEAM_ELEMENTS; e++) sum[0] += x[e];
     }
-    if (!f.mean)
-        return 0;
+    if (!f.mean) return 0;
     team_sum(sum);
     return sum[0] / (float)team.n;
 }
 
 template <typename T, int V>
-static __device__ inline float row_squares(float (&x)[TEAM_ELEMENTS], const Forward &f, const Team &team, const TeamRow &row, float mean)
-{
+static __device__ inline float row_squares(float (&x)[TEAM_ELEMENTS], const Forward &f,
+                                           const Team &team, const TeamRow &row, float mean) {
     float sum[1] = {0};
     for (int64_t tile = 0; tile < team.tiles; tile++) {
-        if (team.tiles > 1)
-            team_load<V>(x, static_cast<const T *>(f.x), row, tile, mean);
+        if (team.tiles > 1) team_load<V>(x, static_cast<const T *>(f.x), row, tile, mean);
         CUDA_UNROLL
         for (int e = 0; e < TEAM_ELEMENTS; e++)
             sum[0] += team_column<V>(tile, e) < row.n ? (x[e] - mean) * (x[e] - mean) : 0;
@@ -50,56 +51,52 @@ static __device__ inline float row_squares(float (&x)[TEAM_ELEMENTS], const Forw
 }
 
 /* One row of a team: one pass over memory where the row fits into registers. */
-template <typename T, int V> static __device__ inline void forward_row(const Forward &f, const Team &team, const TeamRow &row)
-{
+template <typename T, int V>
+static __device__ inline void forward_row(const Forward &f, const Team &team, const TeamRow &row) {
     float x[TEAM_ELEMENTS] = {}, weight[TEAM_ELEMENTS], bias[TEAM_ELEMENTS];
-    const float mean = row_mean<T, V>(x, f, team, row), squares = row_squares<T, V>(x, f, team, row, mean);
+    const float mean = row_mean<T, V>(x, f, team, row),
+                squares = row_squares<T, V>(x, f, team, row, mean);
     const float length = f.length ? sqrtf(squares) : sqrtf(squares / (float)team.n + f.eps);
     const float rstd = 1.0f / (f.length && length < f.eps ? f.eps : length);
     for (int64_t tile = 0; tile < team.tiles; tile++) {
-        if (team.tiles > 1)
-            team_load<V>(x, static_cast<const T *>(f.x), row, tile, 0);
+        if (team.tiles > 1) team_load<V>(x, static_cast<const T *>(f.x), row, tile, 0);
         team_load_shared<V>(weight, f.weight, row, tile, 1);
         team_load_shared<V>(bias, f.bias, row, tile, 0);
         CUDA_UNROLL
-        for (int e = 0; e < TEAM_ELEMENTS; e++)
-            x[e] = (x[e] - mean) * rstd * weight[e] + bias[e];
+        for (int e = 0; e < TEAM_ELEMENTS; e++) x[e] = (x[e] - mean) * rstd * weight[e] + bias[e];
         team_store<V>(static_cast<T *>(f.y), x, row, tile);
     }
     if (threadIdx.x == 0 && row.n > 0) {
         f.rstd[row.number] = rstd;
-        if (f.mean)
-            f.mean[row.number] = mean;
+        if (f.mean) f.mean[row.number] = mean;
     }
 }
 
 /* THREADS: the most that a block has; fewer of them leave registers for more blocks. */
 template <typename T, int V, int THREADS>
-__global__ void __launch_bounds__(THREADS, (FORWARD_THREADS<T, V>) / THREADS) norm_device(Forward f, Team team)
-{
+__global__ void __launch_bounds__(THREADS, (FORWARD_THREADS<T, V>) / THREADS)
+    norm_device(Forward f, Team team) {
     for (int64_t first = team_first(); first < team.rows; first += team_step())
         forward_row<T, V>(f, team, team_row(team, first));
 }
 
-static void forward(const char *name, const ht_call *call, Forward f)
-{
+static void forward(const char *name, const ht_call *call, Forward f) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int64_t n = view_columns(x);
     f.x = x->data;
     f.y = y->data;
     f.eps = (float)call->attr[0].f;
     const Team team = team_of(view_rows(x), n);
-    if (team.rows == 0 || n == 0)
-        return;
+    if (team.rows == 0 || n == 0) return;
     with_vectors(name, n, {x, y}, {f.weight, f.bias}, [&]<typename T, int V>() {
         const bool few = team.warps * team.teams * HT_WARP <= TEAM_FEW_THREADS;
-        const auto kernel = few ? norm_device<T, V, TEAM_FEW_THREADS> : norm_device<T, V, TEAM_MOST_THREADS>;
+        const auto kernel =
+            few ? norm_device<T, V, TEAM_FEW_THREADS> : norm_device<T, V, TEAM_MOST_THREADS>;
         ht_launch(kernel, team_blocks(team, FORWARD_BLOCKS), team_threads(team), 0, f, team);
     });
 }
 
-void ht_layer_norm_kernel(const ht_call *call)
-{
+void ht_layer_norm_kernel(const ht_call *call) {
     Forward f = {};
     f.weight = view_f32(&call->operand[1], "layer_norm");
     f.bias = view_f32(&call->operand[2], "layer_norm");
@@ -108,16 +105,14 @@ void ht_layer_norm_kernel(const ht_call *call)
     forward("layer_norm", call, f);
 }
 
-void ht_rms_norm_kernel(const ht_call *call)
-{
+void ht_rms_norm_kernel(const ht_call *call) {
     Forward f = {};
     f.weight = view_f32(&call->operand[1], "rms_norm");
     f.rstd = view_f32(&call->result[1], "rms_norm");
     forward("rms_norm", call, f);
 }
 
-void ht_l2_norm_kernel(const ht_call *call)
-{
+void ht_l2_norm_kernel(const ht_call *call) {
     Forward f = {};
     f.rstd = view_f32(&call->result[1], "l2_norm");
     f.length = 1;
@@ -126,8 +121,9 @@ void ht_l2_norm_kernel(const ht_call *call)
 
 /* ---- backward ---- */
 
-/* What a backward works on: mean NULL where it was not subtracted, weight NULL or a vector. `part` has for each block the sums of its rows:
- * n numbers for dweight, then n for dbias where there is one. */
+/* What a backward works on: mean NULL where it was not subtracted, weight NULL or a vector. `part`
+ * has for each block the sums of its rows: n numbers for dweight, then n for dbias where there is
+ * one. */
 typedef struct Backward {
     void *dx;
     const void *dy, *x, *more; // more: what is added to dx; NULL: nothing
@@ -136,43 +132,39 @@ typedef struct Backward {
 } Backward;
 
 /* Where the sums of this block begin. */
-static __device__ inline float *block_part(const Backward &b, const Team &team)
-{
+static __device__ inline float *block_part(const Backward &b, const Team &team) {
     return b.part + (int64_t)blockIdx.x * (b.dbias ? 2 : 1) * team.n;
 }
 
-/* What a thread adds up of its columns where a row is one tile: for dweight, then for dbias where there is one. In shared memory, since the
- * rows take the registers; neighbours lie as wide as a thread can load them there, and threads side by side. */
+/* What a thread adds up of its columns where a row is one tile: for dweight, then for dbias where
+ * there is one. In shared memory, since the rows take the registers; neighbours lie as wide as a
+ * thread can load them there, and threads side by side. */
 enum { OF_WEIGHT, OF_BIAS };
 
 template <int V> constexpr int SUM_WIDTH = V < 4 ? V : 4;
 
-template <int V> static __device__ inline float *column_sums(int which, int e, unsigned team)
-{
+template <int V> static __device__ inline float *column_sums(int which, int e, unsigned team) {
     constexpr int WIDTH = SUM_WIDTH<V>;
     HT_SHARED(float, shared); // [2][TEAM_ELEMENTS / WIDTH][threads of the block][WIDTH]
     const unsigned thread = team * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
-    return shared + ((unsigned)(which * (TEAM_ELEMENTS / WIDTH) + e / WIDTH) * threads + thread) * WIDTH;
+    return shared +
+           ((unsigned)(which * (TEAM_ELEMENTS / WIDTH) + e / WIDTH) * threads + thread) * WIDTH;
 }
 
 /* What column_sums has of a block. */
-static size_t column_sums_bytes(const Team &team, bool biased)
-{
+static size_t column_sums_bytes(const Team &team, bool biased) {
     const size_t of_thread = TEAM_ELEMENTS * sizeof(float) * (biased ? 2 : 1);
     return team.tiles == 1 ? of_thread * (size_t)(team.warps * team.teams * HT_WARP) : 0;
 }
 
-template <int N> static __device__ inline void store_sums(float *to, const float (&from)[N])
-{
+template <int N> static __device__ inline void store_sums(float *to, const float (&from)[N]) {
     ht_lanes<float, N> lanes;
     CUDA_UNROLL
-    for (int e = 0; e < N; e++)
-        lanes.at[e] = from[e];
+    for (int e = 0; e < N; e++) lanes.at[e] = from[e];
     *reinterpret_cast<ht_lanes<float, N> *>(to) = lanes;
 }
 
-template <int V> static __device__ inline void clear_columns(int which)
-{
+template <int V> static __device__ inline void clear_columns(int which) {
     const float zero[SUM_WIDTH<V>] = {};
     CUDA_UNROLL
     for (int e = 0; e < TEAM_ELEMENTS; e += SUM_WIDTH<V>)
@@ -180,69 +172,65 @@ template <int V> static __device__ inline void clear_columns(int which)
 }
 
 /* Adds term(e) to the sum of each column. */
-template <int V, typename Term> static __device__ inline void add_column(int which, Term term)
-{
+template <int V, typename Term> static __device__ inline void add_column(int which, Term term) {
     CUDA_UNROLL
     for (int e = 0; e < TEAM_ELEMENTS; e += SUM_WIDTH<V>) {
         float sum[SUM_WIDTH<V>], *at = column_sums<V>(which, e, threadIdx.y);
         ht_load(sum, at);
         CUDA_UNROLL
-        for (int i = 0; i < SUM_WIDTH<V>; i++)
-            sum[i] += term(e + i);
+        for (int i = 0; i < SUM_WIDTH<V>; i++) sum[i] += term(e + i);
         store_sums(at, sum);
     }
 }
 
 template <int V, bool LONG>
-static __device__ inline void add_columns(const Backward &b, const Team &team, int64_t tile, const float (&dy)[TEAM_ELEMENTS],
-                                          const float (&normal)[TEAM_ELEMENTS])
-{
+static __device__ inline void add_columns(const Backward &b, const Team &team, int64_t tile,
+                                          const float (&dy)[TEAM_ELEMENTS],
+                                          const float (&normal)[TEAM_ELEMENTS]) {
     if (!LONG) {
         add_column<V>(OF_WEIGHT, [&](int e) { return dy[e] * normal[e]; });
-        if (b.dbias)
-            add_column<V>(OF_BIAS, [&](int e) { return dy[e]; });
+        if (b.dbias) add_column<V>(OF_BIAS, [&](int e) { return dy[e]; });
         return;
     }
     float *part = block_part(b, team);
     CUDA_UNROLL
     for (int e = 0; e < TEAM_ELEMENTS; e++) {
         const int64_t column = team_column<V>(tile, e);
-        if (column >= team.n)
-            continue;
+        if (column >= team.n) continue;
         part[column] += dy[e] * normal[e];
-        if (b.dbias)
-            part[team.n + column] += dy[e];
+        if (b.dbias) part[team.n + column] += dy[e];
     }
 }
 
 /* dy and the normalised x of a tile. */
 template <typename T, int V>
-static __device__ inline void load_pair(float (&dy)[TEAM_ELEMENTS], float (&normal)[TEAM_ELEMENTS], const Backward &b, const TeamRow &row,
-                                        int64_t tile, float mean, float rstd)
-{
+static __device__ inline void load_pair(float (&dy)[TEAM_ELEMENTS], float (&normal)[TEAM_ELEMENTS],
+                                        const Backward &b, const TeamRow &row, int64_t tile,
+                                        float mean, float rstd) {
     team_load<V>(dy, static_cast<const T *>(b.dy), row, tile, 0);
     team_load<V>(normal, static_cast<const T *>(b.x), row, tile, mean);
     CUDA_UNROLL
-    for (int e = 0; e < TEAM_ELEMENTS; e++)
-        normal[e] = (normal[e] - mean) * rstd;
+    for (int e = 0; e < TEAM_ELEMENTS; e++) normal[e] = (normal[e] - mean) * rstd;
 }
 
 /* t = dy * weight, in place. */
-template <int V> static __device__ inline void weigh(float (&dy)[TEAM_ELEMENTS], const Backward &b, const TeamRow &row, int64_t tile)
-{
+template <int V>
+static __device__ inline void weigh(float (&dy)[TEAM_ELEMENTS], const Backward &b,
+                                    const TeamRow &row, int64_t tile) {
     float weight[TEAM_ELEMENTS];
     team_load_shared<V>(weight, b.weight, row, tile, 1);
     CUDA_UNROLL
-    for (int e = 0; e < TEAM_ELEMENTS; e++)
-        dy[e] *= weight[e];
+    for (int e = 0; e < TEAM_ELEMENTS; e++) dy[e] *= weight[e];
 }
 
-/* With t = dy * weight: dx = rstd * (t - m0 - normal * m1), where m1 is the mean of t * normal, and m0 the mean of t where the mean was
- * subtracted, else 0. LONG: a row has several tiles. */
-template <typename T, int V, bool LONG> static __device__ inline void backward_row(const Backward &b, const Team &team, const TeamRow &row)
-{
+/* With t = dy * weight: dx = rstd * (t - m0 - normal * m1), where m1 is the mean of t * normal, and
+ * m0 the mean of t where the mean was subtracted, else 0. LONG: a row has several tiles. */
+template <typename T, int V, bool LONG>
+static __device__ inline void backward_row(const Backward &b, const Team &team,
+                                           const TeamRow &row) {
     float t[TEAM_ELEMENTS] = {}, normal[TEAM_ELEMENTS] = {}, m[2] = {0, 0};
-    const float mean = b.mean && row.n ? b.mean[row.number] : 0, rstd = row.n ? b.rstd[row.number] : 0;
+    const float mean = b.mean && row.n ? b.mean[row.number] : 0,
+                rstd = row.n ? b.rstd[row.number] : 0;
     const int64_t tiles = LONG ? team.tiles : 1;
     for (int64_t tile = 0; tile < tiles; tile++) {
         load_pair<T, V>(t, normal, b, row, tile, mean, rstd);
@@ -262,21 +250,19 @@ template <typename T, int V, bool LONG> static __device__ inline void backward_r
             weigh<V>(t, b, row, tile);
         }
         CUDA_UNROLL
-        for (int e = 0; e < TEAM_ELEMENTS; e++)
-            t[e] = rstd * (t[e] - m0 - normal[e] * m1);
+        for (int e = 0; e < TEAM_ELEMENTS; e++) t[e] = rstd * (t[e] - m0 - normal[e] * m1);
         if (b.more) {
             team_load<V>(normal, static_cast<const T *>(b.more), row, tile, 0);
             CUDA_UNROLL
-            for (int e = 0; e < TEAM_ELEMENTS; e++)
-                t[e] += normal[e];
+            for (int e = 0; e < TEAM_ELEMENTS; e++) t[e] += normal[e];
         }
         team_store<V>(static_cast<T *>(b.dx), t, row, tile);
     }
 }
 
 /* Adds up the sums of a block's teams in order, and writes them to the block's part. */
-template <int V> static __device__ inline void join_teams(const Team &team, int which, float *part)
-{
+template <int V>
+static __device__ inline void join_teams(const Team &team, int which, float *part) {
     const TeamRow vector = {0, 0, team.n};
     float sums[TEAM_ELEMENTS] = {};
     for (unsigned other = 0; other < blockDim.y; other++) {
@@ -285,8 +271,7 @@ template <int V> static __device__ inline void join_teams(const Team &team, int 
             float sum[SUM_WIDTH<V>];
             ht_load(sum, column_sums<V>(which, e, other));
             CUDA_UNROLL
-            for (int i = 0; i < SUM_WIDTH<V>; i++)
-                sums[e + i] += sum[i];
+            for (int i = 0; i < SUM_WIDTH<V>; i++) sums[e + i] += sum[i];
         }
     }
     team_store<V>(part, sums, vector, 0);
@@ -294,82 +279,80 @@ template <int V> static __device__ inline void join_teams(const Team &team, int 
 
 /* ---- the sums of all blocks ---- */
 
-enum { JOIN_GROUP = 16, JOIN_GROUPS = 256 }; // blocks whose sums are joined first, at least; groups of them, at most
+enum {
+    JOIN_GROUP = 16,
+    JOIN_GROUPS = 256
+}; // blocks whose sums are joined first, at least; groups of them, at most
 
-/* How many blocks of a group have come, and behind them how many groups; 0 between kernels, which run one after another. */
+/* How many blocks of a group have come, and behind them how many groups; 0 between kernels, which
+ * run one after another. */
 static __device__ unsigned join_arrived[JOIN_GROUPS + 1];
 
-/* Whether this block is the last of `count` to come; what they wrote before can then be read. All threads call. */
-static __device__ inline bool last_to_come(unsigned *arrived, unsigned count)
-{
+/* Whether this block is the last of `count` to come; what they wrote before can then be read. All
+ * threads call. */
+static __device__ inline bool last_to_come(unsigned *arrived, unsigned count) {
     __shared__ bool last;
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0 && threadIdx.y == 0)
-        last = atomicInc(arrived, count - 1) == count - 1;
+    if (threadIdx.x == 0 && threadIdx.y == 0) last = atomicInc(arrived, count - 1) == count - 1;
     __syncthreads();
     __threadfence();
     return last;
 }
 
 /* The sum of `count` numbers that lie `step` apart, in order. */
-static __device__ inline float sum_of_parts(const float *part, int64_t count, int64_t step)
-{
+static __device__ inline float sum_of_parts(const float *part, int64_t count, int64_t step) {
     float sum = 0;
-    for (int64_t p = 0; p < count; p++)
-        sum += part[p * step];
+    for (int64_t p = 0; p < count; p++) sum += part[p * step];
     return sum;
 }
 
-/* Adds up what all blocks have in their parts, in one order: the last block of each group joins the group's parts in the first of them, and
- * the last of these blocks those. */
-static __device__ inline void join_blocks(const Backward &b, const Team &team)
-{
+/* Adds up what all blocks have in their parts, in one order: the last block of each group joins the
+ * group's parts in the first of them, and the last of these blocks those. */
+static __device__ inline void join_blocks(const Backward &b, const Team &team) {
     const unsigned size = max((unsigned)JOIN_GROUP, (gridDim.x + JOIN_GROUPS - 1) / JOIN_GROUPS);
-    const unsigned groups = (gridDim.x + size - 1) / size, group = blockIdx.x / size, members = min(size, gridDim.x - group * size);
-    const int64_t length = (b.dbias ? 2 : 1) * team.n, thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+    const unsigned groups = (gridDim.x + size - 1) / size, group = blockIdx.x / size,
+                   members = min(size, gridDim.x - group * size);
+    const int64_t length = (b.dbias ? 2 : 1) * team.n,
+                  thread = threadIdx.y * blockDim.x + threadIdx.x,
+                  threads = blockDim.x * blockDim.y;
     float *first = b.part + (int64_t)group * size * length;
-    if (!last_to_come(&join_arrived[group], members))
-        return;
+    if (!last_to_come(&join_arrived[group], members)) return;
     for (int64_t column = thread; column < length; column += threads)
         first[column] = sum_of_parts(first + column, members, length);
-    if (!last_to_come(&join_arrived[JOIN_GROUPS], groups))
-        return;
+    if (!last_to_come(&join_arrived[JOIN_GROUPS], groups)) return;
     for (int64_t column = thread; column < length; column += threads)
-        (column < team.n ? b.dweight + column : b.dbias + column - team.n)[0] = sum_of_parts(b.part + column, groups, size * length);
+        (column < team.n ? b.dweight + column : b.dbias + column - team.n)[0] =
+            sum_of_parts(b.part + column, groups, size * length);
 }
 
 /* THREADS: the most that a block has; fewer of them leave registers for more blocks. */
 template <typename T, int V, bool LONG, int THREADS>
-__global__ void __launch_bounds__(THREADS, BACKWARD_THREADS / THREADS) norm_backward_device(Backward b, Team team)
-{
+__global__ void __launch_bounds__(THREADS, BACKWARD_THREADS / THREADS)
+    norm_backward_device(Backward b, Team team) {
     float *part = block_part(b, team);
     const int64_t length = (b.dbias ? 2 : 1) * team.n;
-    for (int64_t i = threadIdx.x; LONG && i < length; i += blockDim.x)
-        part[i] = 0;
-    if (!LONG)
-        clear_columns<V>(OF_WEIGHT);
-    if (!LONG && b.dbias)
-        clear_columns<V>(OF_BIAS);
+    for (int64_t i = threadIdx.x; LONG && i < length; i += blockDim.x) part[i] = 0;
+    if (!LONG) clear_columns<V>(OF_WEIGHT);
+    if (!LONG && b.dbias) clear_columns<V>(OF_BIAS);
     __syncthreads();
     for (int64_t first = team_first(); first < team.rows; first += team_step())
         backward_row<T, V, LONG>(b, team, team_row(team, first));
     __syncthreads();
     if (!LONG && threadIdx.y == 0) {
         join_teams<V>(team, OF_WEIGHT, part);
-        if (b.dbias)
-            join_teams<V>(team, OF_BIAS, part + team.n);
+        if (b.dbias) join_teams<V>(team, OF_BIAS, part + team.n);
     }
     join_blocks(b, team);
 }
 
-static void backward(const char *name, const ht_view *dx, const ht_view *dy, const ht_view *x, const ht_view *more, Backward b)
-{
+static void backward(const char *name, const ht_view *dx, const ht_view *dy, const ht_view *x,
+                     const ht_view *more, Backward b) {
     const int64_t n = view_columns(x), length = (b.dbias ? 2 : 1) * n;
     const Team team = team_of(view_rows(x), n);
-    if (n == 0)
-        return;
-    const dim3 threads = team_threads(team), blocks = team_blocks(team, BACKWARD_THREADS / (int)(threads.x * threads.y));
+    if (n == 0) return;
+    const dim3 threads = team_threads(team),
+               blocks = team_blocks(team, BACKWARD_THREADS / (int)(threads.x * threads.y));
     const size_t shared = column_sums_bytes(team, b.dbias);
     if (team.rows == 0) {
         HT_CUDA(cudaMemsetAsync(b.dweight, 0, (size_t)n * sizeof(float), ht_compute_stream()));
@@ -384,16 +367,15 @@ static void backward(const char *name, const ht_view *dx, const ht_view *dy, con
     b.part = static_cast<float *>(cuda_scratch(blocks.x * length * (int64_t)sizeof(float)));
     with_vectors(name, n, {dx, dy, x, more}, {b.weight}, [&]<typename T, int V>() {
         void (*kernel)(Backward, Team) = norm_backward_device<T, V, true, TEAM_MOST_THREADS>;
-        if (team.tiles == 1)
-            kernel = norm_backward_device<T, V, false, TEAM_MOST_THREADS>;
+        if (team.tiles == 1) kernel = norm_backward_device<T, V, false, TEAM_MOST_THREADS>;
         if (V > 1 && team.tiles == 1 && threads.x * threads.y <= TEAM_FEW_THREADS)
-            kernel = norm_backward_device<T, V, false, (V > 1 ? TEAM_FEW_THREADS : TEAM_MOST_THREADS)>;
+            kernel =
+                norm_backward_device<T, V, false, (V > 1 ? TEAM_FEW_THREADS : TEAM_MOST_THREADS)>;
         ht_launch(kernel, blocks, threads, shared, b, team);
     });
 }
 
-void ht_layer_norm_backward_kernel(const ht_call *call)
-{
+void ht_layer_norm_backward_kernel(const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
     Backward b = {};
     b.mean = view_f32(&in[2], "layer_norm");
@@ -404,8 +386,7 @@ void ht_layer_norm_backward_kernel(const ht_call *call)
     backward("layer_norm", &out[0], &in[0], &in[1], &in[5], b);
 }
 
-void ht_rms_norm_backward_kernel(const ht_call *call)
-{
+void ht_rms_norm_backward_kernel(const ht_call *call) {
     const ht_view *in = call->operand, *out = call->result;
     Backward b = {};
     b.rstd = view_f32(&in[2], "rms_norm");
@@ -419,21 +400,21 @@ struct LengthGradient {
     const float *rnorm;
     float eps, largest; // 1 / eps: what rnorm is where the length was below eps
 
-    __device__ float operator()(float dy, float y, float dot, int64_t row) const
-    {
+    __device__ float operator()(float dy, float y, float dot, int64_t row) const {
         return rnorm[row] * (dy - (rnorm[row] >= largest ? 0 : y * dot));
     }
 };
 
-void ht_l2_norm_backward_kernel(const ht_call *call)
-{
+void ht_l2_norm_backward_kernel(const ht_call *call) {
     const ht_view *dx = &call->result[0], *dy = &call->operand[0], *y = &call->operand[1];
-    const LengthGradient gradient = {view_f32(&call->operand[2], "l2_norm"), (float)call->attr[0].f, 1.0f / (float)call->attr[0].f};
+    const LengthGradient gradient = {view_f32(&call->operand[2], "l2_norm"), (float)call->attr[0].f,
+                                     1.0f / (float)call->attr[0].f};
     const Team team = team_of(view_rows(dy), view_columns(dy));
-    if (team.rows == 0 || team.n == 0)
-        return;
+    if (team.rows == 0 || team.n == 0) return;
     with_vectors("l2_norm", team.n, {dx, dy, y}, {}, [&]<typename T, int V>() {
-        ht_launch(team_dot_device<T, V, LengthGradient>, team_blocks(team, FORWARD_BLOCKS), team_threads(team), 0,
-                  static_cast<T *>(dx->data), static_cast<const T *>(dy->data), static_cast<const T *>(y->data), team, gradient);
+        ht_launch(team_dot_device<T, V, LengthGradient>, team_blocks(team, FORWARD_BLOCKS),
+                  team_threads(team), 0, static_cast<T *>(dx->data),
+                  static_cast<const T *>(dy->data), static_cast<const T *>(y->data), team,
+                  gradient);
     });
 }

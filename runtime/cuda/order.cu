@@ -1,8 +1,10 @@
-/* Elements by the numbers of their places, sums up to a place, and how many come before an element in order.
+/* Elements by the numbers of their places, sums up to a place, and how many come before an element
+ * in order.
  *
- * Lines are what lies along a dimension, for each index of those in front of it and behind it. Where elements are looked for by what they
- * hold, the entries of each line are sorted first (by merging: runs of twice the length each time, in which a thread finds the place of one
- * entry by bisection), so that the work is n log^2 n in the length of a line, and every sum has one order.
+ * Lines are what lies along a dimension, for each index of those in front of it and behind it.
+ * Where elements are looked for by what they hold, the entries of each line are sorted first (by
+ * merging: runs of twice the length each time, in which a thread finds the place of one entry by
+ * bisection), so that the work is n log^2 n in the length of a line, and every sum has one order.
  */
 #include "operators/kernels.h"
 #include "cuda/views.h"
@@ -11,12 +13,15 @@
 
 enum { PLACE_THREADS = 256 };
 
-/* A tensor's lines along a dimension: element i of line (o, c) is number (o * length + i) * inner + c. */
+/* A tensor's lines along a dimension: element i of line (o, c) is number (o * length + i) * inner +
+ * c. */
 typedef struct Lines {
     int64_t length, inner;
 } Lines;
 
-static Lines lines_of(const ht_view *x, int dim) { return {x->extent[dim], ht_view_count(x, dim + 1, x->rank)}; }
+static Lines lines_of(const ht_view *x, int dim) {
+    return {x->extent[dim], ht_view_count(x, dim + 1, x->rank)};
+}
 
 /* ---- types ---- */
 
@@ -27,8 +32,7 @@ template <typename T> struct Computed {
 template <> struct Computed<uint16_t> {
     typedef float type;
 };
-template <typename T> static __device__ inline typename Computed<T>::type read(T stored)
-{
+template <typename T> static __device__ inline typename Computed<T>::type read(T stored) {
     if constexpr (std::is_same_v<T, uint16_t>)
         return ht_bf16_load(stored);
     else
@@ -36,8 +40,7 @@ template <typename T> static __device__ inline typename Computed<T>::type read(T
 }
 
 /* Calls work.operator()<T>() with the type in which a view's elements are stored. */
-template <typename Work> static void with_stored(const ht_view *x, Work work)
-{
+template <typename Work> static void with_stored(const ht_view *x, Work work) {
     switch (x->dtype) {
     case HT_F32: work.template operator()<float>(); return;
     case HT_BF16: work.template operator()<uint16_t>(); return;
@@ -50,28 +53,25 @@ template <typename Work> static void with_stored(const ht_view *x, Work work)
 /* ---- places ---- */
 
 /* Whether places do not ascend goes to *unordered, which is 0 before. */
-__global__ void order_device(int32_t *unordered, Indices places, int64_t count)
-{
+__global__ void order_device(int32_t *unordered, Indices places, int64_t count) {
     for (int64_t i = ht_thread() + 1; i < count; i += ht_threads())
-        if (places.at(i) <= places.at(i - 1))
-            *unordered = 1;
+        if (places.at(i) <= places.at(i - 1)) *unordered = 1;
 }
 
 /* Asks, on the device, whether places ascend, as they do but where a caller gives others. */
-static void look_at_order(int32_t *unordered, const Indices &places, int64_t count)
-{
-    ht_launch(order_device, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, unordered, places, count);
+static void look_at_order(int32_t *unordered, const Indices &places, int64_t count) {
+    ht_launch(order_device, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, unordered, places,
+              count);
 }
 
-static int32_t *cleared(void *memory)
-{
+static int32_t *cleared(void *memory) {
     HT_CUDA(cudaMemsetAsync(memory, 0, sizeof(int32_t), ht_compute_stream()));
     return static_cast<int32_t *>(memory);
 }
 
 /* How many of `count` places that ascend are smaller than a number. */
-static __device__ inline int64_t places_before(const Indices &places, int64_t count, int64_t number)
-{
+static __device__ inline int64_t places_before(const Indices &places, int64_t count,
+                                               int64_t number) {
     int64_t low = 0, high = count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
@@ -84,32 +84,31 @@ static __device__ inline int64_t places_before(const Indices &places, int64_t co
 }
 
 /* Where a number stands among `count` ones that are all different; -1: nowhere. */
-static __device__ inline int64_t find_place(const Indices &places, int64_t count, int64_t number, bool unordered)
-{
+static __device__ inline int64_t find_place(const Indices &places, int64_t count, int64_t number,
+                                            bool unordered) {
     int64_t i = unordered ? 0 : places_before(places, count, number);
-    while (unordered && i < count && places.at(i) != number)
-        i++;
+    while (unordered && i < count && places.at(i) != number) i++;
     return i < count && places.at(i) == number ? i : -1;
 }
 
-template <typename T> __global__ void within_device(T *y, const T *x, int64_t count, int64_t end, CudaReport report)
-{
+template <typename T>
+__global__ void within_device(T *y, const T *x, int64_t count, int64_t end, CudaReport report) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         y[i] = x[i];
-        if (x[i] < 0 || x[i] >= end)
-            cuda_fault(report, x[i], i, end);
+        if (x[i] < 0 || x[i] >= end) cuda_fault(report, x[i], i, end);
     }
 }
 
 /* Operand: integers, which are copied; attribute: where they end. */
-void ht_within_kernel(const ht_call *call)
-{
+void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     const int64_t count = view_size(x), end = call->attr[0].i;
-    const CudaReport report = cuda_report("index %lld at element %lld is outside the %lld elements that it chooses from", x);
+    const CudaReport report = cuda_report(
+        "index %lld at element %lld is outside the %lld elements that it chooses from", x);
     const auto run = [&]<typename T>() {
-        ht_launch(within_device<T>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, static_cast<T *>(call->result[0].data),
-                  static_cast<const T *>(x->data), count, end, report);
+        ht_launch(within_device<T>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0,
+                  static_cast<T *>(call->result[0].data), static_cast<const T *>(x->data), count,
+                  end, report);
     };
     if (indices_of(x, "within").wide)
         run.template operator()<int64_t>();
@@ -120,26 +119,28 @@ void ht_within_kernel(const ht_call *call)
 /* ---- gather and scatter ---- */
 
 template <typename Unit>
-__global__ void gather_device(Unit *y, int64_t count, Lines to, const Unit *x, Lines from, Indices number, Indices places,
-                              const int32_t *unordered)
-{
+__global__ void gather_device(Unit *y, int64_t count, Lines to, const Unit *x, Lines from,
+                              Indices number, Indices places, const int32_t *unordered) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         const int64_t at = find_place(places, from.length, number.at(i), *unordered);
-        y[i] = at < 0 ? Unit() : x[(i / (to.inner * to.length) * from.length + at) * from.inner + i % to.inner];
+        y[i] = at < 0
+                   ? Unit()
+                   : x[(i / (to.inner * to.length) * from.length + at) * from.inner + i % to.inner];
     }
 }
 
-void ht_gather_kernel(const ht_call *call)
-{
+void ht_gather_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
-    const Indices number = indices_of(&call->operand[1], "gather"), places = indices_of(&call->operand[2], "gather");
+    const Indices number = indices_of(&call->operand[1], "gather"),
+                  places = indices_of(&call->operand[2], "gather");
     const int64_t count = view_size(y);
     int32_t *unordered = cleared(cuda_scratch(sizeof *unordered));
     look_at_order(unordered, places, from.length);
     const auto run = [&]<typename Unit>() {
-        ht_launch(gather_device<Unit>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, static_cast<Unit *>(y->data), count, to,
-                  static_cast<const Unit *>(x->data), from, number, places, unordered);
+        ht_launch(gather_device<Unit>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0,
+                  static_cast<Unit *>(y->data), count, to, static_cast<const Unit *>(x->data), from,
+                  number, places, unordered);
     };
     if (dtype_bytes(x->dtype) == 2)
         run.template operator()<uint16_t>();
@@ -158,14 +159,13 @@ typedef struct Entry {
     int64_t number, place;
 } Entry;
 
-static __device__ inline bool is_before(const Entry &a, const Entry &b)
-{
+static __device__ inline bool is_before(const Entry &a, const Entry &b) {
     return a.number < b.number || (a.number == b.number && a.place < b.place);
 }
 
 /* How many of `count` entries that are sorted come before one. */
-static __device__ inline int64_t entries_before(const Entry *entry, int64_t count, const Entry &one)
-{
+static __device__ inline int64_t entries_before(const Entry *entry, int64_t count,
+                                                const Entry &one) {
     int64_t low = 0, high = count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
@@ -178,37 +178,40 @@ static __device__ inline int64_t entries_before(const Entry *entry, int64_t coun
 }
 
 /* Sorts the tiles of each line by counting. */
-__global__ void sort_tiles_device(Entry *to, const Entry *from, int64_t count, int64_t length)
-{
+__global__ void sort_tiles_device(Entry *to, const Entry *from, int64_t count, int64_t length) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         const int64_t line = i / length * length, tile = line + (i - line) / SORT_TILE * SORT_TILE,
                       end = tile + SORT_TILE < line + length ? tile + SORT_TILE : line + length;
         int64_t before = 0;
-        for (int64_t k = tile; k < end; k++)
-            before += is_before(from[k], from[i]);
+        for (int64_t k = tile; k < end; k++) before += is_before(from[k], from[i]);
         to[tile + before] = from[i];
     }
 }
 
-/* Merges runs of `run` entries in pairs; an entry's place is that in its own run and how many of the other come before it. */
-__global__ void merge_runs_device(Entry *to, const Entry *from, int64_t count, int64_t length, int64_t run)
-{
+/* Merges runs of `run` entries in pairs; an entry's place is that in its own run and how many of
+ * the other come before it. */
+__global__ void merge_runs_device(Entry *to, const Entry *from, int64_t count, int64_t length,
+                                  int64_t run) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
-        const int64_t line = i / length * length, end = line + length, first = line + (i - line) / (2 * run) * 2 * run,
-                      middle = first + run < end ? first + run : end, last = middle + run < end ? middle + run : end;
+        const int64_t line = i / length * length, end = line + length,
+                      first = line + (i - line) / (2 * run) * 2 * run,
+                      middle = first + run < end ? first + run : end,
+                      last = middle + run < end ? middle + run : end;
         const bool left = i < middle;
-        const int64_t other =
-            left ? entries_before(from + middle, last - middle, from[i]) : entries_before(from + first, middle - first, from[i]);
+        const int64_t other = left ? entries_before(from + middle, last - middle, from[i])
+                                   : entries_before(from + first, middle - first, from[i]);
         to[left ? i + other : first + (i - middle) + other] = from[i];
     }
 }
 
 /* Memory for the entries of `count` elements, twice. */
-static Entry *entries_of(int64_t count) { return static_cast<Entry *>(cuda_scratch(2 * count * (int64_t)sizeof(Entry))); }
+static Entry *entries_of(int64_t count) {
+    return static_cast<Entry *>(cuda_scratch(2 * count * (int64_t)sizeof(Entry)));
+}
 
-/* Sorts the lines of `length` of `count` entries, which all differ; where they are then. Behind them there is room for as many. */
-static const Entry *sort_lines(Entry *entry, int64_t count, int64_t length)
-{
+/* Sorts the lines of `length` of `count` entries, which all differ; where they are then. Behind
+ * them there is room for as many. */
+static const Entry *sort_lines(Entry *entry, int64_t count, int64_t length) {
     Entry *from = entry, *to = entry + count;
     const unsigned blocks = ht_blocks(count, PLACE_THREADS);
     ht_launch(sort_tiles_device, blocks, PLACE_THREADS, 0, to, from, count, length);
@@ -222,29 +225,29 @@ static const Entry *sort_lines(Entry *entry, int64_t count, int64_t length)
 }
 
 /* The element of a tensor that is number k of a line. */
-static __device__ inline int64_t element_of(const Lines &lines, int64_t line, int64_t k)
-{
+static __device__ inline int64_t element_of(const Lines &lines, int64_t line, int64_t k) {
     return (line / lines.inner * lines.length + k) * lines.inner + line % lines.inner;
 }
 
 /* ---- scatter ---- */
 
 /* An element's entry: the place that it is added to, and its own in the line. */
-__global__ void scatter_entries_device(Entry *entry, int64_t count, Lines from, Indices number)
-{
+__global__ void scatter_entries_device(Entry *entry, int64_t count, Lines from, Indices number) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads())
         entry[i] = {number.at(element_of(from, i / from.length, i % from.length)), i % from.length};
 }
 
 /* Elements are added up in their order, so that sums have one. */
 template <typename T>
-__global__ void scatter_device(T *y, int64_t count, Lines to, const T *x, Lines from, const Entry *entry, Indices places)
-{
+__global__ void scatter_device(T *y, int64_t count, Lines to, const T *x, Lines from,
+                               const Entry *entry, Indices places) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
-        const int64_t line = i / (to.inner * to.length) * to.inner + i % to.inner, place = places.at(i / to.inner % to.length);
+        const int64_t line = i / (to.inner * to.length) * to.inner + i % to.inner,
+                      place = places.at(i / to.inner % to.length);
         const Entry *own = entry + line * from.length;
         typename Computed<T>::type sum = 0;
-        for (int64_t k = entries_before(own, from.length, {place, -1}); k < from.length && own[k].number == place; k++)
+        for (int64_t k = entries_before(own, from.length, {place, -1});
+             k < from.length && own[k].number == place; k++)
             sum += read(x[element_of(from, line, own[k].place)]);
         if constexpr (std::is_same_v<T, uint16_t>)
             y[i] = ht_bf16_store(sum);
@@ -253,21 +256,23 @@ __global__ void scatter_device(T *y, int64_t count, Lines to, const T *x, Lines 
     }
 }
 
-void ht_scatter_kernel(const ht_call *call)
-{
+void ht_scatter_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
-    const Indices number = indices_of(&call->operand[1], "scatter"), places = indices_of(&call->operand[2], "scatter");
+    const Indices number = indices_of(&call->operand[1], "scatter"),
+                  places = indices_of(&call->operand[2], "scatter");
     const int64_t count = view_size(y), elements = view_size(x);
     Entry *entry = entries_of(elements);
     const Entry *sorted = entry;
     if (elements) {
-        ht_launch(scatter_entries_device, ht_blocks(elements, PLACE_THREADS), PLACE_THREADS, 0, entry, elements, from, number);
+        ht_launch(scatter_entries_device, ht_blocks(elements, PLACE_THREADS), PLACE_THREADS, 0,
+                  entry, elements, from, number);
         sorted = sort_lines(entry, elements, from.length);
     }
     with_stored(x, [&]<typename T>() {
-        ht_launch(scatter_device<T>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, static_cast<T *>(y->data), count, to,
-                  static_cast<const T *>(x->data), from, sorted, places);
+        ht_launch(scatter_device<T>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0,
+                  static_cast<T *>(y->data), count, to, static_cast<const T *>(x->data), from,
+                  sorted, places);
     });
 }
 
@@ -276,9 +281,11 @@ void ht_scatter_kernel(const ht_call *call)
 enum { SUM_THREADS = 256 };
 
 /* What is added up: floating point as f64, integers as they are. */
-template <typename T> using Total = std::conditional_t<std::is_integral_v<typename Computed<T>::type>, int64_t, double>;
+template <typename T>
+using Total = std::conditional_t<std::is_integral_v<typename Computed<T>::type>, int64_t, double>;
 
-/* A line of x with its places, and the places up to which it is added up: from one end to the other, the numbers ascending. */
+/* A line of x with its places, and the places up to which it is added up: from one end to the
+ * other, the numbers ascending. */
 template <typename T> struct Passed {
     const T *x;
     Lines from, to;
@@ -290,11 +297,12 @@ template <typename T> struct Passed {
     __device__ int64_t place(int64_t i) const { return forward ? places.at(i) : -places.at(at(i)); }
     __device__ Total<T> value(int64_t i) const { return read(x[element_of(from, line, at(i))]); }
     __device__ int64_t to_at(int64_t k) const { return forward ? k : to.length - 1 - k; }
-    __device__ int64_t wanted_at(int64_t k) const { return forward ? wanted.at(k) : -wanted.at(to_at(k)); }
+    __device__ int64_t wanted_at(int64_t k) const {
+        return forward ? wanted.at(k) : -wanted.at(to_at(k));
+    }
 
     /* How many elements have places up to a number. */
-    __device__ int64_t until(int64_t number) const
-    {
+    __device__ int64_t until(int64_t number) const {
         int64_t low = 0, high = from.length;
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;
@@ -308,11 +316,13 @@ template <typename T> struct Passed {
 };
 
 /* Where thread t of a block's begins among `count` things. */
-static __device__ inline int64_t share_begin(int64_t count, unsigned t) { return count * t / SUM_THREADS; }
+static __device__ inline int64_t share_begin(int64_t count, unsigned t) {
+    return count * t / SUM_THREADS;
+}
 
 /* The sum of all in front of each thread's share of the elements. */
-template <typename T> static __device__ inline void sums_before(Total<T> *sums, const Passed<T> &passed)
-{
+template <typename T>
+static __device__ inline void sums_before(Total<T> *sums, const Passed<T> &passed) {
     const int64_t end = share_begin(passed.from.length, threadIdx.x + 1);
     Total<T> own = 0;
     for (int64_t i = share_begin(passed.from.length, threadIdx.x); i < end; i++)
@@ -332,24 +342,25 @@ template <typename T> static __device__ inline void sums_before(Total<T> *sums, 
 }
 
 /* The sum of the first `count` elements. */
-template <typename T> static __device__ inline Total<T> sum_until(const Total<T> *sums, const Passed<T> &passed, int64_t count)
-{
+template <typename T>
+static __device__ inline Total<T> sum_until(const Total<T> *sums, const Passed<T> &passed,
+                                            int64_t count) {
     unsigned t = SUM_THREADS - 1;
-    while (t > 0 && share_begin(passed.from.length, t) > count)
-        t--;
+    while (t > 0 && share_begin(passed.from.length, t) > count) t--;
     Total<T> sum = sums[t];
-    for (int64_t i = share_begin(passed.from.length, t); i < count; i++)
-        sum += passed.value(i);
+    for (int64_t i = share_begin(passed.from.length, t); i < count; i++) sum += passed.value(i);
     return sum;
 }
 
 /* A block a line: each thread adds up its share, then goes along its share of the results. */
-template <typename T> __global__ void __launch_bounds__(SUM_THREADS) cumsum_device(T *y, int64_t lines, Passed<T> passed)
-{
+template <typename T>
+__global__ void __launch_bounds__(SUM_THREADS)
+    cumsum_device(T *y, int64_t lines, Passed<T> passed) {
     __shared__ Total<T> sums[SUM_THREADS];
     for (passed.line = blockIdx.x; passed.line < lines; passed.line += gridDim.x) {
         sums_before(sums, passed);
-        const int64_t first = share_begin(passed.to.length, threadIdx.x), end = share_begin(passed.to.length, threadIdx.x + 1);
+        const int64_t first = share_begin(passed.to.length, threadIdx.x),
+                      end = share_begin(passed.to.length, threadIdx.x + 1);
         int64_t next = first < end ? passed.until(passed.wanted_at(first)) : 0;
         Total<T> sum = first < end ? sum_until(sums, passed, next) : 0;
         for (int64_t k = first; k < end; k++) {
@@ -366,16 +377,18 @@ template <typename T> __global__ void __launch_bounds__(SUM_THREADS) cumsum_devi
 }
 
 /* Sums of elements with places up to that of a result, or of those from it on. */
-static void add_lines(const ht_call *call, bool forward)
-{
+static void add_lines(const ht_call *call, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
     const Lines from = lines_of(x, dim), to = lines_of(y, dim);
-    const Indices wanted = indices_of(&call->operand[1], "cumsum"), places = indices_of(&call->operand[2], "cumsum");
+    const Indices wanted = indices_of(&call->operand[1], "cumsum"),
+                  places = indices_of(&call->operand[2], "cumsum");
     const int64_t lines = ht_view_count(y, 0, dim) * to.inner, most = 1 << 16;
     with_stored(x, [&]<typename T>() {
-        const Passed<T> passed = {static_cast<const T *>(x->data), from, to, places, wanted, forward, 0};
-        ht_launch(cumsum_device<T>, (unsigned)(lines < most ? lines : most), SUM_THREADS, 0, static_cast<T *>(y->data), lines, passed);
+        const Passed<T> passed = {
+            static_cast<const T *>(x->data), from, to, places, wanted, forward, 0};
+        ht_launch(cumsum_device<T>, (unsigned)(lines < most ? lines : most), SUM_THREADS, 0,
+                  static_cast<T *>(y->data), lines, passed);
     });
 }
 
@@ -387,8 +400,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 /* ---- order ---- */
 
 /* A number that is ordered as the element is: NaN is the largest of all, and zeros are equal. */
-template <typename T> static __device__ inline int64_t order_of(T stored, bool descending)
-{
+template <typename T> static __device__ inline int64_t order_of(T stored, bool descending) {
     int64_t order;
     if constexpr (std::is_integral_v<typename Computed<T>::type>) {
         order = stored;
@@ -400,16 +412,17 @@ template <typename T> static __device__ inline int64_t order_of(T stored, bool d
     return descending ? ~order : order;
 }
 
-template <typename T> __global__ void rank_entries_device(Entry *entry, int64_t count, const T *x, Lines all, Indices from, bool descending)
-{
+template <typename T>
+__global__ void rank_entries_device(Entry *entry, int64_t count, const T *x, Lines all,
+                                    Indices from, bool descending) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads())
-        entry[i] = {order_of(x[element_of(all, i / all.length, i % all.length)], descending), from.at(i % all.length)};
+        entry[i] = {order_of(x[element_of(all, i / all.length, i % all.length)], descending),
+                    from.at(i % all.length)};
 }
 
 template <typename T>
-__global__ void rank_device(int32_t *y, int64_t count, const Entry *entry, int64_t length, const T *z, Lines own, Indices at,
-                            bool descending)
-{
+__global__ void rank_device(int32_t *y, int64_t count, const Entry *entry, int64_t length,
+                            const T *z, Lines own, Indices at, bool descending) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         const int64_t line = i / (own.inner * own.length) * own.inner + i % own.inner;
         const Entry one = {order_of(z[i], descending), at.at(i / own.inner % own.length)};
@@ -417,22 +430,23 @@ __global__ void rank_device(int32_t *y, int64_t count, const Entry *entry, int64
     }
 }
 
-void ht_rank_kernel(const ht_call *call)
-{
+void ht_rank_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *z = &call->operand[1], *y = &call->result[0];
     const Lines all = lines_of(x, (int)call->attr[0].i), own = lines_of(z, (int)call->attr[0].i);
-    const Indices at = indices_of(&call->operand[2], "rank"), from = indices_of(&call->operand[3], "rank");
+    const Indices at = indices_of(&call->operand[2], "rank"),
+                  from = indices_of(&call->operand[3], "rank");
     const bool descending = call->attr[1].i != 0;
     const int64_t count = view_size(y), elements = view_size(x);
     Entry *entry = entries_of(elements);
     with_stored(x, [&]<typename T>() {
         const Entry *sorted = entry;
         if (elements) {
-            ht_launch(rank_entries_device<T>, ht_blocks(elements, PLACE_THREADS), PLACE_THREADS, 0, entry, elements,
-                      static_cast<const T *>(x->data), all, from, descending);
+            ht_launch(rank_entries_device<T>, ht_blocks(elements, PLACE_THREADS), PLACE_THREADS, 0,
+                      entry, elements, static_cast<const T *>(x->data), all, from, descending);
             sorted = sort_lines(entry, elements, all.length);
         }
-        ht_launch(rank_device<T>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, static_cast<int32_t *>(y->data), count, sorted,
-                  all.length, static_cast<const T *>(z->data), own, at, descending);
+        ht_launch(rank_device<T>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0,
+                  static_cast<int32_t *>(y->data), count, sorted, all.length,
+                  static_cast<const T *>(z->data), own, at, descending);
     });
 }

@@ -1,9 +1,11 @@
 /* ht_product by cuBLASLt.
  *
- * A contraction becomes one product of matrices, batched over the largest of the remaining axes, in loops over the others. A tensor whose
- * storage does not suit goes through scratch memory: bf16 whose columns do not begin at multiples of 16 bytes gets a padded pitch, and
- * where the loops would be many all tensors get an order that needs none. The result goes through scratch memory, too, where cuBLASLt lacks
- * the epilogue: its sums are in f32 there, and contract_copy does the rest.
+ * A contraction becomes one product of matrices, batched over the largest of the remaining axes, in
+ * loops over the others. A tensor whose storage does not suit goes through scratch memory: bf16
+ * whose columns do not begin at multiples of 16 bytes gets a padded pitch, and where the loops
+ * would be many all tensors get an order that needs none. The result goes through scratch memory,
+ * too, where cuBLASLt lacks the epilogue: its sums are in f32 there, and contract_copy does the
+ * rest.
  */
 #include "cuda/choice.h"
 #include "cuda/contract.h"
@@ -14,13 +16,15 @@
 #include <stdio.h>
 
 enum {
-    PITCH = 16,      // bytes of which a column's pitch is a multiple
-    PAD_FROM = 512,  // extent of the axis that a tensor lacks from which a copy with a padded pitch pays
+    PITCH = 16, // bytes of which a column's pitch is a multiple
+    PAD_FROM =
+        512, // extent of the axis that a tensor lacks from which a copy with a padded pitch pays
     MOST_CALLS = 32, // of cuBLASLt for one contraction
     ALIGNMENT = 256  // of copies, in bytes
 };
 
-static const int64_t MOST_APART = 256 << 20; // bytes of sums that are worth a kernel of their own behind a product
+static const int64_t MOST_APART =
+    256 << 20; // bytes of sums that are worth a kernel of their own behind a product
 
 /* The member of an axis that has a tensor's stride. */
 typedef int64_t ht_axis::*Stride;
@@ -37,41 +41,48 @@ typedef struct Tensor {
 typedef struct Plan {
     const ht_product_call *call;
     int rank;
-    ht_axis before[HT_MAX_AXES], axes[HT_MAX_AXES]; // with the strides of the call, and with those of the copies
-    Contraction c;                                  // of `axes`
-    int batch;                                      // the outer loop that cuBLASLt does as a batch; -1: none
+    ht_axis before[HT_MAX_AXES],
+        axes[HT_MAX_AXES]; // with the strides of the call, and with those of the copies
+    Contraction c;         // of `axes`
+    int batch;             // the outer loop that cuBLASLt does as a batch; -1: none
     Tensor x, w, y;
     Matmul matmul;
     bool left_is_w;     // the first matrix is w, the second x
     const ht_axis *row; // of y's matrix, along which y has neighbours; NULL: none
 } Plan;
 
-static int64_t rounded(int64_t number, int64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
+static int64_t rounded(int64_t number, int64_t multiple) {
+    return (number + multiple - 1) / multiple * multiple;
+}
 
 static int64_t extent_of(const ht_axis *axis) { return axis ? axis->extent : 1; }
 
-static const ht_axis *batch_axis(const Plan *p) { return p->batch < 0 ? NULL : &p->c.outer[p->batch]; }
+static const ht_axis *batch_axis(const Plan *p) {
+    return p->batch < 0 ? NULL : &p->c.outer[p->batch];
+}
 
 /* ---- matrices ---- */
 
-/* A tensor as a matrix that op turns into one of extent(row) by extent(column); one of the two has stride 1, or both are absent. */
-static Matrix matrix_of(const Plan *p, const Tensor &tensor, const ht_axis *row, const ht_axis *column)
-{
-    const int64_t rows = extent_of(row), columns = extent_of(column), batch = batch_axis(p) ? batch_axis(p)->*tensor.stride : 0;
+/* A tensor as a matrix that op turns into one of extent(row) by extent(column); one of the two has
+ * stride 1, or both are absent. */
+static Matrix matrix_of(const Plan *p, const Tensor &tensor, const ht_axis *row,
+                        const ht_axis *column) {
+    const int64_t rows = extent_of(row), columns = extent_of(column),
+                  batch = batch_axis(p) ? batch_axis(p)->*tensor.stride : 0;
     if (row && row->*tensor.stride != 1)
         return {tensor.dtype, CUBLAS_OP_T, columns, rows, row->*tensor.stride, batch};
-    return {tensor.dtype, CUBLAS_OP_N, rows, columns, column ? column->*tensor.stride : rows, batch};
+    return {tensor.dtype, CUBLAS_OP_N, rows, columns, column ? column->*tensor.stride : rows,
+            batch};
 }
 
 /* Sorts the axes as they are stored now, and says what the matrices are. */
-static void arrange(Plan *p)
-{
+static void arrange(Plan *p) {
     p->c = contraction_of(p->rank, p->axes);
     p->batch = -1;
     for (int i = 0; i < p->c.outer_count; i++)
-        if (p->batch < 0 || p->c.outer[i].extent > p->c.outer[p->batch].extent)
-            p->batch = i;
-    const ht_axis *m = contraction_axis(&p->c, p->c.m), *n = contraction_axis(&p->c, p->c.n), *k = contraction_axis(&p->c, p->c.k);
+        if (p->batch < 0 || p->c.outer[i].extent > p->c.outer[p->batch].extent) p->batch = i;
+    const ht_axis *m = contraction_axis(&p->c, p->c.m), *n = contraction_axis(&p->c, p->c.n),
+                  *k = contraction_axis(&p->c, p->c.k);
     p->row = n && n->y == 1 ? n : m && m->y == 1 ? m : NULL;
     const ht_axis *column = p->row == n ? m : n;
     p->left_is_w = column == m;
@@ -82,26 +93,25 @@ static void arrange(Plan *p)
 }
 
 /* How often cuBLASLt is called. */
-static int64_t call_count(const Plan *p) { return p->c.outer_total / extent_of(batch_axis(p)) * p->c.sum_total; }
+static int64_t call_count(const Plan *p) {
+    return p->c.outer_total / extent_of(batch_axis(p)) * p->c.sum_total;
+}
 
 /* Whether every column of bf16 begins at a multiple of PITCH bytes. */
-static bool is_aligned(const Matrix &m, const void *data)
-{
+static bool is_aligned(const Matrix &m, const void *data) {
     const int64_t bytes = dtype_bytes(m.dtype);
-    return m.dtype != HT_BF16 ||
-           ((m.columns == 1 || m.pitch * bytes % PITCH == 0) && m.stride * bytes % PITCH == 0 && aligned_to(PITCH, {data}));
+    return m.dtype != HT_BF16 || ((m.columns == 1 || m.pitch * bytes % PITCH == 0) &&
+                                  m.stride * bytes % PITCH == 0 && aligned_to(PITCH, {data}));
 }
 
 /* ---- copies ---- */
 
-/* Stores a tensor's copy with the axes of `order`, the innermost first; the first `padded` of them make up a column, whose pitch is rounded
- * up. */
-static void store_copy(Plan *p, Tensor *tensor, const int *order, int count, int padded)
-{
+/* Stores a tensor's copy with the axes of `order`, the innermost first; the first `padded` of them
+ * make up a column, whose pitch is rounded up. */
+static void store_copy(Plan *p, Tensor *tensor, const int *order, int count, int padded) {
     int64_t next = 1;
     for (int i = 0; i < count; i++) {
-        if (i == padded)
-            next = rounded(next, PITCH / dtype_bytes(tensor->dtype));
+        if (i == padded) next = rounded(next, PITCH / dtype_bytes(tensor->dtype));
         p->axes[order[i]].*tensor->stride = next;
         next *= p->axes[order[i]].extent;
     }
@@ -110,12 +120,10 @@ static void store_copy(Plan *p, Tensor *tensor, const int *order, int count, int
 }
 
 /* A copy in the present order of storage, with a padded pitch. */
-static void pad(Plan *p, Tensor *tensor)
-{
+static void pad(Plan *p, Tensor *tensor) {
     int order[HT_MAX_AXES], count = 0;
     for (int i = 0; i < p->rank; i++) {
-        if (!(p->axes[i].*tensor->stride))
-            continue;
+        if (!(p->axes[i].*tensor->stride)) continue;
         int at = count++;
         for (; at > 0 && p->axes[order[at - 1]].*tensor->stride > p->axes[i].*tensor->stride; at--)
             order[at] = order[at - 1];
@@ -127,32 +135,30 @@ static void pad(Plan *p, Tensor *tensor)
 /* Tensors of an axis, as bits. */
 enum { IN_Y = 1, IN_X = 2, IN_W = 4, IN_ALL = IN_Y | IN_X | IN_W };
 
-static int axis_kind(const ht_axis &axis) { return (axis.y ? IN_Y : 0) | (axis.x ? IN_X : 0) | (axis.w ? IN_W : 0); }
+static int axis_kind(const ht_axis &axis) {
+    return (axis.y ? IN_Y : 0) | (axis.x ? IN_X : 0) | (axis.w ? IN_W : 0);
+}
 
-static int add_kind(const Plan *p, int *order, int count, int kind)
-{
+static int add_kind(const Plan *p, int *order, int count, int kind) {
     for (int i = p->rank - 1; i >= 0; i--)
-        if (axis_kind(p->before[i]) == kind)
-            order[count++] = i;
+        if (axis_kind(p->before[i]) == kind) order[count++] = i;
     return count;
 }
 
 /* A copy in the order batch, `outer`, `inner`. */
-static void reorder(Plan *p, Tensor *tensor, int outer, int inner)
-{
+static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
     int order[HT_MAX_AXES], padded = add_kind(p, order, 0, inner);
     int count = add_kind(p, order, add_kind(p, order, padded, outer), IN_ALL);
     store_copy(p, tensor, order, count, padded);
 }
 
-/* Whether a copy with a padded pitch pays; `third` is the extent of the axis that the tensor lacks. */
-static bool wants_padding(const Matrix &m, const Tensor &tensor, int64_t third)
-{
+/* Whether a copy with a padded pitch pays; `third` is the extent of the axis that the tensor
+ * lacks. */
+static bool wants_padding(const Matrix &m, const Tensor &tensor, int64_t third) {
     return !tensor.copied && !is_aligned(m, tensor.data) && third >= PAD_FROM;
 }
 
-static void copy_operands(Plan *p)
-{
+static void copy_operands(Plan *p) {
     if (call_count(p) > MOST_CALLS || (p->c.m < 0 && p->c.n < 0)) {
         reorder(p, &p->x, IN_Y | IN_X, IN_X | IN_W);
         reorder(p, &p->w, IN_Y | IN_W, IN_X | IN_W);
@@ -161,61 +167,59 @@ static void copy_operands(Plan *p)
     }
     const int64_t rows = p->matmul.d.rows, columns = p->matmul.d.columns;
     Tensor *left = p->left_is_w ? &p->w : &p->x, *right = p->left_is_w ? &p->x : &p->w;
-    if (wants_padding(p->matmul.a, *left, columns))
-        pad(p, left);
-    if (wants_padding(p->matmul.b, *right, rows))
-        pad(p, right);
+    if (wants_padding(p->matmul.a, *left, columns)) pad(p, left);
+    if (wants_padding(p->matmul.b, *right, rows)) pad(p, right);
     arrange(p);
 }
 
 /* ---- the result ---- */
 
 /* Whether the bias lies along the columns of the result's matrix, as cuBLASLt's does. */
-static bool is_column_bias(const Plan *p)
-{
+static bool is_column_bias(const Plan *p) {
     for (int i = 0; i < p->c.rank; i++)
-        if (p->c.axes[i].y && p->c.axes[i].b != (&p->c.axes[i] == p->row ? 1 : 0))
-            return false;
+        if (p->c.axes[i].y && p->c.axes[i].b != (&p->c.axes[i] == p->row ? 1 : 0)) return false;
     return true;
 }
 
 /* Whether the result is narrower than what it is made of, which cuBLASLt does not do. */
-static bool is_narrowed(const ht_product_call *call)
-{
-    return call->y_dtype == HT_BF16 && (call->dtype == HT_F32 || (call->bias && call->bias_dtype == HT_F32));
+static bool is_narrowed(const ht_product_call *call) {
+    return call->y_dtype == HT_BF16 &&
+           (call->dtype == HT_F32 || (call->bias && call->bias_dtype == HT_F32));
 }
 
 /* Addresses as cuBLASLt gets them. */
-static Operands operands_of(const Plan *p, const void *x, const void *w, const void *y, const void *bias, void *aux)
-{
+static Operands operands_of(const Plan *p, const void *x, const void *w, const void *y,
+                            const void *bias, void *aux) {
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
 }
 
-/* Whether cuBLASLt can write the sums of an operand: they lie along the axis of the result's matrix that the operand has. */
-static bool takes_sums(const Plan *p)
-{
+/* Whether cuBLASLt can write the sums of an operand: they lie along the axis of the result's matrix
+ * that the operand has. */
+static bool takes_sums(const Plan *p) {
     const ht_product_call *call = p->call;
     const bool left = p->left_is_w == (call->sums_of_w != 0);
-    const ht_axis *column = p->row == contraction_axis(&p->c, p->c.n) ? contraction_axis(&p->c, p->c.m) : contraction_axis(&p->c, p->c.n);
+    const ht_axis *column = p->row == contraction_axis(&p->c, p->c.n)
+                                ? contraction_axis(&p->c, p->c.m)
+                                : contraction_axis(&p->c, p->c.n);
     const ht_axis *kept = left ? p->row : column;
     for (int i = 0; i < p->c.rank; i++)
-        if (p->c.axes[i].b != (&p->c.axes[i] == kept ? 1 : 0))
-            return false;
+        if (p->c.axes[i].b != (&p->c.axes[i] == kept ? 1 : 0)) return false;
     return kept && call->y_dtype == HT_F32 && p->c.outer_total == 1 && p->c.sum_total == 1;
 }
 
 /* Whether cuBLASLt can add the bias and apply the activation. */
-static bool has_epilogue(Plan *p)
-{
+static bool has_epilogue(Plan *p) {
     const ht_product_call *call = p->call;
-    if (p->y.copied || is_narrowed(call) || call_count(p) > 1 || (call->bias && !is_column_bias(p)) ||
-        (call->aux && call->epilogue != HT_GELU) || (call->sums && !takes_sums(p)))
+    if (p->y.copied || is_narrowed(call) || call_count(p) > 1 ||
+        (call->bias && !is_column_bias(p)) || (call->aux && call->epilogue != HT_GELU) ||
+        (call->sums && !takes_sums(p)))
         return false;
     p->matmul.sums_of = !call->sums ? 0 : p->left_is_w == (call->sums_of_w != 0) ? 'a' : 'b';
     p->matmul.biased = call->bias != NULL;
     p->matmul.epilogue = call->epilogue;
     p->matmul.aux = call->aux != NULL;
-    const bool typed = call->bias_dtype == call->y_dtype; // else a copy of the bias is used, which is aligned
+    const bool typed =
+        call->bias_dtype == call->y_dtype; // else a copy of the bias is used, which is aligned
     return matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data,
                                                   call->sums ? call->sums
                                                   : typed    ? call->bias
@@ -223,182 +227,165 @@ static bool has_epilogue(Plan *p)
                                                   call->aux));
 }
 
-/* Where the result goes: at once to y; or its sums do, for contract_copy; or they go to a copy. `fused`: cuBLASLt adds the bias and applies
- * the activation where it can. */
-static void choose_result(Plan *p, bool fused)
-{
+/* Where the result goes: at once to y; or its sums do, for contract_copy; or they go to a copy.
+ * `fused`: cuBLASLt adds the bias and applies the activation where it can. */
+static void choose_result(Plan *p, bool fused) {
     const ht_product_call *call = p->call;
     const bool plain = !call->bias && call->epilogue == HT_NO_EPILOGUE && !call->aux && !call->sums;
     const int64_t third = p->matmul.a.op == CUBLAS_OP_N ? p->matmul.a.columns : p->matmul.a.rows;
     const bool narrow = wants_padding(p->matmul.d, p->y, third);
-    if (!narrow && (fused || plain) && has_epilogue(p))
-        return;
+    if (!narrow && (fused || plain) && has_epilogue(p)) return;
     p->matmul.biased = p->matmul.aux = false;
     p->matmul.sums_of = 0;
     p->matmul.epilogue = HT_NO_EPILOGUE;
     if (call->y_dtype == HT_BF16 && (!plain || p->c.sum_total > 1 || is_narrowed(call)))
         p->y.dtype = HT_F32;
-    if (!p->y.copied && (narrow || p->y.dtype != call->y_dtype))
-        pad(p, &p->y);
+    if (!p->y.copied && (narrow || p->y.dtype != call->y_dtype)) pad(p, &p->y);
     arrange(p);
 }
 
 /* Whether contract_copy has something to do. */
-static bool is_unfinished(const Plan *p)
-{
+static bool is_unfinished(const Plan *p) {
     const ht_product_call *call = p->call;
-    return p->y.copied || (call->bias && !p->matmul.biased) || call->epilogue != p->matmul.epilogue || (call->aux && !p->matmul.aux);
+    return p->y.copied || (call->bias && !p->matmul.biased) ||
+           call->epilogue != p->matmul.epilogue || (call->aux && !p->matmul.aux);
 }
 
 /* ---- running ---- */
 
-static int64_t copy_bytes(const Tensor &tensor) { return tensor.copied ? rounded(tensor.count * dtype_bytes(tensor.dtype), ALIGNMENT) : 0; }
+static int64_t copy_bytes(const Tensor &tensor) {
+    return tensor.copied ? rounded(tensor.count * dtype_bytes(tensor.dtype), ALIGNMENT) : 0;
+}
 
 /* Gives a copy its place in scratch memory. */
-static void *place_copy(Tensor *tensor, char **space)
-{
+static void *place_copy(Tensor *tensor, char **space) {
     void *to = *space;
     *space += copy_bytes(*tensor);
-    if (tensor->copied)
-        tensor->data = to;
+    if (tensor->copied) tensor->data = to;
     return to;
 }
 
-static void fill_copy(const Plan *p, Tensor *tensor, char **space)
-{
+static void fill_copy(const Plan *p, Tensor *tensor, char **space) {
     ht_axis axes[HT_MAX_AXES];
     int rank = 0;
     const void *from = tensor->data;
     void *to = place_copy(tensor, space);
-    if (!tensor->copied)
-        return;
+    if (!tensor->copied) return;
     for (int i = 0; i < p->rank; i++)
         if (p->before[i].*tensor->stride)
-            axes[rank++] = {p->before[i].extent, p->axes[i].*tensor->stride, p->before[i].*tensor->stride, 0, 0};
-    contract_copy({to, NULL, NULL, tensor->dtype, HT_F32, tensor->dtype, HT_NO_EPILOGUE}, from, rank, axes);
+            axes[rank++] = {p->before[i].extent, p->axes[i].*tensor->stride,
+                            p->before[i].*tensor->stride, 0, 0};
+    contract_copy({to, NULL, NULL, tensor->dtype, HT_F32, tensor->dtype, HT_NO_EPILOGUE}, from,
+                  rank, axes);
 }
 
 /* A bias in the result's type, which is not the narrower one. */
-static const void *typed_bias(const Plan *p, char *space)
-{
+static const void *typed_bias(const Plan *p, char *space) {
     const ht_product_call *call = p->call;
-    if (p->matmul.sums_of)
-        return call->sums;
-    if (!p->matmul.biased || call->bias_dtype == call->y_dtype)
-        return call->bias;
+    if (p->matmul.sums_of) return call->sums;
+    if (!p->matmul.biased || call->bias_dtype == call->y_dtype) return call->bias;
     const ht_axis axis = {extent_of(p->row), 1, 1, 0, 0};
-    contract_copy({space, NULL, NULL, call->y_dtype, HT_F32, call->bias_dtype, HT_NO_EPILOGUE}, call->bias, 1, &axis);
+    contract_copy({space, NULL, NULL, call->y_dtype, HT_F32, call->bias_dtype, HT_NO_EPILOGUE},
+                  call->bias, 1, &axis);
     return space;
 }
 
-static const void *element_at(const Tensor &tensor, int64_t i)
-{
+static const void *element_at(const Tensor &tensor, int64_t i) {
     return static_cast<const char *>(tensor.data) + i * dtype_bytes(tensor.dtype);
 }
 
 /* The loops around cuBLASLt. */
-static void multiply(const Plan *p, const void *bias, void *workspace)
-{
+static void multiply(const Plan *p, const void *bias, void *workspace) {
     ht_axis loops[HT_MAX_AXES];
     int count = 0;
     for (int i = 0; i < p->c.outer_count; i++)
-        if (i != p->batch)
-            loops[count++] = p->c.outer[i];
-    for (int i = 0; i < p->c.sum_count; i++)
-        loops[count++] = p->c.sum[i];
+        if (i != p->batch) loops[count++] = p->c.outer[i];
+    for (int i = 0; i < p->c.sum_count; i++) loops[count++] = p->c.sum[i];
     for (int64_t i = 0; i < call_count(p); i++) {
         const Place at = place_of(i, count, loops);
         const void *x = element_at(p->x, at.x), *w = element_at(p->w, at.w);
-        matmul_run(p->matmul, operands_of(p, x, w, element_at(p->y, at.y), bias, p->call->aux), p->call->scale,
-                   i % p->c.sum_total ? 1.0f : 0.0f, workspace);
+        matmul_run(p->matmul, operands_of(p, x, w, element_at(p->y, at.y), bias, p->call->aux),
+                   p->call->scale, i % p->c.sum_total ? 1.0f : 0.0f, workspace);
     }
 }
 
 /* Bias, activation and aux from the sums. */
-static void finish(const Plan *p)
-{
+static void finish(const Plan *p) {
     const ht_product_call *call = p->call;
     ht_axis axes[HT_MAX_AXES];
     int rank = 0;
     for (int i = 0; i < p->rank; i++)
         if (p->before[i].y)
             axes[rank++] = {p->before[i].extent, p->before[i].y, p->axes[i].y, 0, p->before[i].b};
-    contract_copy({call->y, call->aux, call->bias, call->y_dtype, call->bias_dtype, p->y.dtype, call->epilogue}, p->y.data, rank, axes);
+    contract_copy({call->y, call->aux, call->bias, call->y_dtype, call->bias_dtype, p->y.dtype,
+                   call->epilogue},
+                  p->y.data, rank, axes);
 }
 
 /* Says, the first time, that a product is slower than it should be. */
-static void say_missing(const Matmul &m)
-{
+static void say_missing(const Matmul &m) {
     static bool said;
     if (!said)
         fprintf(stderr,
-                "hetu: cuBLASLt has no algorithm for a product with a result of %ld x %ld, so a slower kernel computes it; others are not "
+                "hetu: cuBLASLt has no algorithm for a product with a result of %ld x %ld, so a "
+                "slower kernel computes it; others are not "
                 "reported\n",
                 (long)m.d.rows, (long)m.d.columns);
     said = true;
 }
 
 /* The call by plain kernels. */
-static void run_plain(const ht_product_call *call)
-{
+static void run_plain(const ht_product_call *call) {
     contract_plain(call);
-    if (call->sums)
-        contract_sums(call);
+    if (call->sums) contract_sums(call);
 }
 
-static void run(Plan *p)
-{
-    const int64_t bias_bytes = rounded(p->matmul.biased ? extent_of(p->row) * dtype_bytes(p->call->y_dtype) : 0, ALIGNMENT);
-    char *workspace =
-        static_cast<char *>(cuda_scratch(MATMUL_WORKSPACE + bias_bytes + copy_bytes(p->x) + copy_bytes(p->w) + copy_bytes(p->y)));
+static void run(Plan *p) {
+    const int64_t bias_bytes = rounded(
+        p->matmul.biased ? extent_of(p->row) * dtype_bytes(p->call->y_dtype) : 0, ALIGNMENT);
+    char *workspace = static_cast<char *>(cuda_scratch(
+        MATMUL_WORKSPACE + bias_bytes + copy_bytes(p->x) + copy_bytes(p->w) + copy_bytes(p->y)));
     char *space = workspace + MATMUL_WORKSPACE + bias_bytes;
     fill_copy(p, &p->x, &space);
     fill_copy(p, &p->w, &space);
     place_copy(&p->y, &space);
     const void *bias = typed_bias(p, workspace + MATMUL_WORKSPACE);
-    if (!matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data, bias, p->call->aux))) {
+    if (!matmul_possible(p->matmul,
+                         operands_of(p, p->x.data, p->w.data, p->y.data, bias, p->call->aux))) {
         say_missing(p->matmul);
         run_plain(p->call);
         return;
     }
     multiply(p, bias, workspace);
-    if (is_unfinished(p))
-        finish(p);
-    if (p->call->sums && !p->matmul.sums_of)
-        contract_sums(p->call);
+    if (is_unfinished(p)) finish(p);
+    if (p->call->sums && !p->matmul.sums_of) contract_sums(p->call);
 }
 
 /* Whether the axes are those of a product of matrices, or of a batch of them. */
-static bool is_matrix_product(const Plan *p)
-{
+static bool is_matrix_product(const Plan *p) {
     bool matrix = false;
     for (int i = 0; i < p->rank; i++) {
         const int kind = axis_kind(p->axes[i]);
-        if (kind == IN_X || kind == IN_W || kind == IN_Y || kind == 0)
-            return false;
+        if (kind == IN_X || kind == IN_W || kind == IN_Y || kind == 0) return false;
         matrix = matrix || kind == (IN_Y | IN_X) || kind == (IN_Y | IN_W);
     }
     return matrix;
 }
 
-static bool is_empty(const ht_product_call *call, bool of_result)
-{
+static bool is_empty(const ht_product_call *call, bool of_result) {
     for (int i = 0; i < call->rank; i++)
-        if (call->axes[i].extent == 0 && (call->axes[i].y || !of_result))
-            return true;
+        if (call->axes[i].extent == 0 && (call->axes[i].y || !of_result)) return true;
     return false;
 }
 
-static void need_float(ht_dtype dtype)
-{
+static void need_float(ht_dtype dtype) {
     if (dtype != HT_F32 && dtype != HT_BF16)
         ht_fail("a product takes f32 and bf16 only; cast the operands first");
 }
 
-/* Whether the axes are those of a product of matrices; then the plan says how it is computed, `fused` as in choose_result. A plan points
- * into itself, and is run once. */
-static bool make_plan(Plan *p, const ht_product_call *call, bool fused)
-{
+/* Whether the axes are those of a product of matrices; then the plan says how it is computed,
+ * `fused` as in choose_result. A plan points into itself, and is run once. */
+static bool make_plan(Plan *p, const ht_product_call *call, bool fused) {
     const Contraction c = contraction_of(call->rank, call->axes);
     *p = {};
     p->call = call;
@@ -406,30 +393,29 @@ static bool make_plan(Plan *p, const ht_product_call *call, bool fused)
     p->w = {&ht_axis::w, call->w, call->dtype, false, 0};
     p->y = {&ht_axis::y, call->y, call->y_dtype, false, 0};
     p->rank = c.rank;
-    for (int i = 0; i < c.rank; i++)
-        p->before[i] = p->axes[i] = c.axes[i];
-    if (!is_matrix_product(p))
-        return false;
+    for (int i = 0; i < c.rank; i++) p->before[i] = p->axes[i] = c.axes[i];
+    if (!is_matrix_product(p)) return false;
     arrange(p);
     copy_operands(p);
     choose_result(p, fused);
     return true;
 }
 
-/* Whether cuBLASLt does more than to multiply, and a kernel behind it could do that in reasonable memory, too. */
-static bool may_part(const Plan *fused)
-{
+/* Whether cuBLASLt does more than to multiply, and a kernel behind it could do that in reasonable
+ * memory, too. */
+static bool may_part(const Plan *fused) {
     Plan apart;
     make_plan(&apart, fused->call, false);
-    return (fused->matmul.biased || fused->matmul.aux || fused->matmul.sums_of || fused->matmul.epilogue != HT_NO_EPILOGUE) &&
+    return (fused->matmul.biased || fused->matmul.aux || fused->matmul.sums_of ||
+            fused->matmul.epilogue != HT_NO_EPILOGUE) &&
            copy_bytes(apart.y) <= MOST_APART;
 }
 
 /* What a call is, as numbers. */
-static std::vector<int64_t> key_of(const ht_product_call *call)
-{
-    std::vector<int64_t> key = {call->dtype,    call->y_dtype,     call->bias ? call->bias_dtype : -1,
-                                call->epilogue, call->aux != NULL, call->sums ? 1 + (call->sums_of_w != 0) : 0};
+static std::vector<int64_t> key_of(const ht_product_call *call) {
+    std::vector<int64_t> key = {
+        call->dtype,    call->y_dtype,     call->bias ? call->bias_dtype : -1,
+        call->epilogue, call->aux != NULL, call->sums ? 1 + (call->sums_of_w != 0) : 0};
     for (int i = 0; i < call->rank; i++) {
         const ht_axis &axis = call->axes[i];
         key.insert(key.end(), {axis.extent, axis.y, axis.x, axis.w, axis.b});
@@ -438,20 +424,17 @@ static std::vector<int64_t> key_of(const ht_product_call *call)
 }
 
 /* Runs a call whose axes are those of a product of matrices: 0 fused, 1 not. A ChoiceRun. */
-static void run_way(int way, void *context)
-{
+static void run_way(int way, void *context) {
     Plan p;
     make_plan(&p, static_cast<const ht_product_call *>(context), way == 0);
     run(&p);
 }
 
-void ht_product(const ht_product_call *call)
-{
+void ht_product(const ht_product_call *call) {
     need_float(call->y_dtype);
     need_float(call->dtype);
     need_float(call->bias ? call->bias_dtype : HT_F32);
-    if (is_empty(call, true))
-        return;
+    if (is_empty(call, true)) return;
     if (is_empty(call, false)) {
         run_plain(call);
         return;

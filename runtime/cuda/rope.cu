@@ -5,7 +5,10 @@
 #include <math.h>
 #include <vector>
 
-enum { ROPE_THREADS = 256, ROPE_HEADS = 8 }; // heads for which a thread uses the angles that it has computed
+enum {
+    ROPE_THREADS = 256,
+    ROPE_HEADS = 8
+}; // heads for which a thread uses the angles that it has computed
 
 typedef struct Rope {
     int64_t places, length, heads, half; // places: rows of heads; length: of the sequence
@@ -14,21 +17,23 @@ typedef struct Rope {
     Places sequence;
 } Rope;
 
-/* V neighbouring pairs (x[i], x[i + half]) of up to ROPE_HEADS heads of one place. Angles are computed in double, since positions may be
- * large. */
-template <typename T, int V> __global__ void __launch_bounds__(ROPE_THREADS) rope_device(T *y, const T *x, Rope rope)
-{
-    const int64_t vectors = rope.half / V, place = ht_thread() / vectors, i = ht_thread() % vectors * V;
-    if (place >= rope.places)
-        return;
-    const double position = (double)(rope.position.data ? rope.position.at(place) : rope.sequence.at(place % rope.length));
+/* V neighbouring pairs (x[i], x[i + half]) of up to ROPE_HEADS heads of one place. Angles are
+ * computed in double, since positions may be large. */
+template <typename T, int V>
+__global__ void __launch_bounds__(ROPE_THREADS) rope_device(T *y, const T *x, Rope rope) {
+    const int64_t vectors = rope.half / V, place = ht_thread() / vectors,
+                  i = ht_thread() % vectors * V;
+    if (place >= rope.places) return;
+    const double position = (double)(rope.position.data ? rope.position.at(place)
+                                                        : rope.sequence.at(place % rope.length));
     float cosine[V], sine[V], a[V], b[V], turned_a[V], turned_b[V];
     CUDA_UNROLL
     for (int e = 0; e < V; e++) {
         cosine[e] = (float)cos(position * rope.frequency[i + e]);
         sine[e] = (float)sin(position * rope.frequency[i + e]);
     }
-    const int64_t first = (int64_t)blockIdx.y * ROPE_HEADS, end = first + ROPE_HEADS < rope.heads ? first + ROPE_HEADS : rope.heads;
+    const int64_t first = (int64_t)blockIdx.y * ROPE_HEADS,
+                  end = first + ROPE_HEADS < rope.heads ? first + ROPE_HEADS : rope.heads;
     for (int64_t h = first; h < end; h++) {
         const int64_t at = (place * rope.heads + h) * 2 * rope.half + i;
         ht_load(a, x + at);
@@ -44,31 +49,29 @@ template <typename T, int V> __global__ void __launch_bounds__(ROPE_THREADS) rop
 }
 
 /* The angle by which each pair turns a place; attributes: base, direction. */
-static const double *frequencies(const ht_call *call, int64_t half)
-{
+static const double *frequencies(const ht_call *call, int64_t half) {
     std::vector<double> frequency((size_t)half);
     for (int64_t i = 0; i < half; i++)
-        frequency[(size_t)i] = (double)call->attr[1].i * pow(call->attr[0].f, -2.0 * (double)i / (double)(2 * half));
-    return static_cast<const double *>(cuda_constant(frequency.data(), half * (int64_t)sizeof(double)));
+        frequency[(size_t)i] =
+            (double)call->attr[1].i * pow(call->attr[0].f, -2.0 * (double)i / (double)(2 * half));
+    return static_cast<const double *>(
+        cuda_constant(frequency.data(), half * (int64_t)sizeof(double)));
 }
 
-template <typename T, int V> static void run(const ht_view *y, const ht_view *x, const Rope &rope)
-{
+template <typename T, int V> static void run(const ht_view *y, const ht_view *x, const Rope &rope) {
     const dim3 grid((unsigned)((rope.places * (rope.half / V) + ROPE_THREADS - 1) / ROPE_THREADS),
                     (unsigned)((rope.heads + ROPE_HEADS - 1) / ROPE_HEADS));
-    ht_launch(rope_device<T, V>, grid, ROPE_THREADS, 0, static_cast<T *>(y->data), static_cast<const T *>(x->data), rope);
+    ht_launch(rope_device<T, V>, grid, ROPE_THREADS, 0, static_cast<T *>(y->data),
+              static_cast<const T *>(x->data), rope);
 }
 
 /* Operand 1, where present, gives each place along s a position. */
-void ht_rope_kernel(const ht_call *call)
-{
+void ht_rope_kernel(const ht_call *call) {
     const ht_view *y = &call->result[0], *x = &call->operand[0];
     const int s = x->rank - 3;
     const int64_t d = x->extent[s + 2];
-    if (d % 2 != 0)
-        ht_fail("rope needs an even number of columns a head, not %ld", (long)d);
-    if (view_size(x) == 0)
-        return;
+    if (d % 2 != 0) ht_fail("rope needs an even number of columns a head, not %ld", (long)d);
+    if (view_size(x) == 0) return;
     const Rope rope = {ht_view_count(x, 0, s + 1),
                        x->extent[s],
                        x->extent[s + 1],

@@ -1,36 +1,41 @@
-/* Softmax over rows, and the pieces of cross-entropy: a row's maximum, and the sum of its exponentials.
+/* Softmax over rows, and the pieces of cross-entropy: a row's maximum, and the sum of its
+ * exponentials.
  *
- * The rows of cross-entropy are long (a vocabulary) and begin anywhere: a block takes a row, and reads 16 bytes a thread from the first
- * address that allows it on.
+ * The rows of cross-entropy are long (a vocabulary) and begin anywhere: a block takes a row, and
+ * reads 16 bytes a thread from the first address that allows it on.
  */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 
-enum { IGNORED = -100 };                                                             // PyTorch's ignore_index
-enum { SOFTMAX_BLOCKS = 8, LONG_ROW_BLOCKS = 8, LONG_ROW_THREADS = 256, READS = 4 }; // READS: of a thread, under way together
+enum { IGNORED = -100 }; // PyTorch's ignore_index
+enum {
+    SOFTMAX_BLOCKS = 8,
+    LONG_ROW_BLOCKS = 8,
+    LONG_ROW_THREADS = 256,
+    READS = 4
+}; // READS: of a thread, under way together
 
 /* ---- softmax ---- */
 
 template <typename T, int V>
-static __device__ inline float row_peak(float (&x)[TEAM_ELEMENTS], const T *from, const Team &team, const TeamRow &row)
-{
+static __device__ inline float row_peak(float (&x)[TEAM_ELEMENTS], const T *from, const Team &team,
+                                        const TeamRow &row) {
     float peak = -INFINITY;
     for (int64_t tile = 0; tile < team.tiles; tile++) {
         team_load<V>(x, from, row, tile, -INFINITY);
         CUDA_UNROLL
-        for (int e = 0; e < TEAM_ELEMENTS; e++)
-            peak = larger(peak, x[e]);
+        for (int e = 0; e < TEAM_ELEMENTS; e++) peak = larger(peak, x[e]);
     }
     return team_max(peak);
 }
 
-template <typename T, int V> static __device__ inline void softmax_row(T *y, const T *from, const Team &team, const TeamRow &row)
-{
+template <typename T, int V>
+static __device__ inline void softmax_row(T *y, const T *from, const Team &team,
+                                          const TeamRow &row) {
     float x[TEAM_ELEMENTS] = {}, sum[1] = {0};
     const float peak = row_peak<T, V>(x, from, team, row);
     for (int64_t tile = 0; tile < team.tiles; tile++) {
-        if (team.tiles > 1)
-            team_load<V>(x, from, row, tile, -INFINITY);
+        if (team.tiles > 1) team_load<V>(x, from, row, tile, -INFINITY);
         CUDA_UNROLL
         for (int e = 0; e < TEAM_ELEMENTS; e++)
             sum[0] += x[e] = team_column<V>(tile, e) < row.n ? expf(x[e] - peak) : 0;
@@ -41,76 +46,75 @@ template <typename T, int V> static __device__ inline void softmax_row(T *y, con
         if (team.tiles > 1) {
             team_load<V>(x, from, row, tile, -INFINITY);
             CUDA_UNROLL
-            for (int e = 0; e < TEAM_ELEMENTS; e++)
-                x[e] = expf(x[e] - peak);
+            for (int e = 0; e < TEAM_ELEMENTS; e++) x[e] = expf(x[e] - peak);
         }
         CUDA_UNROLL
-        for (int e = 0; e < TEAM_ELEMENTS; e++)
-            x[e] *= scale;
+        for (int e = 0; e < TEAM_ELEMENTS; e++) x[e] *= scale;
         team_store<V>(y, x, row, tile);
     }
 }
 
-template <typename T, int V> __global__ void __launch_bounds__(TEAM_MOST_THREADS) softmax_device(T *y, const T *x, Team team)
-{
+template <typename T, int V>
+__global__ void __launch_bounds__(TEAM_MOST_THREADS) softmax_device(T *y, const T *x, Team team) {
     for (int64_t first = team_first(); first < team.rows; first += team_step())
         softmax_row<T, V>(y, x, team, team_row(team, first));
 }
 
-void ht_softmax_kernel(const ht_call *call)
-{
+void ht_softmax_kernel(const ht_call *call) {
     const ht_view *y = &call->result[0], *x = &call->operand[0];
     const Team team = team_of(view_rows(x), view_columns(x));
-    if (team.rows == 0 || team.n == 0)
-        return;
+    if (team.rows == 0 || team.n == 0) return;
     with_vectors("softmax", team.n, {y, x}, {}, [&]<typename T, int V>() {
-        ht_launch(softmax_device<T, V>, team_blocks(team, SOFTMAX_BLOCKS), team_threads(team), 0, static_cast<T *>(y->data),
-                  static_cast<const T *>(x->data), team);
+        ht_launch(softmax_device<T, V>, team_blocks(team, SOFTMAX_BLOCKS), team_threads(team), 0,
+                  static_cast<T *>(y->data), static_cast<const T *>(x->data), team);
     });
 }
 
 /* dx = y * (dy - dy . y). */
 struct SoftmaxGradient {
-    __device__ float operator()(float dy, float y, float dot, int64_t) const { return y * (dy - dot); }
+    __device__ float operator()(float dy, float y, float dot, int64_t) const {
+        return y * (dy - dot);
+    }
 };
 
-void ht_softmax_backward_kernel(const ht_call *call)
-{
+void ht_softmax_backward_kernel(const ht_call *call) {
     const ht_view *dx = &call->result[0], *dy = &call->operand[0], *y = &call->operand[1];
     const Team team = team_of(view_rows(dy), view_columns(dy));
-    if (team.rows == 0 || team.n == 0)
-        return;
+    if (team.rows == 0 || team.n == 0) return;
     with_vectors("softmax_backward", team.n, {dx, dy, y}, {}, [&]<typename T, int V>() {
-        ht_launch(team_dot_device<T, V, SoftmaxGradient>, team_blocks(team, SOFTMAX_BLOCKS), team_threads(team), 0,
-                  static_cast<T *>(dx->data), static_cast<const T *>(dy->data), static_cast<const T *>(y->data), team, SoftmaxGradient());
+        ht_launch(team_dot_device<T, V, SoftmaxGradient>, team_blocks(team, SOFTMAX_BLOCKS),
+                  team_threads(team), 0, static_cast<T *>(dx->data),
+                  static_cast<const T *>(dy->data), static_cast<const T *>(y->data), team,
+                  SoftmaxGradient());
     });
 }
 
 /* ---- cross-entropy ---- */
 
-/* Exponentials of a vocabulary are many: __expf has half the instructions of expf, and an error below 2^-21 where the result counts at all,
- * that is above e^-10 of the largest. */
+/* Exponentials of a vocabulary are many: __expf has half the instructions of expf, and an error
+ * below 2^-21 where the result counts at all, that is above e^-10 of the largest. */
 
-/* Calls visit.operator()<N>(i) for all elements i to before i + N of a row, by the threads of a block: N is 1 up to the first multiple of
- * 16 bytes and behind the last one, and as many as fill 16 bytes between them; AT_ONCE of these visits may be under way together. */
-template <int AT_ONCE, typename T, typename Visit> static __device__ inline void visit_row(const T *row, int64_t n, Visit visit)
-{
+/* Calls visit.operator()<N>(i) for all elements i to before i + N of a row, by the threads of a
+ * block: N is 1 up to the first multiple of 16 bytes and behind the last one, and as many as fill
+ * 16 bytes between them; AT_ONCE of these visits may be under way together. */
+template <int AT_ONCE, typename T, typename Visit>
+static __device__ inline void visit_row(const T *row, int64_t n, Visit visit) {
     constexpr int V = VECTOR_OF<T>;
-    const int64_t off = (int64_t)(reinterpret_cast<uintptr_t>(row) % 16 / sizeof(T)), room = off ? V - off : 0;
+    const int64_t off = (int64_t)(reinterpret_cast<uintptr_t>(row) % 16 / sizeof(T)),
+                  room = off ? V - off : 0;
     const int64_t head = room < n ? room : n, end = head + (n - head) / V * V;
-    for (int64_t i = threadIdx.x; i < head; i += blockDim.x)
-        visit.template operator()<1>(i);
+    for (int64_t i = threadIdx.x; i < head; i += blockDim.x) visit.template operator()<1>(i);
 #ifdef __CUDACC__
 #pragma unroll AT_ONCE
 #endif
     for (int64_t i = head + (int64_t)threadIdx.x * V; i < end; i += LONG_ROW_THREADS * V)
         visit.template operator()<V>(i);
-    for (int64_t i = end + threadIdx.x; i < n; i += blockDim.x)
-        visit.template operator()<1>(i);
+    for (int64_t i = end + threadIdx.x; i < n; i += blockDim.x) visit.template operator()<1>(i);
 }
 
-template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) row_max_device(float *peak, const T *x, int64_t rows, int64_t n)
-{
+template <typename T>
+__global__ void __launch_bounds__(LONG_ROW_THREADS)
+    row_max_device(float *peak, const T *x, int64_t rows, int64_t n) {
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T *row = x + r * n;
         float top = -INFINITY;
@@ -118,35 +122,32 @@ template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) row_ma
             float v[N];
             ht_load(v, row + i);
             CUDA_UNROLL
-            for (int e = 0; e < N; e++)
-                top = larger(top, v[e]);
+            for (int e = 0; e < N; e++) top = larger(top, v[e]);
         });
         top = team_max(top);
-        if (threadIdx.x == 0)
-            peak[r] = top;
+        if (threadIdx.x == 0) peak[r] = top;
     }
 }
 
 /* A block for each row, as many as keep the device busy. */
-static dim3 long_row_blocks(int64_t rows)
-{
+static dim3 long_row_blocks(int64_t rows) {
     const int64_t most = (int64_t)LONG_ROW_BLOCKS * cuda_processors();
     return dim3((unsigned)(rows < most ? rows : most));
 }
 
-void ht_row_max_kernel(const ht_call *call)
-{
+void ht_row_max_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     float *peak = view_f32(&call->result[0], "row_max");
     const int64_t rows = view_rows(x), n = view_columns(x);
-    if (rows == 0)
-        return;
+    if (rows == 0) return;
     with_float("row_max", {x}, [&]<typename T>() {
-        ht_launch(row_max_device<T>, long_row_blocks(rows), LONG_ROW_THREADS, 0, peak, static_cast<const T *>(x->data), rows, n);
+        ht_launch(row_max_device<T>, long_row_blocks(rows), LONG_ROW_THREADS, 0, peak,
+                  static_cast<const T *>(x->data), rows, n);
     });
 }
 
-/* The rows of a cross-entropy: logits of this piece of the vocabulary, and what the rows' targets are. */
+/* The rows of a cross-entropy: logits of this piece of the vocabulary, and what the rows' targets
+ * are. */
 typedef struct Classes {
     Indices target;
     const float *peak;
@@ -155,8 +156,7 @@ typedef struct Classes {
     CudaReport report;
 } Classes;
 
-static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view *peak)
-{
+static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view *peak) {
     const int last = x->rank - 1;
     return {indices_of(target, "cross_entropy"),
             view_f32(peak, "cross_entropy"),
@@ -166,12 +166,11 @@ static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view
             cuda_report("target %lld at element %lld is outside the %lld classes", target)};
 }
 
-/* The column that the target of row r names, counted from this piece's first; -1 where it is ignored or of another piece. */
-static __device__ inline int64_t target_column(const Classes &c, int64_t r)
-{
+/* The column that the target of row r names, counted from this piece's first; -1 where it is
+ * ignored or of another piece. */
+static __device__ inline int64_t target_column(const Classes &c, int64_t r) {
     const int64_t target = c.target.at(r);
-    if (target == IGNORED)
-        return -1;
+    if (target == IGNORED) return -1;
     if (target < 0 || target >= c.places.global) {
         cuda_fault(c.report, target, r, c.places.global);
         return -1;
@@ -179,8 +178,9 @@ static __device__ inline int64_t target_column(const Classes &c, int64_t r)
     return c.places.find(target);
 }
 
-template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) mass_device(float *mass, float *hit, const T *x, Classes c)
-{
+template <typename T>
+__global__ void __launch_bounds__(LONG_ROW_THREADS)
+    mass_device(float *mass, float *hit, const T *x, Classes c) {
     for (int64_t r = blockIdx.x; r < c.rows; r += gridDim.x) {
         const T *row = x + r * c.n;
         const float peak = c.peak[r];
@@ -189,30 +189,27 @@ template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) mass_d
             float v[N];
             ht_load(v, row + i);
             CUDA_UNROLL
-            for (int e = 0; e < N; e++)
-                sum[0] += __expf(v[e] - peak);
+            for (int e = 0; e < N; e++) sum[0] += __expf(v[e] - peak);
         });
         team_sum(sum);
-        if (threadIdx.x != 0)
-            continue;
+        if (threadIdx.x != 0) continue;
         float of_target[1] = {0};
         const int64_t column = target_column(c, r);
-        if (column >= 0)
-            ht_load(of_target, row + column);
+        if (column >= 0) ht_load(of_target, row + column);
         mass[r] = sum[0];
         hit[r] = of_target[0];
     }
 }
 
-void ht_mass_kernel(const ht_call *call)
-{
+void ht_mass_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
-    float *mass = view_f32(&call->result[0], "cross_entropy"), *hit = view_f32(&call->result[1], "cross_entropy");
+    float *mass = view_f32(&call->result[0], "cross_entropy"),
+          *hit = view_f32(&call->result[1], "cross_entropy");
     const Classes c = classes_of(x, &call->operand[1], &call->operand[2]);
-    if (c.rows == 0)
-        return;
+    if (c.rows == 0) return;
     with_float("cross_entropy", {x}, [&]<typename T>() {
-        ht_launch(mass_device<T>, long_row_blocks(c.rows), LONG_ROW_THREADS, 0, mass, hit, static_cast<const T *>(x->data), c);
+        ht_launch(mass_device<T>, long_row_blocks(c.rows), LONG_ROW_THREADS, 0, mass, hit,
+                  static_cast<const T *>(x->data), c);
     });
 }
 
@@ -220,29 +217,29 @@ void ht_mass_kernel(const ht_call *call)
 typedef struct PeakMass {
     float peak, mass;
 
-    /* exp(peak - to), by which the mass shrinks when a larger element comes; nothing is there at first. */
-    __device__ float shrunk(float to) const { return peak == -INFINITY ? 0 : mass * __expf(peak - to); }
+    /* exp(peak - to), by which the mass shrinks when a larger element comes; nothing is there at
+     * first. */
+    __device__ float shrunk(float to) const {
+        return peak == -INFINITY ? 0 : mass * __expf(peak - to);
+    }
 
-    template <int N> __device__ void take(const float (&v)[N])
-    {
+    template <int N> __device__ void take(const float (&v)[N]) {
         float top = peak;
         CUDA_UNROLL
-        for (int e = 0; e < N; e++)
-            top = larger(top, v[e]);
+        for (int e = 0; e < N; e++) top = larger(top, v[e]);
         mass = top == peak ? mass : shrunk(top);
         peak = top;
         const float base = top == -INFINITY ? 0 : top;
         CUDA_UNROLL
-        for (int e = 0; e < N; e++)
-            mass += __expf(v[e] - base);
+        for (int e = 0; e < N; e++) mass += __expf(v[e] - base);
     }
 } PeakMass;
 
-/* One pass over each row (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018). A row without a finite element has no
- * mass that is a number, as in mass_device. */
+/* One pass over each row (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018).
+ * A row without a finite element has no mass that is a number, as in mass_device. */
 template <typename T>
-__global__ void __launch_bounds__(LONG_ROW_THREADS) peak_mass_device(float *peak, float *mass, float *hit, const T *x, Classes c)
-{
+__global__ void __launch_bounds__(LONG_ROW_THREADS)
+    peak_mass_device(float *peak, float *mass, float *hit, const T *x, Classes c) {
     for (int64_t r = blockIdx.x; r < c.rows; r += gridDim.x) {
         const T *row = x + r * c.n;
         PeakMass own = {-INFINITY, 0};
@@ -254,28 +251,26 @@ __global__ void __launch_bounds__(LONG_ROW_THREADS) peak_mass_device(float *peak
         const float top = team_max(own.peak);
         float sum[1] = {top == -INFINITY ? NAN : own.shrunk(top)};
         team_sum(sum);
-        if (threadIdx.x != 0)
-            continue;
+        if (threadIdx.x != 0) continue;
         float of_target[1] = {0};
         const int64_t column = target_column(c, r);
-        if (column >= 0)
-            ht_load(of_target, row + column);
+        if (column >= 0) ht_load(of_target, row + column);
         peak[r] = top;
         mass[r] = sum[0];
         hit[r] = of_target[0];
     }
 }
 
-void ht_peak_mass_kernel(const ht_call *call)
-{
+void ht_peak_mass_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], none = {};
-    float *peak = view_f32(&call->result[0], "cross_entropy"), *mass = view_f32(&call->result[1], "cross_entropy");
+    float *peak = view_f32(&call->result[0], "cross_entropy"),
+          *mass = view_f32(&call->result[1], "cross_entropy");
     float *hit = view_f32(&call->result[2], "cross_entropy");
     const Classes c = classes_of(x, &call->operand[1], &none);
-    if (c.rows == 0)
-        return;
+    if (c.rows == 0) return;
     with_float("cross_entropy", {x}, [&]<typename T>() {
-        ht_launch(peak_mass_device<T>, long_row_blocks(c.rows), LONG_ROW_THREADS, 0, peak, mass, hit, static_cast<const T *>(x->data), c);
+        ht_launch(peak_mass_device<T>, long_row_blocks(c.rows), LONG_ROW_THREADS, 0, peak, mass,
+                  hit, static_cast<const T *>(x->data), c);
     });
 }
 
@@ -284,8 +279,9 @@ typedef struct MassGradient {
     const float *dmass, *dhit;
 } MassGradient;
 
-template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) mass_backward_device(T *dx, const T *x, MassGradient d, Classes c)
-{
+template <typename T>
+__global__ void __launch_bounds__(LONG_ROW_THREADS)
+    mass_backward_device(T *dx, const T *x, MassGradient d, Classes c) {
     for (int64_t r = blockIdx.x; r < c.rows; r += gridDim.x) {
         const T *from = x + r * c.n;
         T *to = dx + r * c.n;
@@ -302,20 +298,18 @@ template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) mass_b
         if ((reinterpret_cast<uintptr_t>(from) - reinterpret_cast<uintptr_t>(to)) % 16 == 0)
             visit_row<1>(from, c.n, visit);
         else
-            for (int64_t i = threadIdx.x; i < c.n; i += blockDim.x)
-                visit.template operator()<1>(i);
+            for (int64_t i = threadIdx.x; i < c.n; i += blockDim.x) visit.template operator()<1>(i);
     }
 }
 
-void ht_mass_backward_kernel(const ht_call *call)
-{
+void ht_mass_backward_kernel(const ht_call *call) {
     const ht_view *dx = &call->result[0], *x = &call->operand[2];
-    const MassGradient d = {view_f32(&call->operand[0], "cross_entropy"), view_f32(&call->operand[1], "cross_entropy")};
+    const MassGradient d = {view_f32(&call->operand[0], "cross_entropy"),
+                            view_f32(&call->operand[1], "cross_entropy")};
     const Classes c = classes_of(x, &call->operand[3], &call->operand[4]);
-    if (c.rows == 0 || c.n == 0)
-        return;
+    if (c.rows == 0 || c.n == 0) return;
     with_float("cross_entropy", {dx, x}, [&]<typename T>() {
-        ht_launch(mass_backward_device<T>, long_row_blocks(c.rows), LONG_ROW_THREADS, 0, static_cast<T *>(dx->data),
-                  static_cast<const T *>(x->data), d, c);
+        ht_launch(mass_backward_device<T>, long_row_blocks(c.rows), LONG_ROW_THREADS, 0,
+                  static_cast<T *>(dx->data), static_cast<const T *>(x->data), d, c);
     });
 }

@@ -1,4 +1,5 @@
-/* Conversions of device memory through host memory: for ranks that share a GPU, which NCCL does not connect. Moves run on the device. */
+/* Conversions of device memory through host memory: for ranks that share a GPU, which NCCL does not
+ * connect. Moves run on the device. */
 #include "cuda/channels.h"
 
 #include "device/device.h"
@@ -6,8 +7,7 @@
 #include "exchange/staging.h"
 
 /* Host memory for a step's blocks; it only grows. */
-static char *room_for(int64_t bytes)
-{
+static char *room_for(int64_t bytes) {
     static char *room;
     static int64_t size;
     if (bytes > size) {
@@ -18,20 +18,17 @@ static char *room_for(int64_t bytes)
     return room;
 }
 
-static void load(void *argument, void *to, const void *from, int64_t bytes)
-{
+static void load(void *argument, void *to, const void *from, int64_t bytes) {
     (void)argument;
     device_download(to, from, bytes);
 }
 
-static void store(void *argument, void *to, const void *from, int64_t bytes)
-{
+static void store(void *argument, void *to, const void *from, int64_t bytes) {
     (void)argument;
     device_upload(to, from, bytes);
 }
 
-static void staged_communicate(const ChannelRun *run, const ht_reshard_step *step)
-{
+static void staged_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     Staged staged = staging_open(step);
     ChannelRun on_host = staging_run(run, room_for(staged.bytes));
     staging_load(&staged, &on_host, run, step, load, NULL);

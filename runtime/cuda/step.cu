@@ -8,7 +8,8 @@
 
 static_assert((int)CUDA_HYPER == (int)DEVICE_HYPER, "a step has the numbers of an optimizer");
 
-/* A message that a kernel may end the program with: what cuda_report was given, and the operator at work then. */
+/* A message that a kernel may end the program with: what cuda_report was given, and the operator at
+ * work then. */
 struct Report {
     const char *format, *where;
     ht_view piece; // rank 0: none
@@ -20,8 +21,7 @@ static struct {
     std::vector<Report> reports; // number n is reports[n - 1]
 } step;
 
-void cuda_step_open(void)
-{
+void cuda_step_open(void) {
     HT_CUDA(cudaMalloc(&step.device, sizeof *step.device));
     HT_CUDA(cudaMallocHost(&step.host, sizeof *step.host));
     HT_CUDA(cudaMalloc(&step.fault, sizeof *step.fault));
@@ -29,8 +29,7 @@ void cuda_step_open(void)
     HT_CUDA(cudaMemsetAsync(step.fault, 0, sizeof *step.fault, ht_compute_stream()));
 }
 
-void cuda_step_close(void)
-{
+void cuda_step_close(void) {
     HT_CUDA(cudaFree(step.device));
     HT_CUDA(cudaFreeHost(step.host));
     HT_CUDA(cudaFree(step.fault));
@@ -40,49 +39,48 @@ void cuda_step_close(void)
 
 const CudaStep *cuda_step(void) { return step.device; }
 
-/* All ranks come here before each run of a program. Its first one has timed what there is to choose from; the second one, which is
- * recorded, has the choice: also where the program goes on from a saved step, or under another strategy. */
-extern "C" const float *device_numbers(const StepNumbers *numbers)
-{
-    if (numbers->run == 1)
-        choice_agree();
+/* All ranks come here before each run of a program. Its first one has timed what there is to choose
+ * from; the second one, which is recorded, has the choice: also where the program goes on from a
+ * saved step, or under another strategy. */
+extern "C" const float *device_numbers(const StepNumbers *numbers) {
+    if (numbers->run == 1) choice_agree();
     memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);
     step.host->step = numbers->step;
     step.host->seed = numbers->seed;
     step.host->training = numbers->training;
-    HT_CUDA(cudaMemcpyAsync(step.device, step.host, sizeof *step.device, cudaMemcpyHostToDevice, ht_compute_stream()));
+    HT_CUDA(cudaMemcpyAsync(step.device, step.host, sizeof *step.device, cudaMemcpyHostToDevice,
+                            ht_compute_stream()));
     return step.device->hyper;
 }
 
 /* ---- faults ---- */
 
-static bool same_piece(const ht_view *a, const ht_view *b)
-{
+static bool same_piece(const ht_view *a, const ht_view *b) {
     bool same = a->rank == b->rank;
     for (int d = 0; d < a->rank && same; d++)
-        same = a->extent[d] == b->extent[d] && a->offset[d] == b->offset[d] && a->fold[d] == b->fold[d] && a->gap[d] == b->gap[d] &&
-               a->global[d] == b->global[d];
+        same = a->extent[d] == b->extent[d] && a->offset[d] == b->offset[d] &&
+               a->fold[d] == b->fold[d] && a->gap[d] == b->gap[d] && a->global[d] == b->global[d];
     return same;
 }
 
-CudaReport cuda_report(const char *format, const ht_view *piece)
-{
+CudaReport cuda_report(const char *format, const ht_view *piece) {
     const Report report = {format, fail_doing_what(), piece ? *piece : ht_view()};
     for (size_t i = 0; i < step.reports.size(); i++)
-        if (step.reports[i].format == format && step.reports[i].where == report.where && same_piece(&step.reports[i].piece, &report.piece))
+        if (step.reports[i].format == format && step.reports[i].where == report.where &&
+            same_piece(&step.reports[i].piece, &report.piece))
             return {step.fault, i + 1};
     step.reports.push_back(report);
     return {step.fault, step.reports.size()};
 }
 
-void cuda_step_finish(void)
-{
-    HT_CUDA(cudaMemcpyAsync(step.seen, step.fault, sizeof *step.seen, cudaMemcpyDeviceToHost, ht_compute_stream()));
+void cuda_step_finish(void) {
+    HT_CUDA(cudaMemcpyAsync(step.seen, step.fault, sizeof *step.seen, cudaMemcpyDeviceToHost,
+                            ht_compute_stream()));
     cuda_streams_wait();
-    if (!step.seen->number)
-        return;
+    if (!step.seen->number) return;
     const Report &report = step.reports[step.seen->number - 1];
     fail_doing(report.where);
-    const long long second = report.piece.rank ? ht_view_element(&report.piece, step.seen->value[1]) : step.seen->value[1];
+    const long long second = report.piece.rank ? ht_view_element(&report.piece, step.seen->value[1])
+                                               : step.seen->value[1];
     ht_fail(report.format, step.seen->value[0], second, step.seen->value[2]);
 }

@@ -15,11 +15,11 @@ static struct {
     cudaEvent_t computed, exchanged;
     bool pending; // the exchange stream has work that the compute stream does not wait for yet
     FailNote *note;
-    std::map<std::pair<const char *, const char *>, FailNote *> notes; // on the device, of all that was ever noted
+    std::map<std::pair<const char *, const char *>, FailNote *>
+        notes; // on the device, of all that was ever noted
 } streams;
 
-void cuda_streams_open(void)
-{
+void cuda_streams_open(void) {
     int least, greatest;
     HT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     HT_CUDA(cudaStreamCreateWithFlags(&streams.compute, cudaStreamNonBlocking));
@@ -30,10 +30,8 @@ void cuda_streams_open(void)
     *streams.note = {};
 }
 
-void cuda_streams_close(void)
-{
-    for (const auto &known : streams.notes)
-        HT_CUDA(cudaFree(known.second));
+void cuda_streams_close(void) {
+    for (const auto &known : streams.notes) HT_CUDA(cudaFree(known.second));
     HT_CUDA(cudaFreeHost(streams.note));
     HT_CUDA(cudaEventDestroy(streams.exchanged));
     HT_CUDA(cudaEventDestroy(streams.computed));
@@ -42,8 +40,7 @@ void cuda_streams_close(void)
     streams = {};
 }
 
-extern "C" cudaStream_t ht_compute_stream(void)
-{
+extern "C" cudaStream_t ht_compute_stream(void) {
     cuda_collected_launch();
     if (streams.pending) {
         streams.pending = false;
@@ -54,15 +51,13 @@ extern "C" cudaStream_t ht_compute_stream(void)
 
 cudaStream_t cuda_exchange_stream(void) { return streams.exchange; }
 
-void cuda_exchange_begin(void)
-{
+void cuda_exchange_begin(void) {
     cuda_collected_launch();
     HT_CUDA(cudaEventRecord(streams.computed, streams.compute));
     HT_CUDA(cudaStreamWaitEvent(streams.exchange, streams.computed, 0));
 }
 
-void cuda_exchange_end(void)
-{
+void cuda_exchange_end(void) {
     HT_CUDA(cudaEventRecord(streams.exchanged, streams.exchange));
     streams.pending = true;
 }
@@ -70,19 +65,17 @@ void cuda_exchange_end(void)
 /* ---- waiting ---- */
 
 /* Ends the program when an exchange has failed. */
-static void check_ranks(void)
-{
+static void check_ranks(void) {
     const Channel *channel = channel_of_device();
-    if (channel && channel->check)
-        channel->check();
+    if (channel && channel->check) channel->check();
 }
 
 /* Waits for a stream, and looks at the other ranks meanwhile. */
-static void wait_watching(cudaStream_t stream)
-{
+static void wait_watching(cudaStream_t stream) {
     cudaError_t state = cudaErrorNotReady;
     for (int looks = 1; (state = cudaStreamQuery(stream)) == cudaErrorNotReady; looks++) {
-        (void)cudaGetLastError(); // "not ready" counts as an error, which the next launch would find
+        (void)
+            cudaGetLastError(); // "not ready" counts as an error, which the next launch would find
         if (looks % CHECK_EVERY == 0) {
             check_ranks();
             world_check();
@@ -93,8 +86,7 @@ static void wait_watching(cudaStream_t stream)
     check_ranks();
 }
 
-void cuda_streams_wait(void)
-{
+void cuda_streams_wait(void) {
     cudaStream_t stream = ht_compute_stream();
     if (world_size() > 1)
         wait_watching(stream);
@@ -102,9 +94,9 @@ void cuda_streams_wait(void)
         HT_CUDA(cudaStreamSynchronize(stream));
 }
 
-/* A note on the device; new ones are made in a program's first step, which is not captured. They wait for no stream of ours. */
-static const FailNote *note_of(const char *what, const char *where)
-{
+/* A note on the device; new ones are made in a program's first step, which is not captured. They
+ * wait for no stream of ours. */
+static const FailNote *note_of(const char *what, const char *where) {
     const FailNote note = {what, where};
     FailNote *&known = streams.notes[{what, where}];
     if (!known) {
@@ -115,9 +107,9 @@ static const FailNote *note_of(const char *what, const char *where)
     return known;
 }
 
-void cuda_note(cudaStream_t stream, const char *what, const char *where)
-{
-    HT_CUDA(cudaMemcpyAsync(streams.note, note_of(what, where), sizeof *streams.note, cudaMemcpyDeviceToHost, stream));
+void cuda_note(cudaStream_t stream, const char *what, const char *where) {
+    HT_CUDA(cudaMemcpyAsync(streams.note, note_of(what, where), sizeof *streams.note,
+                            cudaMemcpyDeviceToHost, stream));
 }
 
 const volatile FailNote *cuda_noted(void) { return streams.note; }

@@ -1,9 +1,10 @@
-/* What the files of the CUDA runtime know of its streams. Work of a rank goes to two of them: one computes, the other exchanges with other
- * ranks.
+/* What the files of the CUDA runtime know of its streams. Work of a rank goes to two of them: one
+ * computes, the other exchanges with other ranks.
  *
- * A conversion begins on the exchange stream when all that was issued to the compute stream before is done, and the compute stream waits
- * for it before its next work (ht_compute_stream puts the wait there). So conversions in a row wait for each other, but the compute stream
- * goes on until something new is put there.
+ * A conversion begins on the exchange stream when all that was issued to the compute stream before
+ * is done, and the compute stream waits for it before its next work (ht_compute_stream puts the
+ * wait there). So conversions in a row wait for each other, but the compute stream goes on until
+ * something new is put there.
  */
 #ifndef CUDA_STREAMS_H
 #define CUDA_STREAMS_H
@@ -23,8 +24,8 @@ void cuda_streams_open(void);
 void cuda_streams_close(void);
 void cuda_streams_wait(void);
 
-/* Says on a stream, for messages about a timeout, what begins there: constant texts. It is a copy of a few bytes, for which no kernel is
- * launched. */
+/* Says on a stream, for messages about a timeout, what begins there: constant texts. It is a copy
+ * of a few bytes, for which no kernel is launched. */
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 
@@ -36,7 +37,8 @@ void cuda_step_finish(void); // waits for the step, and ends the program when a 
 /* Puts the moves of a step on a stream: cuda/convert.cu. */
 void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream);
 
-/* Whether all work is issued anew, since marks are put between its calls; and the end of these: cuda/marks.cu. */
+/* Whether all work is issued anew, since marks are put between its calls; and the end of these:
+ * cuda/marks.cu. */
 bool cuda_looked_at(void);
 void cuda_marks_close(void);
 

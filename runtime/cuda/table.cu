@@ -1,8 +1,8 @@
 /* Embedding: rows of a table by number, and back.
  *
- * Back, tokens are sorted by the row that they name (a counting sort that keeps the order of equal ones: Knuth, The Art of Computer
- * Programming 3, 5.2), and runs of equal rows are added up in that order, so that no two threads ever add to the same element and every sum
- * has one order.
+ * Back, tokens are sorted by the row that they name (a counting sort that keeps the order of equal
+ * ones: Knuth, The Art of Computer Programming 3, 5.2), and runs of equal rows are added up in that
+ * order, so that no two threads ever add to the same element and every sum has one order.
  */
 #include "operators/kernels.h"
 #include "cuda/team.h"
@@ -15,15 +15,13 @@ typedef struct Tokens {
     CudaReport report;
 } Tokens;
 
-static Tokens tokens_of(const ht_view *table, const ht_view *id)
-{
+static Tokens tokens_of(const ht_view *table, const ht_view *id) {
     return {indices_of(id, "embedding"), view_size(id), table->extent[0], places_of(table, 0),
             cuda_report("token %lld at element %lld is outside the table's %lld rows", id)};
 }
 
 /* The row that token i names, counted from the piece's first row; -1 where the piece lacks it. */
-static __device__ inline int64_t row_of(const Tokens &tokens, int64_t i)
-{
+static __device__ inline int64_t row_of(const Tokens &tokens, int64_t i) {
     const int64_t token = tokens.id.at(i);
     if (token < 0 || token >= tokens.places.global) {
         cuda_fault(tokens.report, token, i, tokens.places.global);
@@ -33,29 +31,30 @@ static __device__ inline int64_t row_of(const Tokens &tokens, int64_t i)
 }
 
 /* y[i] = table[row of token i], rows of so many units. */
-template <typename Unit> __global__ void embedding_device(Unit *y, const Unit *table, int64_t units, Tokens tokens)
-{
-    for (int64_t i = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; i < tokens.count; i += (int64_t)gridDim.y * blockDim.y) {
+template <typename Unit>
+__global__ void embedding_device(Unit *y, const Unit *table, int64_t units, Tokens tokens) {
+    for (int64_t i = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; i < tokens.count;
+         i += (int64_t)gridDim.y * blockDim.y) {
         const int64_t row = row_of(tokens, i);
-        for (int64_t u = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; u < units; u += (int64_t)gridDim.x * blockDim.x)
+        for (int64_t u = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; u < units;
+             u += (int64_t)gridDim.x * blockDim.x)
             y[i * units + u] = row < 0 ? Unit() : table[row * units + u];
     }
 }
 
-void ht_embedding_kernel(const ht_call *call)
-{
+void ht_embedding_kernel(const ht_call *call) {
     const ht_view *table = &call->operand[0], *y = &call->result[0];
     const Tokens tokens = tokens_of(table, &call->operand[1]);
     const int64_t bytes = table->extent[1] * dtype_bytes(table->dtype);
     if (y->dtype != table->dtype)
         ht_fail("embedding gives rows of the table's type only; cast them");
-    if (tokens.count == 0 || bytes == 0)
-        return;
+    if (tokens.count == 0 || bytes == 0) return;
     with_units({address_number(y->data), address_number(table->data), bytes}, [&]<typename Unit>() {
         const int64_t units = bytes / (int64_t)sizeof(Unit);
         const dim3 block = unit_block(units);
-        ht_launch(embedding_device<Unit>, unit_grid(block, tokens.count, units), block, 0, static_cast<Unit *>(y->data),
-                  static_cast<const Unit *>(table->data), units, tokens);
+        ht_launch(embedding_device<Unit>, unit_grid(block, tokens.count, units), block, 0,
+                  static_cast<Unit *>(y->data), static_cast<const Unit *>(table->data), units,
+                  tokens);
     });
 }
 
@@ -74,22 +73,25 @@ enum {
 /* The tokens in the order of their rows. */
 typedef struct Sorted {
     int64_t parts;
-    int32_t *count; // [part][row]: how many tokens of the part name the row; then, how many of the parts before
-    int32_t *start; // [row]: where the row's tokens begin in the order; [rows]: how many tokens there are
+    int32_t *count; // [part][row]: how many tokens of the part name the row; then, how many of the
+                    // parts before
+    int32_t *start; // [row]: where the row's tokens begin in the order; [rows]: how many tokens
+                    // there are
     int32_t *order; // token by place
     int32_t *row;   // row by place
-    float *partial; // [chunk][2][n]: sums of runs that began before the chunk, and of runs that go on behind it
+    float *partial; // [chunk][2][n]: sums of runs that began before the chunk, and of runs that go
+                    // on behind it
 } Sorted;
 
-/* Where this thread's token stands among those of its tile that name the same row, and whether it is the last of them. */
+/* Where this thread's token stands among those of its tile that name the same row, and whether it
+ * is the last of them. */
 typedef struct Rank {
     int32_t row; // or NO_ROW
     int32_t before;
     bool last;
 } Rank;
 
-static __device__ inline Rank rank_in_tile(const Tokens &tokens, int64_t token, int64_t end)
-{
+static __device__ inline Rank rank_in_tile(const Tokens &tokens, int64_t token, int64_t end) {
     __shared__ int32_t rows[TILE];
     Rank rank = {token < end ? (int32_t)row_of(tokens, token) : NO_ROW, 0, true};
     __syncthreads();
@@ -104,26 +106,24 @@ static __device__ inline Rank rank_in_tile(const Tokens &tokens, int64_t token, 
 }
 
 /* The tokens of this block's part. */
-static __device__ inline int64_t part_begin(const Tokens &tokens, const Sorted &sorted, int64_t part)
-{
+static __device__ inline int64_t part_begin(const Tokens &tokens, const Sorted &sorted,
+                                            int64_t part) {
     return tokens.count * part / sorted.parts;
 }
 
 /* Counts the tokens of each part by row; the counts are 0 before. */
-__global__ void __launch_bounds__(TILE) count_rows_device(Sorted sorted, Tokens tokens)
-{
+__global__ void __launch_bounds__(TILE) count_rows_device(Sorted sorted, Tokens tokens) {
     const int64_t end = part_begin(tokens, sorted, blockIdx.x + 1);
     int32_t *count = sorted.count + blockIdx.x * tokens.rows;
     for (int64_t first = part_begin(tokens, sorted, blockIdx.x); first < end; first += TILE) {
         const Rank rank = rank_in_tile(tokens, first + threadIdx.x, end);
-        if (rank.row != NO_ROW && rank.last)
-            count[rank.row] += rank.before + 1;
+        if (rank.row != NO_ROW && rank.last) count[rank.row] += rank.before + 1;
     }
 }
 
-/* Counts become how many tokens of the parts before name the row; start[row] how many of all parts do. */
-__global__ void add_parts_device(Sorted sorted, int64_t rows)
-{
+/* Counts become how many tokens of the parts before name the row; start[row] how many of all parts
+ * do. */
+__global__ void add_parts_device(Sorted sorted, int64_t rows) {
     for (int64_t row = ht_thread(); row < rows; row += ht_threads()) {
         int32_t total = 0;
         for (int64_t part = 0; part < sorted.parts; part++) {
@@ -135,14 +135,14 @@ __global__ void add_parts_device(Sorted sorted, int64_t rows)
     }
 }
 
-/* start[row] becomes the sum of all before it, start[rows] the sum of all; one block, each thread with neighbouring rows. */
-__global__ void __launch_bounds__(SCAN_THREADS) scan_rows_device(Sorted sorted, int64_t rows)
-{
+/* start[row] becomes the sum of all before it, start[rows] the sum of all; one block, each thread
+ * with neighbouring rows. */
+__global__ void __launch_bounds__(SCAN_THREADS) scan_rows_device(Sorted sorted, int64_t rows) {
     __shared__ int32_t sums[SCAN_THREADS];
-    const int64_t first = rows * threadIdx.x / SCAN_THREADS, end = rows * (threadIdx.x + 1) / SCAN_THREADS;
+    const int64_t first = rows * threadIdx.x / SCAN_THREADS,
+                  end = rows * (threadIdx.x + 1) / SCAN_THREADS;
     int32_t total = 0;
-    for (int64_t row = first; row < end; row++)
-        total += sorted.start[row];
+    for (int64_t row = first; row < end; row++) total += sorted.start[row];
     sums[threadIdx.x] = total;
     for (unsigned distance = 1; distance < SCAN_THREADS; distance *= 2) {
         __syncthreads();
@@ -156,13 +156,11 @@ __global__ void __launch_bounds__(SCAN_THREADS) scan_rows_device(Sorted sorted, 
         sorted.start[row] = at;
         at += mine;
     }
-    if (threadIdx.x == SCAN_THREADS - 1)
-        sorted.start[rows] = at;
+    if (threadIdx.x == SCAN_THREADS - 1) sorted.start[rows] = at;
 }
 
 /* Puts the tokens in order. */
-__global__ void __launch_bounds__(TILE) place_tokens_device(Sorted sorted, Tokens tokens)
-{
+__global__ void __launch_bounds__(TILE) place_tokens_device(Sorted sorted, Tokens tokens) {
     const int64_t end = part_begin(tokens, sorted, blockIdx.x + 1);
     int32_t *count = sorted.count + blockIdx.x * tokens.rows;
     for (int64_t first = part_begin(tokens, sorted, blockIdx.x); first < end; first += TILE) {
@@ -174,43 +172,39 @@ __global__ void __launch_bounds__(TILE) place_tokens_device(Sorted sorted, Token
             sorted.row[place] = rank.row;
         }
         __syncthreads();
-        if (rank.row != NO_ROW && rank.last)
-            count[rank.row] += rank.before + 1;
+        if (rank.row != NO_ROW && rank.last) count[rank.row] += rank.before + 1;
     }
 }
 
 /* ---- backward: adding up ---- */
 
 /* A run of equal rows in a chunk of the order. */
-static __device__ inline bool begins_before(const Sorted &sorted, int64_t first)
-{
+static __device__ inline bool begins_before(const Sorted &sorted, int64_t first) {
     return first > 0 && sorted.row[first - 1] == sorted.row[first];
 }
 
-static __device__ inline bool goes_on(const Sorted &sorted, int64_t end, int64_t count)
-{
+static __device__ inline bool goes_on(const Sorted &sorted, int64_t end, int64_t count) {
     return end < count && sorted.row[end] == sorted.row[end - 1];
 }
 
 /* Adds V columns of a row's sum to the table. */
-template <int V> static __device__ inline void add_to_row(float *to, const float (&sum)[V])
-{
+template <int V> static __device__ inline void add_to_row(float *to, const float (&sum)[V]) {
     float own[V];
     ht_load(own, to);
     CUDA_UNROLL
-    for (int v = 0; v < V; v++)
-        own[v] += sum[v];
+    for (int v = 0; v < V; v++) own[v] += sum[v];
     ht_store(to, own);
 }
 
-/* Adds up the runs of a chunk, V columns a thread: whole ones to the table, the others to `partial`. */
+/* Adds up the runs of a chunk, V columns a thread: whole ones to the table, the others to
+ * `partial`. */
 template <typename T, int V>
-__global__ void __launch_bounds__(GATHER_THREADS) add_runs_device(float *table, const T *dy, int64_t n, Sorted sorted, int64_t rows)
-{
-    const int64_t count = sorted.start[rows], first = (int64_t)blockIdx.x * CHUNK, end = first + CHUNK < count ? first + CHUNK : count;
+__global__ void __launch_bounds__(GATHER_THREADS)
+    add_runs_device(float *table, const T *dy, int64_t n, Sorted sorted, int64_t rows) {
+    const int64_t count = sorted.start[rows], first = (int64_t)blockIdx.x * CHUNK,
+                  end = first + CHUNK < count ? first + CHUNK : count;
     const int64_t column = ((int64_t)blockIdx.y * GATHER_THREADS + threadIdx.x) * V;
-    if (first >= count || column >= n)
-        return;
+    if (first >= count || column >= n) return;
     float sum[V] = {};
     bool before = begins_before(sorted, first);
     for (int64_t place = first; place < end; place++) {
@@ -218,10 +212,8 @@ __global__ void __launch_bounds__(GATHER_THREADS) add_runs_device(float *table, 
         float vector[V];
         ht_load(vector, dy + sorted.order[place] * n + column);
         CUDA_UNROLL
-        for (int v = 0; v < V; v++)
-            sum[v] += vector[v];
-        if (place + 1 < end && sorted.row[place + 1] == row)
-            continue;
+        for (int v = 0; v < V; v++) sum[v] += vector[v];
+        if (place + 1 < end && sorted.row[place + 1] == row) continue;
         const bool after = place + 1 == end && goes_on(sorted, end, count);
         float *partial = sorted.partial + (blockIdx.x * 2 + (before ? 0 : 1)) * n;
         if (before || after)
@@ -230,35 +222,33 @@ __global__ void __launch_bounds__(GATHER_THREADS) add_runs_device(float *table, 
             add_to_row(table + row * n + column, sum);
         before = false;
         CUDA_UNROLL
-        for (int v = 0; v < V; v++)
-            sum[v] = 0;
+        for (int v = 0; v < V; v++) sum[v] = 0;
     }
 }
 
 /* Adds up the partial sums of the run that begins in a chunk and goes on behind it. */
-template <int V> __global__ void __launch_bounds__(GATHER_THREADS) join_runs_device(float *table, int64_t n, Sorted sorted, int64_t rows)
-{
-    const int64_t count = sorted.start[rows], first = (int64_t)blockIdx.x * CHUNK, end = first + CHUNK;
+template <int V>
+__global__ void __launch_bounds__(GATHER_THREADS)
+    join_runs_device(float *table, int64_t n, Sorted sorted, int64_t rows) {
+    const int64_t count = sorted.start[rows], first = (int64_t)blockIdx.x * CHUNK,
+                  end = first + CHUNK;
     const int64_t column = ((int64_t)blockIdx.y * GATHER_THREADS + threadIdx.x) * V;
-    if (first >= count || column >= n || !goes_on(sorted, end, count))
-        return;
+    if (first >= count || column >= n || !goes_on(sorted, end, count)) return;
     const int32_t row = sorted.row[end];
-    if (begins_before(sorted, first) && sorted.row[first] == row)
-        return;
+    if (begins_before(sorted, first) && sorted.row[first] == row) return;
     float sum[V], vector[V];
     ht_load(sum, sorted.partial + (blockIdx.x * 2 + 1) * n + column);
-    for (int64_t chunk = blockIdx.x + 1; chunk * CHUNK < count && sorted.row[chunk * CHUNK] == row; chunk++) {
+    for (int64_t chunk = blockIdx.x + 1; chunk * CHUNK < count && sorted.row[chunk * CHUNK] == row;
+         chunk++) {
         ht_load(vector, sorted.partial + chunk * 2 * n + column);
         CUDA_UNROLL
-        for (int v = 0; v < V; v++)
-            sum[v] += vector[v];
+        for (int v = 0; v < V; v++) sum[v] += vector[v];
     }
     add_to_row(table + row * n + column, sum);
 }
 
 /* What the rows are added to: `more`, zeros where there is none. */
-static void begin_table(float *table, const float *more, int64_t count)
-{
+static void begin_table(float *table, const float *more, int64_t count) {
     const size_t bytes = (size_t)count * sizeof(float);
     if (!more)
         HT_CUDA(cudaMemsetAsync(table, 0, bytes, ht_compute_stream()));
@@ -270,17 +260,21 @@ static void begin_table(float *table, const float *more, int64_t count)
 static int64_t room(int64_t count, int64_t size) { return (count * size + 255) / 256 * 256; }
 
 /* Scratch memory for the order of the tokens. */
-static Sorted sorted_of(const Tokens &tokens, int64_t n)
-{
-    const int64_t most = COUNT_BYTES / (int64_t)sizeof(int32_t) / tokens.rows, tiles = (tokens.count + TILE - 1) / TILE;
+static Sorted sorted_of(const Tokens &tokens, int64_t n) {
+    const int64_t most = COUNT_BYTES / (int64_t)sizeof(int32_t) / tokens.rows,
+                  tiles = (tokens.count + TILE - 1) / TILE;
     int64_t parts = MOST_PARTS;
     parts = tiles < parts ? tiles : parts;
     parts = most < parts ? most : parts;
     parts = parts < 1 ? 1 : parts;
-    const int64_t chunks = (tokens.count + CHUNK - 1) / CHUNK, counts = room(parts * tokens.rows, sizeof(int32_t)),
-                  starts = room(tokens.rows + 1, sizeof(int32_t)), places = room(tokens.count, sizeof(int32_t));
-    char *at = static_cast<char *>(cuda_scratch(counts + starts + 2 * places + room(2 * chunks * n, sizeof(float))));
-    char *start = at + counts, *order = start + starts, *row = order + places, *partial = row + places;
+    const int64_t chunks = (tokens.count + CHUNK - 1) / CHUNK,
+                  counts = room(parts * tokens.rows, sizeof(int32_t)),
+                  starts = room(tokens.rows + 1, sizeof(int32_t)),
+                  places = room(tokens.count, sizeof(int32_t));
+    char *at = static_cast<char *>(
+        cuda_scratch(counts + starts + 2 * places + room(2 * chunks * n, sizeof(float))));
+    char *start = at + counts, *order = start + starts, *row = order + places,
+         *partial = row + places;
     return {parts,
             reinterpret_cast<int32_t *>(at),
             reinterpret_cast<int32_t *>(start),
@@ -289,32 +283,30 @@ static Sorted sorted_of(const Tokens &tokens, int64_t n)
             reinterpret_cast<float *>(partial)};
 }
 
-static void sort_tokens(const Sorted &sorted, const Tokens &tokens)
-{
+static void sort_tokens(const Sorted &sorted, const Tokens &tokens) {
     const unsigned parts = (unsigned)sorted.parts;
-    HT_CUDA(cudaMemsetAsync(sorted.count, 0, (size_t)(sorted.parts * tokens.rows) * sizeof(int32_t), ht_compute_stream()));
+    HT_CUDA(cudaMemsetAsync(sorted.count, 0, (size_t)(sorted.parts * tokens.rows) * sizeof(int32_t),
+                            ht_compute_stream()));
     ht_launch(count_rows_device, parts, TILE, 0, sorted, tokens);
     ht_launch(add_parts_device, ht_blocks(tokens.rows, TILE), TILE, 0, sorted, tokens.rows);
     ht_launch(scan_rows_device, 1, SCAN_THREADS, 0, sorted, tokens.rows);
     ht_launch(place_tokens_device, parts, TILE, 0, sorted, tokens);
 }
 
-void ht_embedding_backward_kernel(const ht_call *call)
-{
+void ht_embedding_backward_kernel(const ht_call *call) {
     const ht_view *dy = &call->operand[0], *table = &call->result[0];
     const Tokens tokens = tokens_of(table, &call->operand[1]);
     const int64_t n = table->extent[1], chunks = (tokens.count + CHUNK - 1) / CHUNK;
     float *to = view_f32(table, "embedding");
-    if (tokens.rows == 0 || n == 0)
-        return;
+    if (tokens.rows == 0 || n == 0) return;
     begin_table(to, view_f32(&call->operand[2], "embedding"), tokens.rows * n);
-    if (tokens.count == 0)
-        return;
+    if (tokens.count == 0) return;
     const Sorted sorted = sorted_of(tokens, n);
     sort_tokens(sorted, tokens);
     with_vectors("embedding", n, {dy}, {to}, [&]<typename T, int V>() {
         const dim3 grid((unsigned)chunks, ht_blocks((n + V - 1) / V, GATHER_THREADS));
-        ht_launch(add_runs_device<T, V>, grid, GATHER_THREADS, 0, to, static_cast<const T *>(dy->data), n, sorted, tokens.rows);
+        ht_launch(add_runs_device<T, V>, grid, GATHER_THREADS, 0, to,
+                  static_cast<const T *>(dy->data), n, sorted, tokens.rows);
         ht_launch(join_runs_device<V>, grid, GATHER_THREADS, 0, to, n, sorted, tokens.rows);
     });
 }

@@ -1,10 +1,12 @@
-/* team.h: rows worked on by teams of warps. A thread of a team holds TEAM_ELEMENTS elements of a row in registers, V neighbours at a time;
- * a row that is longer than its team holds is taken in several tiles, and read again for each pass over it.
+/* team.h: rows worked on by teams of warps. A thread of a team holds TEAM_ELEMENTS elements of a
+ * row in registers, V neighbours at a time; a row that is longer than its team holds is taken in
+ * several tiles, and read again for each pass over it.
  *
  *     Team team = team_of(rows, n);
  *     ht_launch(work_device<T, V>, team_blocks(team, 8), team_threads(team), 0, ..., team);
  *
- *     for (int64_t first = team_first(); first < team.rows; first += team_step()) {   // every thread of the block goes around as often
+ *     for (int64_t first = team_first(); first < team.rows; first += team_step()) {   // every
+ *         thread of the block goes around as often
  *         const TeamRow row = team_row(team, first);
  *         float x[TEAM_ELEMENTS], sum[1] = {0};
  *         for (int64_t tile = 0; tile < team.tiles; tile++) {
@@ -33,37 +35,36 @@ typedef struct Team {
     int64_t tiles;    // of a row
 } Team;
 
-static inline Team team_of(int64_t rows, int64_t n)
-{
+static inline Team team_of(int64_t rows, int64_t n) {
     Team team = {rows, n, 1, 1, 1};
-    while (team.warps < TEAM_MOST_WARPS && team.warps * TEAM_WARP_ELEMENTS < n)
-        team.warps *= 2;
-    if (team.warps < TEAM_BLOCK_WARPS)
-        team.teams = TEAM_BLOCK_WARPS / team.warps;
+    while (team.warps < TEAM_MOST_WARPS && team.warps * TEAM_WARP_ELEMENTS < n) team.warps *= 2;
+    if (team.warps < TEAM_BLOCK_WARPS) team.teams = TEAM_BLOCK_WARPS / team.warps;
     int64_t tile = team.warps * TEAM_WARP_ELEMENTS;
     team.tiles = (n + tile - 1) / tile;
     return team;
 }
 
 /* The grid: at most `resident` blocks a multiprocessor, each with many rows. */
-static inline dim3 team_blocks(const Team &team, int resident)
-{
-    int64_t blocks = (team.rows + team.teams - 1) / team.teams, most = (int64_t)resident * cuda_processors();
+static inline dim3 team_blocks(const Team &team, int resident) {
+    int64_t blocks = (team.rows + team.teams - 1) / team.teams,
+            most = (int64_t)resident * cuda_processors();
     return dim3((unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks));
 }
 
-static inline dim3 team_threads(const Team &team) { return dim3((unsigned)(team.warps * HT_WARP), (unsigned)team.teams); }
+static inline dim3 team_threads(const Team &team) {
+    return dim3((unsigned)(team.warps * HT_WARP), (unsigned)team.teams);
+}
 
-/* Calls work.operator()<T, V>(): the type in which the views are stored, and how many neighbours a thread may load at once: 16 bytes of
- * them where all rows of `n` elements and all `vectors` (of f32) begin at multiples of 16 bytes, else 1. */
+/* Calls work.operator()<T, V>(): the type in which the views are stored, and how many neighbours a
+ * thread may load at once: 16 bytes of them where all rows of `n` elements and all `vectors` (of
+ * f32) begin at multiples of 16 bytes, else 1. */
 template <typename Work>
-static inline void with_vectors(const char *name, int64_t n, std::initializer_list<const ht_view *> views,
-                                std::initializer_list<const void *> vectors, Work work)
-{
+static inline void with_vectors(const char *name, int64_t n,
+                                std::initializer_list<const ht_view *> views,
+                                std::initializer_list<const void *> vectors, Work work) {
     with_float(name, views, [&]<typename T>() {
         bool aligned = n * (int64_t)sizeof(T) % 16 == 0 && aligned_to(16, vectors);
-        for (const ht_view *view : views)
-            aligned = aligned && aligned_to(16, {view->data});
+        for (const ht_view *view : views) aligned = aligned && aligned_to(16, {view->data});
         if (aligned)
             work.template operator()<T, VECTOR_OF<T>>();
         else
@@ -82,103 +83,94 @@ typedef struct TeamRow {
 static __device__ inline int64_t team_first(void) { return (int64_t)blockIdx.x * blockDim.y; }
 static __device__ inline int64_t team_step(void) { return (int64_t)gridDim.x * blockDim.y; }
 
-static __device__ inline TeamRow team_row(const Team &team, int64_t first)
-{
+static __device__ inline TeamRow team_row(const Team &team, int64_t first) {
     int64_t row = first + threadIdx.y;
     TeamRow none = {0, 0, 0}, some = {row, row * team.n, team.n};
     return row < team.rows ? some : none;
 }
 
 /* The column of element e of this thread. */
-template <int V> static __device__ inline int64_t team_column(int64_t tile, int e)
-{
+template <int V> static __device__ inline int64_t team_column(int64_t tile, int e) {
     return ((tile * (TEAM_ELEMENTS / V) + e / V) * blockDim.x + threadIdx.x) * V + e % V;
 }
 
 /* A thread's elements of a tile; `fill` beyond the row's end. */
 template <int V, typename T>
-static __device__ inline void team_load(float (&to)[TEAM_ELEMENTS], const T *from, const TeamRow &row, int64_t tile, float fill)
-{
+static __device__ inline void team_load(float (&to)[TEAM_ELEMENTS], const T *from,
+                                        const TeamRow &row, int64_t tile, float fill) {
     CUDA_UNROLL
     for (int e = 0; e < TEAM_ELEMENTS; e += V) {
         float vector[V];
         int64_t column = team_column<V>(tile, e);
-        if (column < row.n)
-            ht_load(vector, from + row.start + column);
+        if (column < row.n) ht_load(vector, from + row.start + column);
         CUDA_UNROLL
-        for (int v = 0; v < V; v++)
-            to[e + v] = column < row.n ? vector[v] : fill;
+        for (int v = 0; v < V; v++) to[e + v] = column < row.n ? vector[v] : fill;
     }
 }
 
 template <int V, typename T>
-static __device__ inline void team_store(T *to, const float (&from)[TEAM_ELEMENTS], const TeamRow &row, int64_t tile)
-{
+static __device__ inline void team_store(T *to, const float (&from)[TEAM_ELEMENTS],
+                                         const TeamRow &row, int64_t tile) {
     CUDA_UNROLL
     for (int e = 0; e < TEAM_ELEMENTS; e += V) {
         float vector[V];
         int64_t column = team_column<V>(tile, e);
         CUDA_UNROLL
-        for (int v = 0; v < V; v++)
-            vector[v] = from[e + v];
-        if (column < row.n)
-            ht_store(to + row.start + column, vector);
+        for (int v = 0; v < V; v++) vector[v] = from[e + v];
+        if (column < row.n) ht_store(to + row.start + column, vector);
     }
 }
 
-/* A thread's elements of a vector that all rows share, such as a weight; `fill` everywhere when it is absent. */
+/* A thread's elements of a vector that all rows share, such as a weight; `fill` everywhere when it
+ * is absent. */
 template <int V>
-static __device__ inline void team_load_shared(float (&to)[TEAM_ELEMENTS], const float *from, const TeamRow &row, int64_t tile, float fill)
-{
+static __device__ inline void team_load_shared(float (&to)[TEAM_ELEMENTS], const float *from,
+                                               const TeamRow &row, int64_t tile, float fill) {
     const TeamRow shared = {0, 0, from ? row.n : 0};
     team_load<V>(to, from, shared, tile, fill);
 }
 
-/* Folds N numbers of each thread over its team, in a fixed order; every thread of the team has the result. All threads of the block call.
+/* Folds N numbers of each thread over its team, in a fixed order; every thread of the team has the
+ * result. All threads of the block call.
  */
-template <int N, typename Fold> static __device__ inline void team_fold(float (&value)[N], Fold fold)
-{
+template <int N, typename Fold>
+static __device__ inline void team_fold(float (&value)[N], Fold fold) {
     __shared__ float part[HT_WARP][N];
     CUDA_UNROLL
-    for (int i = 0; i < N; i++)
-        CUDA_UNROLL
+    for (int i = 0; i < N; i++) CUDA_UNROLL
     for (int distance = HT_WARP / 2; distance; distance /= 2)
         value[i] = fold(value[i], __shfl_xor_sync(0xffffffffu, value[i], distance));
-    if (blockDim.x == HT_WARP)
-        return;
+    if (blockDim.x == HT_WARP) return;
     const unsigned warps = blockDim.x / HT_WARP, first = threadIdx.y * warps;
     __syncthreads();
     if (threadIdx.x % HT_WARP == 0)
-        for (int i = 0; i < N; i++)
-            part[first + threadIdx.x / HT_WARP][i] = value[i];
+        for (int i = 0; i < N; i++) part[first + threadIdx.x / HT_WARP][i] = value[i];
     __syncthreads();
     CUDA_UNROLL
     for (int i = 0; i < N; i++) {
         value[i] = part[first][i];
-        for (unsigned w = 1; w < warps; w++)
-            value[i] = fold(value[i], part[first + w][i]);
+        for (unsigned w = 1; w < warps; w++) value[i] = fold(value[i], part[first + w][i]);
     }
 }
 
-template <int N> static __device__ inline void team_sum(float (&value)[N])
-{
+template <int N> static __device__ inline void team_sum(float (&value)[N]) {
     team_fold(value, [](float a, float b) { return a + b; });
 }
 
 /* The larger one; NaN where one is. */
 static __device__ inline float larger(float a, float b) { return b <= a || a != a ? a : b; }
 
-static __device__ inline float team_max(float value)
-{
+static __device__ inline float team_max(float value) {
     float top[1] = {value};
     team_fold(top, [](float a, float b) { return larger(a, b); });
     return top[0];
 }
 
-/* dx = finish(dy, y, dot, row) for rows with dot = dy . y: the backward of softmax and of length normalisation. */
+/* dx = finish(dy, y, dot, row) for rows with dot = dy . y: the backward of softmax and of length
+ * normalisation. */
 template <typename T, int V, typename Finish>
-__global__ void __launch_bounds__(TEAM_MOST_THREADS) team_dot_device(T *dx, const T *dy, const T *y, Team team, Finish finish)
-{
+__global__ void __launch_bounds__(TEAM_MOST_THREADS)
+    team_dot_device(T *dx, const T *dy, const T *y, Team team, Finish finish) {
     for (int64_t first = team_first(); first < team.rows; first += team_step()) {
         const TeamRow row = team_row(team, first);
         float a[TEAM_ELEMENTS] = {}, b[TEAM_ELEMENTS] = {}, dot[1] = {0};
@@ -186,8 +178,7 @@ __global__ void __launch_bounds__(TEAM_MOST_THREADS) team_dot_device(T *dx, cons
             team_load<V>(a, dy, row, tile, 0);
             team_load<V>(b, y, row, tile, 0);
             CUDA_UNROLL
-            for (int e = 0; e < TEAM_ELEMENTS; e++)
-                dot[0] += a[e] * b[e];
+            for (int e = 0; e < TEAM_ELEMENTS; e++) dot[0] += a[e] * b[e];
         }
         team_sum(dot);
         for (int64_t tile = 0; tile < team.tiles; tile++) {
@@ -196,8 +187,7 @@ __global__ void __launch_bounds__(TEAM_MOST_THREADS) team_dot_device(T *dx, cons
                 team_load<V>(b, y, row, tile, 0);
             }
             CUDA_UNROLL
-            for (int e = 0; e < TEAM_ELEMENTS; e++)
-                a[e] = finish(a[e], b[e], dot[0], row.number);
+            for (int e = 0; e < TEAM_ELEMENTS; e++) a[e] = finish(a[e], b[e], dot[0], row.number);
             team_store<V>(dx, a, row, tile);
         }
     }

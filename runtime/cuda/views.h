@@ -1,5 +1,5 @@
-/* views.h: how the CUDA kernels read the views of a call. C++ only. bf16 is stored as uint16_t and computed with as f32 (ht_load, ht_store
- * of <hetu/cuda_loops.h>).
+/* views.h: how the CUDA kernels read the views of a call. C++ only. bf16 is stored as uint16_t and
+ * computed with as f32 (ht_load, ht_store of <hetu/cuda_loops.h>).
  */
 #ifndef CUDA_VIEWS_H
 #define CUDA_VIEWS_H
@@ -18,9 +18,9 @@
 #define CUDA_UNROLL
 #endif
 
-/* The data of a view that must be f32, or nullptr where the operand is absent; any other type ends the program with the operator's name. */
-static inline float *view_f32(const ht_view *view, const char *name)
-{
+/* The data of a view that must be f32, or nullptr where the operand is absent; any other type ends
+ * the program with the operator's name. */
+static inline float *view_f32(const ht_view *view, const char *name) {
     if (view->data && view->dtype != HT_F32)
         ht_fail("%s needs f32 here; cast the operand first", name);
     return static_cast<float *>(view->data);
@@ -29,23 +29,27 @@ static inline float *view_f32(const ht_view *view, const char *name)
 static inline int64_t view_size(const ht_view *view) { return ht_view_count(view, 0, view->rank); }
 
 /* The rows of a view whose last dimension holds the columns. */
-static inline int64_t view_rows(const ht_view *view) { return ht_view_count(view, 0, view->rank - 1); }
+static inline int64_t view_rows(const ht_view *view) {
+    return ht_view_count(view, 0, view->rank - 1);
+}
 static inline int64_t view_columns(const ht_view *view) { return view->extent[view->rank - 1]; }
 
-static inline int dtype_bytes(ht_dtype dtype) { return dtype == HT_BF16 ? 2 : dtype == HT_F32 || dtype == HT_I32 ? 4 : 8; }
+static inline int dtype_bytes(ht_dtype dtype) {
+    return dtype == HT_BF16 ? 2 : dtype == HT_F32 || dtype == HT_I32 ? 4 : 8;
+}
 
 /* Whether all addresses are multiples of `bytes`. */
-static inline bool aligned_to(int64_t bytes, std::initializer_list<const void *> data)
-{
+static inline bool aligned_to(int64_t bytes, std::initializer_list<const void *> data) {
     for (const void *address : data)
-        if (reinterpret_cast<uintptr_t>(address) % (uintptr_t)bytes)
-            return false;
+        if (reinterpret_cast<uintptr_t>(address) % (uintptr_t)bytes) return false;
     return true;
 }
 
-/* Calls work.operator()<T>() with the type in which elements of f32 or bf16 are stored; all views that are present share it. */
-template <typename Work> static inline void with_float(const char *name, std::initializer_list<const ht_view *> views, Work work)
-{
+/* Calls work.operator()<T>() with the type in which elements of f32 or bf16 are stored; all views
+ * that are present share it. */
+template <typename Work>
+static inline void with_float(const char *name, std::initializer_list<const ht_view *> views,
+                              Work work) {
     const ht_view *first = *views.begin();
     for (const ht_view *view : views)
         if (view->data && view->dtype != first->dtype)
@@ -66,42 +70,44 @@ struct Indices {
     const void *data;
     int64_t wide; // 1: of i64, 0: of i32
 
-    __device__ int64_t at(int64_t i) const { return wide ? static_cast<const int64_t *>(data)[i] : static_cast<const int32_t *>(data)[i]; }
+    __device__ int64_t at(int64_t i) const {
+        return wide ? static_cast<const int64_t *>(data)[i] : static_cast<const int32_t *>(data)[i];
+    }
 };
 
 /* Ends the program unless a view that is present holds integers. */
-static inline Indices indices_of(const ht_view *view, const char *name)
-{
+static inline Indices indices_of(const ht_view *view, const char *name) {
     if (view->data && view->dtype != HT_I32 && view->dtype != HT_I64)
         ht_fail("%s takes integers of type i32 or i64", name);
     return {view->data, view->dtype == HT_I64};
 }
 
-/* Where the indices of a dimension of a piece lie in the whole tensor: ht_view_place and ht_view_find. */
+/* Where the indices of a dimension of a piece lie in the whole tensor: ht_view_place and
+ * ht_view_find. */
 struct Places {
     int64_t extent, offset, fold, gap, global;
 
     __device__ int64_t at(int64_t i) const { return offset + i + (i >= fold ? gap : 0); }
 
-    __device__ int64_t find(int64_t place) const
-    {
+    __device__ int64_t find(int64_t place) const {
         const int64_t i = place - offset, beyond = i - gap;
-        return i < 0 ? -1 : i < fold || gap == 0 ? (i < extent ? i : -1) : beyond >= fold && beyond < extent ? beyond : -1;
+        return i < 0                               ? -1
+               : i < fold || gap == 0              ? (i < extent ? i : -1)
+               : beyond >= fold && beyond < extent ? beyond
+                                                   : -1;
     }
 };
 
-static inline Places places_of(const ht_view *view, int d)
-{
+static inline Places places_of(const ht_view *view, int d) {
     return {view->extent[d], view->offset[d], view->fold[d], view->gap[d], view->global[d]};
 }
 
-/* Calls work.operator()<Unit>() with the largest unit, of 16 bytes at most and 2 at least, in which all of these numbers of bytes
- * (addresses too) can be counted. */
-template <typename Work> static inline void with_units(std::initializer_list<int64_t> bytes, Work work)
-{
+/* Calls work.operator()<Unit>() with the largest unit, of 16 bytes at most and 2 at least, in which
+ * all of these numbers of bytes (addresses too) can be counted. */
+template <typename Work>
+static inline void with_units(std::initializer_list<int64_t> bytes, Work work) {
     int64_t all = 0;
-    for (int64_t number : bytes)
-        all |= number;
+    for (int64_t number : bytes) all |= number;
     if (all % 16 == 0)
         work.template operator()<uint4>();
     else if (all % 8 == 0)
@@ -112,21 +118,20 @@ template <typename Work> static inline void with_units(std::initializer_list<int
         work.template operator()<uint16_t>();
 }
 
-static inline int64_t address_number(const void *data) { return (int64_t) reinterpret_cast<uintptr_t>(data); }
+static inline int64_t address_number(const void *data) {
+    return (int64_t)reinterpret_cast<uintptr_t>(data);
+}
 
 /* A block of UNIT_THREADS threads for rows of so many units: along a row, and across rows. */
 enum { UNIT_THREADS = 256, MOST_GRID_ROWS = 1 << 15 };
 
-static inline dim3 unit_block(int64_t units)
-{
+static inline dim3 unit_block(int64_t units) {
     unsigned along = 1;
-    while (along < UNIT_THREADS && along < units)
-        along *= 2;
+    while (along < UNIT_THREADS && along < units) along *= 2;
     return dim3(along, UNIT_THREADS / along);
 }
 
-static inline dim3 unit_grid(dim3 block, int64_t rows, int64_t units)
-{
+static inline dim3 unit_grid(dim3 block, int64_t rows, int64_t units) {
     const int64_t blocks = (rows + block.y - 1) / block.y, most = MOST_GRID_ROWS;
     return dim3(ht_blocks(units, (int)block.x), (unsigned)(blocks < most ? blocks : most));
 }

@@ -1,44 +1,42 @@
-/* A call of an operator against its rule: element types, then how many dimensions ellipses stand for, then extents, then what the rule
- * requires. The words are hetucc's (compiler/ir/bind), which checks the same before a program runs. */
+/* A call of an operator against its rule: element types, then how many dimensions ellipses stand
+ * for, then extents, then what the rule requires. The words are hetucc's (compiler/ir/bind), which
+ * checks the same before a program runs. */
 #include "eager/operator.h"
 
 #include <string.h>
 
 /* ---- element types ---- */
 
-static const char *type_name(ht_dtype dtype)
-{
-    static const char *const names[] = {[HT_F32] = "f32", [HT_BF16] = "bf16", [HT_F64] = "f64", [HT_I32] = "i32", [HT_I64] = "i64"};
+static const char *type_name(ht_dtype dtype) {
+    static const char *const names[] = {
+        [HT_F32] = "f32", [HT_BF16] = "bf16", [HT_F64] = "f64", [HT_I32] = "i32", [HT_I64] = "i64"};
     return names[dtype];
 }
 
 /* Whether the rule leaves it to the call in which type the operand comes. */
-static bool is_open(const Call *call, int i) { return call->operand[i] && call->access[i]->element == ELEMENT_FOLLOWS; }
+static bool is_open(const Call *call, int i) {
+    return call->operand[i] && call->access[i]->element == ELEMENT_FOLLOWS;
+}
 
 /* The operand whose type the call works in; NULL when there is none. */
-static const ht_node *working_operand(const Call *call, const char **name)
-{
+static const ht_node *working_operand(const Call *call, const char **name) {
     int found = -1;
     for (int i = call->count; i-- > 0;)
-        if (call->operand[i])
-            found = i;
+        if (call->operand[i]) found = i;
     for (int i = call->count; i-- > 0;)
-        if (is_open(call, i) && !eager_is_integer(call->operand[i]))
-            found = i;
+        if (is_open(call, i) && !eager_is_integer(call->operand[i])) found = i;
     *name = found < 0 ? "" : call->access[found]->name;
     return found < 0 ? NULL : call->operand[found];
 }
 
-static ht_dtype wide_type(const Call *call)
-{
+static ht_dtype wide_type(const Call *call) {
     const char *name;
     const ht_node *working = working_operand(call, &name);
     ht_dtype dtype = working ? working->dtype : HT_F32;
     return dtype == HT_BF16 ? HT_F32 : dtype == HT_I32 ? HT_I64 : dtype;
 }
 
-static ht_dtype element_type(const Call *call, const OperatorAccess *access)
-{
+static ht_dtype element_type(const Call *call, const OperatorAccess *access) {
     switch (access->element) {
     case ELEMENT_FIXED: return (ht_dtype)access->of;
     case ELEMENT_ARGUMENT: return (ht_dtype)call->attr[access->of].i;
@@ -46,54 +44,57 @@ static ht_dtype element_type(const Call *call, const OperatorAccess *access)
     default: break;
     }
     for (int i = 0; i < call->count; i++)
-        if (call->operand[i] && (access->element == ELEMENT_FOLLOWS || call->access[i] == &call->op->operands[access->of]))
+        if (call->operand[i] && (access->element == ELEMENT_FOLLOWS ||
+                                 call->access[i] == &call->op->operands[access->of]))
             return call->operand[i]->dtype;
     return HT_F32;
 }
 
-static void check_given(const Call *call)
-{
+static void check_given(const Call *call) {
     for (int i = 0; i < call->count; i++) {
         const OperatorAccess *access = call->access[i];
         const ht_node *node = call->operand[i];
-        if (!node || access->element == ELEMENT_FOLLOWS)
-            continue;
+        if (!node || access->element == ELEMENT_FOLLOWS) continue;
         if (access->element == ELEMENT_INTEGER && !eager_is_integer(node))
-            ht_fail("%s: the element type of %s is %s, but must be i32 or i64 here", call->op->name, access->name, type_name(node->dtype));
+            ht_fail("%s: the element type of %s is %s, but must be i32 or i64 here", call->op->name,
+                    access->name, type_name(node->dtype));
         if (access->element != ELEMENT_INTEGER && node->dtype != element_type(call, access))
-            ht_fail("%s: the element type of %s is %s, but must be %s here; convert it first with ht_cast", call->op->name, access->name,
-                    type_name(node->dtype), type_name(element_type(call, access)));
+            ht_fail("%s: the element type of %s is %s, but must be %s here; convert it first with "
+                    "ht_cast",
+                    call->op->name, access->name, type_name(node->dtype),
+                    type_name(element_type(call, access)));
     }
 }
 
-static void check_open(const Call *call)
-{
+static void check_open(const Call *call) {
     const Operator *op = call->op;
     int first = -1;
     for (int i = 0; i < call->count && op->types; i++)
         if (is_open(call, i) && !(op->types >> call->operand[i]->dtype & 1))
-            ht_fail("%s: the kernel does not work in %s, the element type of %s; convert it first with ht_cast", op->name,
-                    type_name(call->operand[i]->dtype), call->access[i]->name);
+            ht_fail("%s: the kernel does not work in %s, the element type of %s; convert it first "
+                    "with ht_cast",
+                    op->name, type_name(call->operand[i]->dtype), call->access[i]->name);
     for (int i = 0; i < call->count && op->alike; i++) {
         first = first < 0 && is_open(call, i) ? i : first;
         if (is_open(call, i) && call->operand[first]->dtype != call->operand[i]->dtype)
-            ht_fail("%s: the element types of %s (%s) and %s (%s) differ; convert one of them first with ht_cast", op->name,
-                    call->access[first]->name, type_name(call->operand[first]->dtype), call->access[i]->name,
-                    type_name(call->operand[i]->dtype));
+            ht_fail("%s: the element types of %s (%s) and %s (%s) differ; convert one of them "
+                    "first with ht_cast",
+                    op->name, call->access[first]->name, type_name(call->operand[first]->dtype),
+                    call->access[i]->name, type_name(call->operand[i]->dtype));
     }
 }
 
 /* A result that would be of integers because operands are is one of integers. */
-static void check_integral(const Call *call)
-{
+static void check_integral(const Call *call) {
     const OperatorAccess *result = &call->op->results[0];
     const char *name;
     const ht_node *working = working_operand(call, &name);
     ht_dtype dtype = element_type(call, result);
-    if (call->op->integral || !working || result->element == ELEMENT_FIXED || result->element == ELEMENT_ARGUMENT ||
-        (dtype != HT_I32 && dtype != HT_I64))
+    if (call->op->integral || !working || result->element == ELEMENT_FIXED ||
+        result->element == ELEMENT_ARGUMENT || (dtype != HT_I32 && dtype != HT_I64))
         return;
-    ht_fail("%s: %s is of type %s, and would make the result integers, which hold no fractions; convert it first: ht_cast(%s, HT_F32)",
+    ht_fail("%s: %s is of type %s, and would make the result integers, which hold no fractions; "
+            "convert it first: ht_cast(%s, HT_F32)",
             call->op->name, name, type_name(working->dtype), name);
 }
 
@@ -104,27 +105,29 @@ typedef struct Factors {
     int count[OPERATOR_FACTORS]; // dimensions; -1: not known
     bool known[OPERATOR_FACTORS];
     int64_t extent[OPERATOR_FACTORS][HT_MAX_RANK];
-    const OperatorAccess *from[OPERATOR_FACTORS]; // the operand that told the extents, from its dimension `at` on; NULL: the clause size
+    const OperatorAccess *from[OPERATOR_FACTORS]; // the operand that told the extents, from its
+                                                  // dimension `at` on; NULL: the clause size
     int at[OPERATOR_FACTORS];
 } Factors;
 
-static int dims_of(const Factors *factors, const OperatorDim *dim) { return dim->count > 1 ? 1 : factors->count[dim->factors[0]]; }
+static int dims_of(const Factors *factors, const OperatorDim *dim) {
+    return dim->count > 1 ? 1 : factors->count[dim->factors[0]];
+}
 
-static void start_counts(const Call *call, Factors *factors)
-{
+static void start_counts(const Call *call, Factors *factors) {
     for (int f = 0; f < call->op->factor_count; f++) {
         const OperatorFactor *factor = &call->op->factors[f];
         Wide count = factor->count ? factor->count(call->attr, NULL) : factor->ellipsis ? -1 : 1;
         if (factor->count && (count < 0 || count > HT_MAX_RANK))
-            ht_fail("%s: the number of dimensions that '%s..' stands for is %lld, not one of 0 to %d", call->op->name, factor->name,
-                    (long long)count, HT_MAX_RANK);
+            ht_fail(
+                "%s: the number of dimensions that '%s..' stands for is %lld, not one of 0 to %d",
+                call->op->name, factor->name, (long long)count, HT_MAX_RANK);
         factors->count[f] = (int)count;
     }
 }
 
 /* Learns a count from an operand's rank; returns whether something was learnt. */
-static bool learn_count(const Call *call, Factors *factors, int i)
-{
+static bool learn_count(const Call *call, Factors *factors, int i) {
     const OperatorAccess *access = call->access[i];
     int unknown = -1, unknowns = 0, rank = call->operand[i]->dims.rank, known = 0;
     for (int d = 0; d < access->dim_count; d++) {
@@ -134,15 +137,14 @@ static bool learn_count(const Call *call, Factors *factors, int i)
         unknown = count < 0 ? access->dims[d].factors[0] : unknown;
     }
     if (rank < known || (!unknowns && rank != known))
-        ht_fail("%s: %s has %d dimension%s, but the rule's %s needs %s%d", call->op->name, access->name, rank, rank == 1 ? "" : "s",
-                access->text, unknowns ? "at least " : "", known);
-    if (unknowns == 1)
-        factors->count[unknown] = rank - known;
+        ht_fail("%s: %s has %d dimension%s, but the rule's %s needs %s%d", call->op->name,
+                access->name, rank, rank == 1 ? "" : "s", access->text, unknowns ? "at least " : "",
+                known);
+    if (unknowns == 1) factors->count[unknown] = rank - known;
     return unknowns == 1;
 }
 
-static void learn_counts(const Call *call, Factors *factors)
-{
+static void learn_counts(const Call *call, Factors *factors) {
     start_counts(call, factors);
     for (bool learnt = true; learnt;) {
         learnt = false;
@@ -155,16 +157,14 @@ static void learn_counts(const Call *call, Factors *factors)
 
 /* ---- extents ---- */
 
-static int64_t product(const int64_t *extent, int count)
-{
+static int64_t product(const int64_t *extent, int count) {
     int64_t all = 1;
-    for (int d = 0; d < count; d++)
-        all *= extent[d];
+    for (int d = 0; d < count; d++) all *= extent[d];
     return all;
 }
 
-static bool know(Call *call, Factors *factors, int f, const int64_t *extent, const OperatorAccess *from, int at)
-{
+static bool know(Call *call, Factors *factors, int f, const int64_t *extent,
+                 const OperatorAccess *from, int at) {
     memcpy(factors->extent[f], extent, sizeof *extent * (size_t)factors->count[f]);
     factors->known[f] = true;
     factors->from[f] = from;
@@ -173,53 +173,53 @@ static bool know(Call *call, Factors *factors, int f, const int64_t *extent, con
     return true;
 }
 
-/* Learns the extents of one factor from dimensions of an operand, or compares them; those of a factor that each member has are added up. */
-static bool learn_single(Call *call, Factors *factors, int i, int dim, int f)
-{
+/* Learns the extents of one factor from dimensions of an operand, or compares them; those of a
+ * factor that each member has are added up. */
+static bool learn_single(Call *call, Factors *factors, int i, int dim, int f) {
     const OperatorAccess *access = call->access[i], *from = factors->from[f];
     const int64_t *extent = call->operand[i]->dims.extent + dim;
-    if (!factors->known[f])
-        return know(call, factors, f, extent, access, dim);
+    if (!factors->known[f]) return know(call, factors, f, extent, access, dim);
     for (int d = 0; d < factors->count[f]; d++) {
         int64_t known = factors->extent[f][d];
         const char *name = call->op->factors[f].name;
         if (extent[d] != known && from)
-            ht_fail("%s: dimension %d of %s has extent %ld, but dimension %d of %s has %ld; they must be equal (factor %s)", call->op->name,
-                    dim + d, access->name, (long)extent[d], factors->at[f] + d, from->name, (long)known, name);
+            ht_fail("%s: dimension %d of %s has extent %ld, but dimension %d of %s has %ld; they "
+                    "must be equal (factor %s)",
+                    call->op->name, dim + d, access->name, (long)extent[d], factors->at[f] + d,
+                    from->name, (long)known, name);
         if (extent[d] != known)
-            ht_fail("%s: dimension %d of %s has extent %ld, but factor %s has %ld", call->op->name, dim + d, access->name, (long)extent[d],
-                    name, (long)known);
+            ht_fail("%s: dimension %d of %s has extent %ld, but factor %s has %ld", call->op->name,
+                    dim + d, access->name, (long)extent[d], name, (long)known);
     }
     return false;
 }
 
 /* Learns from a dimension of several factors: the one that is unknown, by division. */
-static bool learn_merged(Call *call, Factors *factors, int i, int dim, const OperatorDim *merged)
-{
+static bool learn_merged(Call *call, Factors *factors, int i, int dim, const OperatorDim *merged) {
     int unknown = -1;
     int64_t known = 1, extent = call->operand[i]->dims.extent[dim];
     for (int k = 0; k < merged->count; k++) {
         int f = merged->factors[k];
-        if (!factors->known[f] && unknown >= 0)
-            return false;
+        if (!factors->known[f] && unknown >= 0) return false;
         if (factors->known[f])
             known *= call->size[f];
         else
             unknown = f;
     }
     if (unknown >= 0 ? known == 0 || extent % known != 0 : extent != known)
-        ht_fail("%s: dimension %d of %s has extent %ld, which is not %s%ld, what its merged factors in %s give", call->op->name, dim,
-                call->access[i]->name, (long)extent, unknown >= 0 ? "a multiple of " : "", (long)known, call->access[i]->text);
-    if (unknown < 0)
-        return false;
+        ht_fail("%s: dimension %d of %s has extent %ld, which is not %s%ld, what its merged "
+                "factors in %s give",
+                call->op->name, dim, call->access[i]->name, (long)extent,
+                unknown >= 0 ? "a multiple of " : "", (long)known, call->access[i]->text);
+    if (unknown < 0) return false;
     return know(call, factors, unknown, &(int64_t){extent / known}, call->access[i], dim);
 }
 
-static bool learn_operand(Call *call, Factors *factors, int i, bool merged)
-{
+static bool learn_operand(Call *call, Factors *factors, int i, bool merged) {
     const OperatorAccess *access = call->access[i];
     bool learnt = false;
-    for (int d = 0, at = 0; call->operand[i] && d < access->dim_count; at += dims_of(factors, &access->dims[d++])) {
+    for (int d = 0, at = 0; call->operand[i] && d < access->dim_count;
+         at += dims_of(factors, &access->dims[d++])) {
         const OperatorDim *dim = &access->dims[d];
         if (merged && dim->count > 1)
             learnt |= learn_merged(call, factors, i, at, dim);
@@ -230,25 +230,23 @@ static bool learn_operand(Call *call, Factors *factors, int i, bool merged)
 }
 
 /* Learns from the clause size of one factor, where what it reads is known. */
-static bool learn_size(Call *call, Factors *factors, int f)
-{
+static bool learn_size(Call *call, Factors *factors, int f) {
     const OperatorFactor *factor = &call->op->factors[f];
-    if (!factor->size || factors->known[f])
-        return false;
+    if (!factor->size || factors->known[f]) return false;
     for (int g = 0; g < call->op->factor_count; g++)
-        if (factor->size_of >> g & 1 && !factors->known[g])
-            return false;
+        if (factor->size_of >> g & 1 && !factors->known[g]) return false;
     Wide size = factor->size(call->attr, call->size);
     if (size < 0 || size > INT64_MAX)
-        ht_fail("%s: the extent of factor %s is %lld", call->op->name, factor->name, (long long)size);
+        ht_fail("%s: the extent of factor %s is %lld", call->op->name, factor->name,
+                (long long)size);
     return know(call, factors, f, &(int64_t){(int64_t)size}, NULL, 0);
 }
 
 /* Adds up the extents of factors that each member has. */
-static void sum_members(Call *call, Factors *factors)
-{
+static void sum_members(Call *call, Factors *factors) {
     for (int i = 0; i < call->count; i++)
-        for (int d = 0, at = 0; call->operand[i] && d < call->access[i]->dim_count; at += dims_of(factors, &call->access[i]->dims[d++])) {
+        for (int d = 0, at = 0; call->operand[i] && d < call->access[i]->dim_count;
+             at += dims_of(factors, &call->access[i]->dims[d++])) {
             int f = call->access[i]->dims[d].factors[0];
             if (call->op->factors[f].each && call->access[i]->dims[d].count == 1) {
                 call->size[f] += product(call->operand[i]->dims.extent + at, factors->count[f]);
@@ -257,17 +255,13 @@ static void sum_members(Call *call, Factors *factors)
         }
 }
 
-static void learn_extents(Call *call, Factors *factors)
-{
+static void learn_extents(Call *call, Factors *factors) {
     sum_members(call, factors);
     for (bool learnt = true; learnt;) {
         learnt = false;
-        for (int i = 0; i < call->count; i++)
-            learnt |= learn_operand(call, factors, i, false);
-        for (int f = 0; f < call->op->factor_count; f++)
-            learnt |= learn_size(call, factors, f);
-        for (int i = 0; i < call->count; i++)
-            learnt |= learn_operand(call, factors, i, true);
+        for (int i = 0; i < call->count; i++) learnt |= learn_operand(call, factors, i, false);
+        for (int f = 0; f < call->op->factor_count; f++) learnt |= learn_size(call, factors, f);
+        for (int i = 0; i < call->count; i++) learnt |= learn_operand(call, factors, i, true);
     }
     for (int f = 0; f < call->op->factor_count; f++)
         call->size[f] = factors->known[f] ? call->size[f] : 1;
@@ -275,14 +269,11 @@ static void learn_extents(Call *call, Factors *factors)
 
 /* ---- results ---- */
 
-static void add_extent(ht_dims *dims, int64_t extent)
-{
-    if (dims->rank++ < HT_MAX_RANK)
-        dims->extent[dims->rank - 1] = extent;
+static void add_extent(ht_dims *dims, int64_t extent) {
+    if (dims->rank++ < HT_MAX_RANK) dims->extent[dims->rank - 1] = extent;
 }
 
-static ht_dims result_dims(const Call *call, const Factors *factors, const OperatorAccess *result)
-{
+static ht_dims result_dims(const Call *call, const Factors *factors, const OperatorAccess *result) {
     ht_dims dims = {0};
     for (int d = 0; d < result->dim_count; d++) {
         const OperatorDim *dim = &result->dims[d];
@@ -290,22 +281,23 @@ static ht_dims result_dims(const Call *call, const Factors *factors, const Opera
         for (int k = 0; k < dim->count; k++) {
             int f = dim->factors[k];
             if (!factors->known[f])
-                ht_fail("%s: the operands do not tell the extent of factor %s", call->op->name, call->op->factors[f].name);
+                ht_fail("%s: the operands do not tell the extent of factor %s", call->op->name,
+                        call->op->factors[f].name);
             merged *= call->size[f];
             for (int e = 0; dim->count == 1 && e < factors->count[f]; e++)
                 add_extent(&dims, factors->extent[f][e]);
         }
-        if (dim->count > 1)
-            add_extent(&dims, merged);
+        if (dim->count > 1) add_extent(&dims, merged);
     }
     if (dims.rank > HT_MAX_RANK)
-        ht_fail("%s: the result %s has %d dimensions; at most %d are allowed", call->op->name, result->name, dims.rank, HT_MAX_RANK);
+        ht_fail("%s: the result %s has %d dimensions; at most %d are allowed", call->op->name,
+                result->name, dims.rank, HT_MAX_RANK);
     return dims;
 }
 
-/* Puts into an extent of -1, of which there is one at most, what the others leave; false where they leave no whole number. */
-static bool infer_extent(ht_dims *dims, int64_t elements)
-{
+/* Puts into an extent of -1, of which there is one at most, what the others leave; false where they
+ * leave no whole number. */
+static bool infer_extent(ht_dims *dims, int64_t elements) {
     int64_t known = 1, *open = NULL;
     for (int d = 0; d < dims->rank; d++) {
         if (dims->extent[d] == -1 && !open)
@@ -313,27 +305,23 @@ static bool infer_extent(ht_dims *dims, int64_t elements)
         else if (dims->extent[d] < 0 || __builtin_mul_overflow(known, dims->extent[d], &known))
             return false;
     }
-    if (!open)
-        return known == elements;
-    if (known == 0 || elements % known != 0)
-        return false;
+    if (!open) return known == elements;
+    if (known == 0 || elements % known != 0) return false;
     *open = elements / known;
     return true;
 }
 
-static ht_dims view_dims(const Call *call)
-{
+static ht_dims view_dims(const Call *call) {
     const ht_node *x = call->operand[0];
     ht_dims dims = call->attr[call->op->shape].dims, to = dims;
     eager_check_rank(dims.rank);
     if (!infer_extent(&to, x->count))
-        ht_fail("%s: %s has %ld elements, which the shape %s cannot hold", call->op->name, eager_shape_text(x->dims), (long)x->count,
-                eager_shape_text(dims));
+        ht_fail("%s: %s has %ld elements, which the shape %s cannot hold", call->op->name,
+                eager_shape_text(x->dims), (long)x->count, eager_shape_text(dims));
     return to;
 }
 
-void call_bind(Call *call, ht_dtype *types, ht_dims *shapes)
-{
+void call_bind(Call *call, ht_dtype *types, ht_dims *shapes) {
     const Operator *op = call->op;
     Factors factors = {0};
     check_given(call);
@@ -350,7 +338,8 @@ void call_bind(Call *call, ht_dtype *types, ht_dims *shapes)
     learn_extents(call, &factors);
     for (int r = 0; r < op->requirement_count; r++)
         if (!op->requirements[r].holds(call->attr, call->size))
-            ht_fail("%s: the call does not keep to %s, which its rule requires", op->name, op->requirements[r].text);
+            ht_fail("%s: the call does not keep to %s, which its rule requires", op->name,
+                    op->requirements[r].text);
     for (int k = 0; k < op->result_count; k++)
         shapes[k] = result_dims(call, &factors, &op->results[k]);
 }

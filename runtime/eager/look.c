@@ -1,4 +1,5 @@
-/* What windows (session/observe/hooks.h) are told of the operators of a plain C model: their names, scopes, and places in the source. */
+/* What windows (session/observe/hooks.h) are told of the operators of a plain C model: their names,
+ * scopes, and places in the source. */
 #include "eager/operator.h"
 
 #include "base/memory.h"
@@ -11,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *copy_of(const char *text) { return strcpy(memory_array((int64_t)strlen(text) + 1, 1), text); }
+static char *copy_of(const char *text) {
+    return strcpy(memory_array((int64_t)strlen(text) + 1, 1), text);
+}
 
 /* A note on a call, which lives as long as the process: events refer to it. */
 typedef struct Note {
@@ -21,8 +24,7 @@ typedef struct Note {
 
 static const ht_whose *whose_of(const ht_called *called) { return &((const Note *)called)->whose; }
 
-static ht_called *new_note(const char *name, const char *value)
-{
+static ht_called *new_note(const char *name, const char *value) {
     Note *note = memory_array(1, sizeof *note);
     char *scope = copy_of(eager_run.scope);
     scope[eager_run.scope_length ? eager_run.scope_length - 1 : 0] = 0;
@@ -30,22 +32,19 @@ static ht_called *new_note(const char *name, const char *value)
     return &note->called;
 }
 
-/* The note for the next call of an evaluation, made when it is the first. A model's calls have the places where they stand; those of
- * gradients have the place of what they are the gradient of. */
-static ht_called *next_note(const char *name)
-{
+/* The note for the next call of an evaluation, made when it is the first. A model's calls have the
+ * places where they stand; those of gradients have the place of what they are the gradient of. */
+static ht_called *next_note(const char *name) {
     Trace *trace = eager_run.trace;
-    if (trace->call < trace->call_count)
-        return trace->calls[trace->call++];
+    if (trace->call < trace->call_count) return trace->calls[trace->call++];
     if (trace->call_count % 256 == 0) {
-        trace->calls = realloc(trace->calls, sizeof *trace->calls * (size_t)(trace->call_count + 256));
-        if (!trace->calls)
-            ht_fail("no memory for a model of %d operators", trace->call_count);
+        trace->calls =
+            realloc(trace->calls, sizeof *trace->calls * (size_t)(trace->call_count + 256));
+        if (!trace->calls) ht_fail("no memory for a model of %d operators", trace->call_count);
     }
     ht_called *note = trace->calls[trace->call_count++] = new_note(copy_of(name), "");
     trace->call = trace->call_count;
-    if (eager_run.backward && eager_run.looked)
-        ((Note *)note)->whose = *whose_of(eager_run.looked);
+    if (eager_run.backward && eager_run.looked) ((Note *)note)->whose = *whose_of(eager_run.looked);
     if (!eager_run.backward)
         places_note(note, !strcmp(name, "ht_apply"));
     else if (eager_run.looked)
@@ -53,8 +52,7 @@ static ht_called *next_note(const char *name)
     return note;
 }
 
-static int take_tensors(HookTensor *tensors, int count, ht_node *const *nodes)
-{
+static int take_tensors(HookTensor *tensors, int count, ht_node *const *nodes) {
     int taken = 0;
     for (int i = 0; i < count; i++)
         if (nodes[i] && nodes[i]->data && !nodes[i]->zero && !eager_is_integer(nodes[i]))
@@ -62,89 +60,82 @@ static int take_tensors(HookTensor *tensors, int count, ht_node *const *nodes)
     return taken;
 }
 
-static double bytes_of(int count, ht_node *const *nodes)
-{
+static double bytes_of(int count, ht_node *const *nodes) {
     double bytes = 0;
     for (int i = 0; i < count; i++)
-        bytes += nodes[i] && !nodes[i]->zero ? (double)nodes[i]->count * (double)cpu_size(nodes[i]->dtype) : 0;
+        bytes += nodes[i] && !nodes[i]->zero
+                     ? (double)nodes[i]->count * (double)cpu_size(nodes[i]->dtype)
+                     : 0;
     return bytes;
 }
 
-/* Whether infinities that an operator makes are no news: one of its arguments is infinite, or its rule says so. */
-static bool is_endless(const Entry *entry)
-{
+/* Whether infinities that an operator makes are no news: one of its arguments is infinite, or its
+ * rule says so. */
+static bool is_endless(const Entry *entry) {
     bool endless = entry->op && entry->op->endless;
-    for (int a = 0; a < entry->attr_count; a++)
-        endless |= isinf(entry->attr[a].f) != 0;
+    for (int a = 0; a < entry->attr_count; a++) endless |= isinf(entry->attr[a].f) != 0;
     return endless;
 }
 
 /* The rule's operands that a call has, a bit each; all of them where one is variadic. */
-static uint32_t present_operands(const Entry *entry)
-{
+static uint32_t present_operands(const Entry *entry) {
     uint32_t present = 0;
-    if (entry->operand_count != entry->op->operand_count)
-        return UINT32_MAX;
+    if (entry->operand_count != entry->op->operand_count) return UINT32_MAX;
     for (int k = 0; k < entry->operand_count; k++)
         present |= (uint32_t)(entry->operand[k] != NULL) << k;
     return present;
 }
 
-/* As the rule says; of an operator of the model's own as many as it touches elements. Views do nothing. */
-static double operations_of(const Entry *entry)
-{
+/* As the rule says; of an operator of the model's own as many as it touches elements. Views do
+ * nothing. */
+static double operations_of(const Entry *entry) {
     double elements = 0;
-    if (entry->op && entry->op->kind == OPERATOR_VIEW)
-        return 0;
+    if (entry->op && entry->op->kind == OPERATOR_VIEW) return 0;
     if (entry->op && entry->op->operations)
         return entry->op->operations(entry->attr, entry->size, present_operands(entry));
     for (int i = 0; i < entry->operand_count; i++)
         elements += entry->operand[i] ? (double)entry->operand[i]->count : 0;
-    for (int i = 0; i < entry->result_count; i++)
-        elements += (double)entry->result[i]->count;
+    for (int i = 0; i < entry->result_count; i++) elements += (double)entry->result[i]->count;
     return elements;
 }
 
-void eager_look(const char *name, const Entry *entry)
-{
-    if (!hooks_wanted() || (eager_run.dry && eager_run.backward))
-        return;
+void eager_look(const char *name, const Entry *entry) {
+    if (!hooks_wanted() || (eager_run.dry && eager_run.backward)) return;
     ht_called *note = next_note(name);
-    if (!eager_run.backward)
-        eager_run.looked = note;
-    if (eager_run.dry)
-        return;
-    HookTensor made[EAGER_RESULTS], *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + 1));
-    note->bytes = bytes_of(entry->result_count, entry->result) + bytes_of(entry->operand_count, entry->operand);
+    if (!eager_run.backward) eager_run.looked = note;
+    if (eager_run.dry) return;
+    HookTensor made[EAGER_RESULTS],
+        *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + 1));
+    note->bytes = bytes_of(entry->result_count, entry->result) +
+                  bytes_of(entry->operand_count, entry->operand);
     note->operations = operations_of(entry);
     note->endless = is_endless(entry);
     int made_count = take_tensors(made, entry->result_count, entry->result);
     int read_count = take_tensors(read, entry->operand_count, entry->operand);
-    hooks_operator(&(HookCall){note, whose_of(note), eager_run.backward, made_count, read_count, made, read});
+    hooks_operator(
+        &(HookCall){note, whose_of(note), eager_run.backward, made_count, read_count, made, read});
 }
 
-void eager_look_backward(const Entry *entry)
-{
-    if (!hooks_wanted() || entry->gradient)
-        return;
+void eager_look_backward(const Entry *entry) {
+    if (!hooks_wanted() || entry->gradient) return;
     char name[128];
     snprintf(name, sizeof name, "gradient of %s", entry->op->name);
     ht_called *note = next_note(name);
     note->endless = is_endless(entry);
-    HookTensor made, *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + entry->result_count + 1));
+    HookTensor made, *read = eager_alloc(sizeof *read *
+                                         (size_t)(entry->operand_count + entry->result_count + 1));
     int read_count = take_tensors(read, entry->operand_count, entry->operand);
     for (int r = 0; r < entry->result_count; r++)
         read_count += take_tensors(read + read_count, 1, &entry->result[r]->gradient);
     for (int k = 0; k < entry->operand_count; k++)
-        if (entry->operand[k] && entry->operand[k]->needs_gradient && take_tensors(&made, 1, &entry->operand[k]->gradient))
+        if (entry->operand[k] && entry->operand[k]->needs_gradient &&
+            take_tensors(&made, 1, &entry->operand[k]->gradient))
             hooks_operator(&(HookCall){note, whose_of(note), true, 1, read_count, &made, read});
 }
 
-void eager_look_update(const ht_called **note, const char *name, const eager_param *param)
-{
-    if (!hooks_wanted())
-        return;
-    if (!*note)
-        *note = new_note(name, copy_of(param->name));
-    hooks_operator(&(HookCall){*note, whose_of(*note), true, 1, 0, &(HookTensor){param->data, param->count, HT_F32}, NULL});
+void eager_look_update(const ht_called **note, const char *name, const eager_param *param) {
+    if (!hooks_wanted()) return;
+    if (!*note) *note = new_note(name, copy_of(param->name));
+    hooks_operator(&(HookCall){*note, whose_of(*note), true, 1, 0,
+                               &(HookTensor){param->data, param->count, HT_F32}, NULL});
 }

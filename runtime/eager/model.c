@@ -8,12 +8,12 @@
 
 static ht_node *present(const char *function, ht_tensor x) { return eager_operand(function, x); }
 
-int64_t ht_extent(ht_tensor x, int d)
-{
+int64_t ht_extent(ht_tensor x, int d) {
     ht_node *node = present("ht_extent", x);
     int at = d < 0 ? d + node->dims.rank : d;
     if (at < 0 || at >= node->dims.rank)
-        ht_fail("ht_extent: a tensor of shape %s has no dimension %d", eager_shape_text(node->dims), d);
+        ht_fail("ht_extent: a tensor of shape %s has no dimension %d", eager_shape_text(node->dims),
+                d);
     return node->dims.extent[at];
 }
 
@@ -25,26 +25,23 @@ ht_dtype ht_dtype_of(ht_tensor x) { return present("ht_dtype_of", x)->dtype; }
 
 bool ht_present(ht_tensor x) { return x.node != NULL; }
 
-eager_program *eager_check_model(const char *function)
-{
-    if (!eager_run.program)
-        ht_fail("%s may be called only inside a model function", function);
+eager_program *eager_check_model(const char *function) {
+    if (!eager_run.program) ht_fail("%s may be called only inside a model function", function);
     return eager_run.program;
 }
 
-/* Names have printable characters without blanks, quotes and backslashes; `what` is "a parameter". */
-static const char *check_name(const char *what, const char *name)
-{
-    if (!name || !*name)
-        ht_fail("the name of %s is empty", what);
+/* Names have printable characters without blanks, quotes and backslashes; `what` is "a
+ * parameter". */
+static const char *check_name(const char *what, const char *name) {
+    if (!name || !*name) ht_fail("the name of %s is empty", what);
     for (const char *at = name; *at; at++)
         if (!isgraph((unsigned char)*at) || *at == '"' || *at == '\\')
-            ht_fail("the name of %s, \"%s\", has a character other than letters, digits and marks", what, name);
+            ht_fail("the name of %s, \"%s\", has a character other than letters, digits and marks",
+                    what, name);
     return name;
 }
 
-ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
-{
+ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options) {
     eager_program *program = eager_check_model("ht_param");
     char name[1024];
     if (eager_program_averaged(program) && !options.frozen) {
@@ -54,39 +51,37 @@ ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
     snprintf(name, sizeof name, "%s%s", eager_run.scope, check_name("a parameter", options.name));
     eager_check_shape(shape);
     eager_trace_name("the parameter ", name, HT_F32, shape);
-    eager_trace_argument(&(ht_attr){.i = init.kind << 2 | options.no_decay << 1 | options.frozen, .f = init.a});
+    eager_trace_argument(
+        &(ht_attr){.i = init.kind << 2 | options.no_decay << 1 | options.frozen, .f = init.a});
     eager_param *param = eager_store_make(eager_run.store, name, shape, init);
-    return eager_tensor(eager_program_param(program, param, options.no_decay, options.frozen, false));
+    return eager_tensor(
+        eager_program_param(program, param, options.no_decay, options.frozen, false));
 }
 
-ht_tensor ht_state(ht_dims shape, ht_init init, const char *name)
-{
+ht_tensor ht_state(ht_dims shape, ht_init init, const char *name) {
     eager_program *program = eager_check_model("ht_state");
     char full[1024];
     snprintf(full, sizeof full, "%s%s", eager_run.scope, check_name("a state", name));
     eager_check_shape(shape);
     eager_trace_name("the state ", full, HT_F32, shape);
     eager_trace_argument(&(ht_attr){.i = init.kind, .f = init.a});
-    return eager_tensor(eager_program_param(program, eager_store_make(eager_run.store, full, shape, init), false, true, true));
+    return eager_tensor(eager_program_param(
+        program, eager_store_make(eager_run.store, full, shape, init), false, true, true));
 }
 
-void ht_assign(ht_tensor state, ht_tensor value)
-{
+void ht_assign(ht_tensor state, ht_tensor value) {
     eager_program *program = eager_check_model("ht_assign");
     eager_program_assign(program, present("ht_assign", state), present("ht_assign", value));
 }
 
-ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)
-{
+ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape) {
     eager_program *program = eager_check_model("ht_input");
     eager_check_shape(shape);
-    if ((unsigned)dtype > HT_I64)
-        ht_fail("%d is no ht_dtype", (int)dtype);
+    if ((unsigned)dtype > HT_I64) ht_fail("%d is no ht_dtype", (int)dtype);
     return eager_tensor(eager_program_input(program, check_name("an input", name), dtype, shape));
 }
 
-ht_tensor ht_output(ht_tensor x, const char *name)
-{
+ht_tensor ht_output(ht_tensor x, const char *name) {
     eager_program *program = eager_check_model("ht_output");
     char full[1024];
     snprintf(full, sizeof full, "%s%s", eager_run.scope, check_name("an output", name));
@@ -94,27 +89,25 @@ ht_tensor ht_output(ht_tensor x, const char *name)
     return x;
 }
 
-ht_scope_mark ht_scope_enter(const char *format, ...)
-{
+ht_scope_mark ht_scope_enter(const char *format, ...) {
     ht_scope_mark mark = {eager_run.scope_length};
     size_t room = sizeof eager_run.scope - eager_run.scope_length;
     eager_check_model("ht_scope");
-    if (!format)
-        ht_fail("the name of a scope is empty");
+    if (!format) ht_fail("the name of a scope is empty");
     va_list args;
     va_start(args, format);
     int length = vsnprintf(eager_run.scope + eager_run.scope_length, room, format, args);
     va_end(args);
     if (length < 0 || (size_t)length + 2 > room)
-        ht_fail("ht_scope: the scopes' names are longer than %zu characters", sizeof eager_run.scope);
+        ht_fail("ht_scope: the scopes' names are longer than %zu characters",
+                sizeof eager_run.scope);
     check_name("a scope", eager_run.scope + eager_run.scope_length);
     eager_run.scope_length += (size_t)length + 1;
     strcpy(eager_run.scope + eager_run.scope_length - 1, ".");
     return mark;
 }
 
-void ht_scope_leave(ht_scope_mark *mark)
-{
+void ht_scope_leave(ht_scope_mark *mark) {
     eager_run.scope_length = mark->length;
     eager_run.scope[mark->length] = 0;
 }

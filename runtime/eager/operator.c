@@ -11,22 +11,23 @@
 /* ---- numbers in the type that is computed in ---- */
 
 /* That of a tensor, where numbers of floating point are of type `real`. */
-static ht_dtype working_type(const ht_node *node, ht_dtype real) { return eager_is_integer(node) ? HT_I64 : real; }
-
-/* Where to write a node's elements in the type that is computed in: itself, or a copy. */
-static void *target_of(ht_node *node, ht_dtype real)
-{
-    ht_dtype working = working_type(node, real);
-    return working == node->dtype ? eager_data(node) : eager_alloc((size_t)node->count * (size_t)cpu_size(working));
+static ht_dtype working_type(const ht_node *node, ht_dtype real) {
+    return eager_is_integer(node) ? HT_I64 : real;
 }
 
-#define CONVERT(TO, FROM, VALUE)                                                                                                           \
-    for (int64_t i = 0; i < count; i++)                                                                                                    \
-    ((TO *)to)[i] = (TO)VALUE(((const FROM *)from)[i])
+/* Where to write a node's elements in the type that is computed in: itself, or a copy. */
+static void *target_of(ht_node *node, ht_dtype real) {
+    ht_dtype working = working_type(node, real);
+    return working == node->dtype ? eager_data(node)
+                                  : eager_alloc((size_t)node->count * (size_t)cpu_size(working));
+}
 
-/* Copies elements of a node to the type that is computed in, `real` where they are of floating point, or back. */
-static void widen(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real)
-{
+#define CONVERT(TO, FROM, VALUE)                                                                   \
+    for (int64_t i = 0; i < count; i++) ((TO *)to)[i] = (TO)VALUE(((const FROM *)from)[i])
+
+/* Copies elements of a node to the type that is computed in, `real` where they are of floating
+ * point, or back. */
+static void widen(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real) {
     if (dtype == HT_I32)
         CONVERT(int64_t, int32_t, );
     else if (dtype == HT_BF16 && real == HT_F32)
@@ -37,8 +38,7 @@ static void widen(void *to, const void *from, int64_t count, ht_dtype dtype, ht_
         CONVERT(double, float, );
 }
 
-static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real)
-{
+static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real) {
     if (dtype == HT_I32)
         CONVERT(int32_t, int64_t, );
     else if (dtype == HT_BF16 && real == HT_F32)
@@ -50,87 +50,78 @@ static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht
 }
 
 /* A node's elements in that type; NULL where it is absent. */
-static const void *elements_of(ht_node *node, ht_dtype real)
-{
-    if (!node || working_type(node, real) == node->dtype)
-        return node ? eager_data(node) : NULL;
+static const void *elements_of(ht_node *node, ht_dtype real) {
+    if (!node || working_type(node, real) == node->dtype) return node ? eager_data(node) : NULL;
     void *to = target_of(node, real);
     widen(to, eager_data(node), node->count, node->dtype, real);
     return to;
 }
 
-void operator_round_float(float *values, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        values[i] = ht_bf16_load(ht_bf16_store(values[i]));
+void operator_round_float(float *values, int64_t count) {
+    for (int64_t i = 0; i < count; i++) values[i] = ht_bf16_load(ht_bf16_store(values[i]));
 }
 
-void operator_round_double(double *values, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        values[i] = ht_bf16_load(ht_bf16_store((float)values[i]));
+void operator_round_double(double *values, int64_t count) {
+    for (int64_t i = 0; i < count; i++) values[i] = ht_bf16_load(ht_bf16_store((float)values[i]));
 }
 
-void operator_product(float *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes)
-{
+void operator_product(float *y, const float *x, const float *w, const float *bias, int rank,
+                      const ht_axis *axes) {
     for (int i = 0; i < rank; i++)
-        if (axes[i].y && axes[i].extent == 0)
-            return;
+        if (axes[i].y && axes[i].extent == 0) return;
     product_f32(y, x, w, bias, rank, axes, 1);
 }
 
 /* ---- loops ---- */
 
 /* The loops for the types of some tensors, absent ones left out. */
-static const OperatorVariant *find_variant(const OperatorVariants *variants, ht_node *const *tensors, int count)
-{
+static const OperatorVariant *find_variant(const OperatorVariants *variants,
+                                           ht_node *const *tensors, int count) {
     uint32_t integers = 0, present = 0;
     for (int i = 0; i < count; i++) {
         present |= (uint32_t)(tensors[i] != NULL) << i;
         integers |= (uint32_t)(tensors[i] && eager_is_integer(tensors[i])) << i;
     }
     for (int v = 0; v < variants->count; v++)
-        if (((variants->at[v].integers ^ integers) & present) == 0)
-            return &variants->at[v];
+        if (((variants->at[v].integers ^ integers) & present) == 0) return &variants->at[v];
     return NULL;
 }
 
-/* What loops compute in: f64 where a tensor is f64, and where none is of floating point, whose constants are integers that f32 may lack. */
-static ht_dtype real_of(ht_node *const *tensors, int count)
-{
+/* What loops compute in: f64 where a tensor is f64, and where none is of floating point, whose
+ * constants are integers that f32 may lack. */
+static ht_dtype real_of(ht_node *const *tensors, int count) {
     bool floating = false;
     for (int i = 0; i < count; i++) {
-        if (tensors[i] && tensors[i]->dtype == HT_F64)
-            return HT_F64;
+        if (tensors[i] && tensors[i]->dtype == HT_F64) return HT_F64;
         floating |= tensors[i] && !eager_is_integer(tensors[i]);
     }
     return floating ? HT_F32 : HT_F64;
 }
 
 /* Fills results from operands; `tensors` are the operands, then the results. */
-static void run_loops(const Call *call, const OperatorVariants *variants, ht_node *const *tensors, int operand_count, int result_count)
-{
+static void run_loops(const Call *call, const OperatorVariants *variants, ht_node *const *tensors,
+                      int operand_count, int result_count) {
     const OperatorVariant *variant = find_variant(variants, tensors, operand_count + result_count);
     ht_node *const *results = tensors + operand_count;
     const void **from = eager_alloc((size_t)(operand_count + 1) * sizeof *from);
     void *to[EAGER_RESULTS];
     bool half[EAGER_RESULTS];
     ht_dtype real = real_of(tensors, operand_count + result_count);
-    for (int i = 0; i < operand_count; i++)
-        from[i] = elements_of(tensors[i], real);
+    for (int i = 0; i < operand_count; i++) from[i] = elements_of(tensors[i], real);
     for (int i = 0; i < result_count; i++) {
         to[i] = target_of(results[i], real);
         half[i] = results[i]->dtype == HT_BF16;
     }
-    (real == HT_F64 ? variant->f64 : variant->f32)(&(OperatorData){call->size, call->attr, to, from, half});
+    (real == HT_F64 ? variant->f64
+                    : variant->f32)(&(OperatorData){call->size, call->attr, to, from, half});
     for (int i = 0; i < result_count; i++)
         if (to[i] != results[i]->data)
             narrow(results[i]->data, to[i], results[i]->count, results[i]->dtype, real);
 }
 
 /* The operands and results of a call in a row. */
-static ht_node **row_of(ht_node *const *operands, int operand_count, ht_node *const *results, int result_count)
-{
+static ht_node **row_of(ht_node *const *operands, int operand_count, ht_node *const *results,
+                        int result_count) {
     ht_node **row = eager_alloc((size_t)(operand_count + result_count) * sizeof *row);
     memcpy(row, operands, (size_t)operand_count * sizeof *row);
     memcpy(row + operand_count, results, (size_t)result_count * sizeof *row);
@@ -140,11 +131,12 @@ static ht_node **row_of(ht_node *const *operands, int operand_count, ht_node *co
 /* ---- results that need no computing ---- */
 
 /* The bit of operand i of a call in sets of the rule's operands. */
-static uint32_t bit_of(const Call *call, int i) { return UINT32_C(1) << (call->access[i] - call->op->operands); }
+static uint32_t bit_of(const Call *call, int i) {
+    return UINT32_C(1) << (call->access[i] - call->op->operands);
+}
 
 /* How many operands of a set there are that are zero, or that are not. */
-static int count_operands(const Call *call, uint32_t set, bool zero)
-{
+static int count_operands(const Call *call, uint32_t set, bool zero) {
     int count = 0;
     for (int i = 0; i < call->count; i++)
         count += call->operand[i] && set & bit_of(call, i) && call->operand[i]->zero == zero;
@@ -152,44 +144,41 @@ static int count_operands(const Call *call, uint32_t set, bool zero)
 }
 
 /* Whether the results are zero because they are linear in operands that are. */
-static bool vanishes(const Call *call)
-{
+static bool vanishes(const Call *call) {
     for (int g = 0; g < call->op->group_count; g++) {
         uint32_t set = call->op->groups[g];
-        if (count_operands(call, set, true) && !count_operands(call, set, false))
-            return true;
+        if (count_operands(call, set, true) && !count_operands(call, set, false)) return true;
     }
     return false;
 }
 
 /* The operand that is the result as it is; NULL when there is none. */
-static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims)
-{
+static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims) {
     for (int i = 0; i < call->count; i++) {
         ht_node *node = call->operand[i];
         uint32_t self = bit_of(call, i);
-        if (node && call->op->passes & self && !count_operands(call, ~self, false) && node->dtype == dtype &&
-            eager_same_shape(node->dims, dims))
+        if (node && call->op->passes & self && !count_operands(call, ~self, false) &&
+            node->dtype == dtype && eager_same_shape(node->dims, dims))
             return node;
     }
     return NULL;
 }
 
 /* A node over the elements of x in another shape. */
-static ht_node *alias(ht_node *x, ht_dims dims)
-{
-    return eager_node_like((ht_node){.dtype = x->dtype, .dims = dims, .count = x->count, .data = eager_dry() ? NULL : eager_data(x)});
+static ht_node *alias(ht_node *x, ht_dims dims) {
+    return eager_node_like((ht_node){.dtype = x->dtype,
+                                     .dims = dims,
+                                     .count = x->count,
+                                     .data = eager_dry() ? NULL : eager_data(x)});
 }
 
 /* ---- calls ---- */
 
 /* The operands of a call in a row, each looked at. */
-static void take_operands(Call *call, const ht_tensors *operands)
-{
+static void take_operands(Call *call, const ht_tensors *operands) {
     const Operator *op = call->op;
     eager_run.op = op->name;
-    for (int k = 0; k < op->operand_count; k++)
-        call->count += operands[k].count;
+    for (int k = 0; k < op->operand_count; k++) call->count += operands[k].count;
     call->operand = eager_alloc((size_t)call->count * sizeof *call->operand);
     call->access = eager_alloc((size_t)call->count * sizeof *call->access);
     for (int k = 0, next = 0; k < op->operand_count; k++) {
@@ -199,7 +188,8 @@ static void take_operands(Call *call, const ht_tensors *operands)
         for (int m = 0; m < operands[k].count; m++, next++) {
             ht_tensor x = operands[k].at[m];
             if (!x.node && !access->optional)
-                ht_fail("%s: the tensor '%s' is absent, and may not be: the rule is %s", op->name, access->name, access->text);
+                ht_fail("%s: the tensor '%s' is absent, and may not be: the rule is %s", op->name,
+                        access->name, access->text);
             call->operand[next] = x.node ? eager_operand(op->name, x) : NULL;
             call->access[next] = access;
         }
@@ -207,26 +197,22 @@ static void take_operands(Call *call, const ht_tensors *operands)
 }
 
 /* Whether operands that are to have one type are of bf16 and of f32, and of no other. */
-static bool mixes_floats(const Operator *op, const ht_tensors *operands)
-{
+static bool mixes_floats(const Operator *op, const ht_tensors *operands) {
     unsigned types = 0;
     for (int k = 0; k < op->operand_count; k++)
         for (int m = 0; m < operands[k].count && op->operands[k].element == ELEMENT_FOLLOWS; m++)
-            if (operands[k].at[m].node)
-                types |= 1u << operands[k].at[m].node->dtype;
+            if (operands[k].at[m].node) types |= 1u << operands[k].at[m].node->dtype;
     return op->alike && types == (1u << HT_F32 | 1u << HT_BF16);
 }
 
-/* Where bf16 and f32 meet, the operator works in f32, as hetucc has it (compiler/frontend/eval/op.c). */
-static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands)
-{
-    if (!mixes_floats(op, operands))
-        return operands;
+/* Where bf16 and f32 meet, the operator works in f32, as hetucc has it
+ * (compiler/frontend/eval/op.c). */
+static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands) {
+    if (!mixes_floats(op, operands)) return operands;
     ht_tensors *wide = eager_alloc((size_t)op->operand_count * sizeof *wide);
     for (int k = 0; k < op->operand_count; k++) {
         wide[k] = operands[k];
-        if (op->operands[k].element != ELEMENT_FOLLOWS)
-            continue;
+        if (op->operands[k].element != ELEMENT_FOLLOWS) continue;
         ht_tensor *tensors = eager_alloc((size_t)operands[k].count * sizeof *tensors);
         for (int m = 0; m < operands[k].count; m++) {
             ht_tensor x = operands[k].at[m];
@@ -237,9 +223,9 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
     return wide;
 }
 
-/* Sets results that a kernel is not called for because a factor is empty, which is none of members; whether there is one. */
-static bool fill_empty(const Call *call, ht_node *const *results)
-{
+/* Sets results that a kernel is not called for because a factor is empty, which is none of members;
+ * whether there is one. */
+static bool fill_empty(const Call *call, ht_node *const *results) {
     bool empty = false, maximum = false;
     for (int f = 0; f < call->op->factor_count; f++)
         if (call->size[f] == 0) {
@@ -251,35 +237,40 @@ static bool fill_empty(const Call *call, ht_node *const *results)
     return empty;
 }
 
-static void compute(const Call *call, ht_node *const *results)
-{
+static void compute(const Call *call, ht_node *const *results) {
     const Operator *op = call->op;
     if (op->kind == OPERATOR_LOOPS)
-        run_loops(call, &op->loops, row_of(call->operand, call->count, results, op->result_count), call->count, op->result_count);
+        run_loops(call, &op->loops, row_of(call->operand, call->count, results, op->result_count),
+                  call->count, op->result_count);
     else if (!fill_empty(call, results))
-        eager_run_kernel(op->kernel, results, op->result_count, call->operand, call->count, call->attr);
+        eager_run_kernel(op->kernel, results, op->result_count, call->operand, call->count,
+                         call->attr);
 }
 
 /* The results of a call, computed unless the evaluation only finds shapes. */
-static void make_results(const Call *call, const ht_dtype *types, const ht_dims *shapes, ht_node **results)
-{
+static void make_results(const Call *call, const ht_dtype *types, const ht_dims *shapes,
+                         ht_node **results) {
     const Operator *op = call->op;
     const OperatorVariant *variant;
     bool zero = vanishes(call);
-    ht_node *whole = op->kind == OPERATOR_LOOPS ? passed(call, types[0], shapes[0]) : op->kind == OPERATOR_VIEW ? call->operand[0] : NULL;
+    ht_node *whole = op->kind == OPERATOR_LOOPS  ? passed(call, types[0], shapes[0])
+                     : op->kind == OPERATOR_VIEW ? call->operand[0]
+                                                 : NULL;
     for (int k = 0; k < op->result_count; k++)
-        results[k] = zero    ? eager_zeros(&(ht_node){.dtype = types[k], .dims = shapes[k], .count = eager_elements(shapes[k])})
-                     : whole ? alias(whole, shapes[k])
-                             : eager_node(types[k], shapes[k]);
-    variant = find_variant(&op->loops, row_of(call->operand, call->count, results, op->result_count), call->count + op->result_count);
-    if (variant && variant->refusal)
-        ht_fail("%s: %s", op->name, variant->refusal);
-    if (!zero && !whole && !eager_dry())
-        compute(call, results);
+        results[k] =
+            zero    ? eager_zeros(&(ht_node){
+                          .dtype = types[k], .dims = shapes[k], .count = eager_elements(shapes[k])})
+            : whole ? alias(whole, shapes[k])
+                    : eager_node(types[k], shapes[k]);
+    variant =
+        find_variant(&op->loops, row_of(call->operand, call->count, results, op->result_count),
+                     call->count + op->result_count);
+    if (variant && variant->refusal) ht_fail("%s: %s", op->name, variant->refusal);
+    if (!zero && !whole && !eager_dry()) compute(call, results);
 }
 
-void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr, ht_tensor *results)
-{
+void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr,
+                   ht_tensor *results) {
     Call call = {.op = op, .attr = attr};
     ht_dtype types[EAGER_RESULTS];
     ht_dims shapes[EAGER_RESULTS];
@@ -290,10 +281,8 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
     call_bind(&call, types, shapes);
     make_results(&call, types, shapes, result);
     eager_trace_operator(op, op->result_count, result, call.count, call.operand);
-    for (int a = 0; a < op->attr_count; a++)
-        eager_trace_argument(&attr[a]);
-    for (int k = 0; k < op->result_count; k++)
-        results[k] = eager_tensor(result[k]);
+    for (int a = 0; a < op->attr_count; a++) eager_trace_argument(&attr[a]);
+    for (int k = 0; k < op->result_count; k++) results[k] = eager_tensor(result[k]);
     Entry entry = {.op = op,
                    .gradient = op->gradient,
                    .attr = attr,
@@ -306,36 +295,32 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
                    .size_count = op->factor_count};
     eager_look(op->name, &entry);
     entry.note = eager_run.looked;
-    if (op->grows)
-        eager_record(&entry);
+    if (op->grows) eager_record(&entry);
 }
 
 /* ---- gradients ---- */
 
 /* What flows back to operand k. */
-static ht_node *gradient_of(const Entry *entry, int k)
-{
+static ht_node *gradient_of(const Entry *entry, int k) {
     const Operator *op = entry->op;
     ht_node *x = entry->operand[k], *dy = eager_gradient_of(entry->result[0]), *dx;
-    if (op->kind == OPERATOR_VIEW)
-        return alias(dy, x->dims);
+    if (op->kind == OPERATOR_VIEW) return alias(dy, x->dims);
     const OperatorGradient *gradient = &op->gradients[k];
-    if (gradient->same && eager_same_shape(x->dims, dy->dims))
-        return dy;
-    if (!gradient->loops.count)
-        return NULL;
+    if (gradient->same && eager_same_shape(x->dims, dy->dims)) return dy;
+    if (!gradient->loops.count) return NULL;
     dx = eager_node(x->dtype, x->dims);
     ht_node *results[] = {dy, dx};
     Call call = {.op = op, .attr = entry->attr};
     memcpy(call.size, entry->size, (size_t)entry->size_count * sizeof *entry->size);
-    run_loops(&call, &gradient->loops, row_of(entry->operand, entry->operand_count, results, 2), entry->operand_count + 1, 1);
+    run_loops(&call, &gradient->loops, row_of(entry->operand, entry->operand_count, results, 2),
+              entry->operand_count + 1, 1);
     return dx;
 }
 
-void operator_backward(const Entry *entry)
-{
+void operator_backward(const Entry *entry) {
     if (entry->op->kind != OPERATOR_VIEW && !entry->op->gradients)
-        ht_fail("the gradient of %s is needed, but the operator has none: say grad(g), the C function that builds it, or grad(none) if no "
+        ht_fail("the gradient of %s is needed, but the operator has none: say grad(g), the C "
+                "function that builds it, or grad(none) if no "
                 "gradient flows",
                 entry->op->name);
     for (int k = 0; k < entry->operand_count; k++)

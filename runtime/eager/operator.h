@@ -1,4 +1,5 @@
-/* The operators of <hetu/ops.h> on one device: what the build writes of each from its rule (tools/hetu-operators), and how it is called.
+/* The operators of <hetu/ops.h> on one device: what the build writes of each from its rule
+ * (tools/hetu-operators), and how it is called.
  *
  *     static const Operator ht_relu_operator = {.name = "ht_relu", .kind = OPERATOR_LOOPS, ...};
  *
@@ -9,8 +10,9 @@
  *         return y;
  *     }
  *
- * Operands stand in the rule's order everywhere. Numbers of floating point are computed with in float, or in double where a tensor of the
- * call is of f64; integers in int64_t, and they wrap around. An ellipsis is one index here, as long as its dimensions together.
+ * Operands stand in the rule's order everywhere. Numbers of floating point are computed with in
+ * float, or in double where a tensor of the call is of f64; integers in int64_t, and they wrap
+ * around. An ellipsis is one index here, as long as its dimensions together.
  */
 #ifndef EAGER_OPERATOR_H
 #define EAGER_OPERATOR_H
@@ -31,8 +33,8 @@ typedef double OperatorWork(const ht_attr *attr, const int64_t *size, uint32_t p
 typedef struct OperatorFactor {
     const char *name;
     bool ellipsis;
-    bool contracted, maximum;     // no result has it; it reduces by the maximum
-    bool each;                    // every member of the variadic operand has its own, and the extent is their sum
+    bool contracted, maximum; // no result has it; it reduces by the maximum
+    bool each; // every member of the variadic operand has its own, and the extent is their sum
     OperatorNumber *count, *size; // of dimensions, and the clause size; NULL: the operands tell
     uint32_t size_of;             // the factors that `size` reads, as bits
 } OperatorFactor;
@@ -66,8 +68,9 @@ typedef struct OperatorRequirement {
     const char *text;
 } OperatorRequirement;
 
-/* What loops compute with: extents by factor; results and operands in the types that are computed in, absent ones NULL; whether a result
- * is rounded to bf16. The loops of a gradient have one result, dx, and dy behind the operands. */
+/* What loops compute with: extents by factor; results and operands in the types that are computed
+ * in, absent ones NULL; whether a result is rounded to bf16. The loops of a gradient have one
+ * result, dx, and dy behind the operands. */
 typedef struct OperatorData {
     const int64_t *size;
     const ht_attr *attr;
@@ -77,7 +80,8 @@ typedef struct OperatorData {
 } OperatorData;
 typedef void OperatorLoops(const OperatorData *data);
 
-/* The loops for a choice of tensors that are of integers: the operands, and behind them the results, a bit each. */
+/* The loops for a choice of tensors that are of integers: the operands, and behind them the
+ * results, a bit each. */
 typedef struct OperatorVariant {
     uint32_t integers;
     OperatorLoops *f32, *f64;
@@ -105,15 +109,16 @@ typedef enum OperatorKind {
 typedef struct Operator {
     const char *name;
     OperatorKind kind;
-    int factor_count, result_count, operand_count, attr_count, requirement_count, group_count, shape;
+    int factor_count, result_count, operand_count, attr_count, requirement_count, group_count,
+        shape;
     const OperatorFactor *factors;
     const OperatorAccess *results, *operands;
     const OperatorRequirement *requirements;
-    unsigned types;         // that the operands without a type of their own may have, a bit each; 0: any
-    bool alike;             // those operands have one type
-    bool integral;          // of integers it makes integers
-    bool endless;           // results may be infinite though no operand is, by its rule
-    uint32_t passes;        // operands, as bits, that are the result where all others are zero
+    unsigned types;  // that the operands without a type of their own may have, a bit each; 0: any
+    bool alike;      // those operands have one type
+    bool integral;   // of integers it makes integers
+    bool endless;    // results may be infinite though no operand is, by its rule
+    uint32_t passes; // operands, as bits, that are the result where all others are zero
     const uint32_t *groups; // of operands in which the results are linear together, as bits
     OperatorVariants loops;
     OperatorWork *operations; // NULL: one an element that it touches
@@ -123,9 +128,11 @@ typedef struct Operator {
     const OperatorGradient *gradients; // by operand; NULL: there are none
 } Operator;
 
-/* Calls an operator: checks the call, makes the results, computes them, and remembers what the gradient needs. A call that does not keep to
- * the rule ends the program with the words that hetucc has for it. `operands` has an entry an operand of the rule. */
-void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr, ht_tensor *results);
+/* Calls an operator: checks the call, makes the results, computes them, and remembers what the
+ * gradient needs. A call that does not keep to the rule ends the program with the words that hetucc
+ * has for it. `operands` has an entry an operand of the rule. */
+void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr,
+                   ht_tensor *results);
 
 /* A call at work. */
 typedef struct Call {
@@ -143,7 +150,8 @@ void call_bind(Call *call, ht_dtype *types, ht_dims *shapes);
 /* ---- for loops ---- */
 
 /* y = x * w summed over the axes that y lacks, plus the bias. */
-void operator_product(float *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes);
+void operator_product(float *y, const float *x, const float *w, const float *bias, int rank,
+                      const ht_axis *axes);
 
 /* Rounds values to bf16. */
 void operator_round_float(float *values, int64_t count);

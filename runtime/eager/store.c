@@ -64,38 +64,31 @@ struct eager_program {
     Output *outputs; // of the last step; the first is the model's value, ""
 };
 
-static void *allocate(size_t bytes)
-{
+static void *allocate(size_t bytes) {
     void *memory = calloc(1, bytes ? bytes : 1);
-    if (!memory)
-        ht_fail("no memory for %zu bytes", bytes);
+    if (!memory) ht_fail("no memory for %zu bytes", bytes);
     return memory;
 }
 
 static char *copy_text(const char *text) { return strcpy(allocate(strlen(text) + 1), text); }
 
 /* Makes room for one more element behind `count`. */
-static void *grow(void *list, int count, size_t size)
-{
-    if (count & (count - 1))
-        return list;
+static void *grow(void *list, int count, size_t size) {
+    if (count & (count - 1)) return list;
     void *more = realloc(list, (size_t)(count ? 2 * count : 1) * size);
-    if (!more)
-        ht_fail("no memory for %zu bytes", (size_t)(2 * count + 1) * size);
+    if (!more) ht_fail("no memory for %zu bytes", (size_t)(2 * count + 1) * size);
     return more;
 }
 
 /* ---- the store ---- */
 
-eager_store *eager_store_create(uint64_t seed)
-{
+eager_store *eager_store_create(uint64_t seed) {
     eager_store *store = allocate(sizeof *store);
     store->seed = seed;
     return store;
 }
 
-void eager_store_destroy(eager_store *store)
-{
+void eager_store_destroy(eager_store *store) {
     for (int i = 0; i < store->count; i++) {
         free((char *)store->params[i]->name);
         free(store->params[i]->data);
@@ -106,18 +99,18 @@ void eager_store_destroy(eager_store *store)
     free(store);
 }
 
-eager_param *eager_store_param(eager_store *store, int index) { return index >= 0 && index < store->count ? store->params[index] : NULL; }
+eager_param *eager_store_param(eager_store *store, int index) {
+    return index >= 0 && index < store->count ? store->params[index] : NULL;
+}
 
-eager_param *eager_store_find(eager_store *store, const char *name)
-{
+eager_param *eager_store_find(eager_store *store, const char *name) {
     for (int i = 0; i < store->count; i++)
-        if (strcmp(store->params[i]->name, name) == 0)
-            return store->params[i];
+        if (strcmp(store->params[i]->name, name) == 0) return store->params[i];
     return NULL;
 }
 
-static eager_param *param_create(eager_store *store, const char *name, ht_dims shape, ht_init init)
-{
+static eager_param *param_create(eager_store *store, const char *name, ht_dims shape,
+                                 ht_init init) {
     int64_t lo[HT_MAX_RANK] = {0};
     eager_param *param = allocate(sizeof *param);
     *param = (eager_param){copy_text(name), shape, eager_elements(shape), NULL, init};
@@ -127,14 +120,14 @@ static eager_param *param_create(eager_store *store, const char *name, ht_dims s
     return store->params[store->count++] = param;
 }
 
-eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init)
-{
+eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init) {
     eager_param *param = eager_store_find(store, name);
-    if (!param)
-        return param_create(store, name, shape, init);
-    if (!eager_same_shape(param->shape, shape) || param->init.kind != init.kind || param->init.a != init.a)
-        ht_fail("the parameter \"%s\" was made before with another shape or initialisation: with shape %s, now %s", name,
-                eager_shape_text(param->shape), eager_shape_text(shape));
+    if (!param) return param_create(store, name, shape, init);
+    if (!eager_same_shape(param->shape, shape) || param->init.kind != init.kind ||
+        param->init.a != init.a)
+        ht_fail("the parameter \"%s\" was made before with another shape or initialisation: with "
+                "shape %s, now %s",
+                name, eager_shape_text(param->shape), eager_shape_text(shape));
     return param;
 }
 
@@ -143,8 +136,7 @@ eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shap
 bool eager_program_averaged(const eager_program *program) { return program->averaged; }
 
 /* The group that a parameter belongs to, as hetucc finds it. */
-static int find_group(const eager_program *program, const char *name)
-{
+static int find_group(const eager_program *program, const char *name) {
     int found = 0;
     locale_t own = c_locale_enter();
     for (int g = 1; g < program->group_count && !found; g++)
@@ -153,17 +145,19 @@ static int find_group(const eager_program *program, const char *name)
     return found;
 }
 
-static const ht_optimizer *optimizer_of(const eager_program *program, const Trained *t) { return &program->groups[t->group].optimizer; }
+static const ht_optimizer *optimizer_of(const eager_program *program, const Trained *t) {
+    return &program->groups[t->group].optimizer;
+}
 
-ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen, bool assigned)
-{
+ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen,
+                             bool assigned) {
     Trained *t = program->trained;
     int i = 0;
-    while (i < program->trained_count && t[i].param != param)
-        i++;
+    while (i < program->trained_count && t[i].param != param) i++;
     if (i == program->trained_count) {
         program->trained = t = grow(t, i, sizeof *t);
-        t[program->trained_count++] = (Trained){.param = param, .no_decay = no_decay, .frozen = frozen, .assigned = assigned};
+        t[program->trained_count++] =
+            (Trained){.param = param, .no_decay = no_decay, .frozen = frozen, .assigned = assigned};
         t[i].group = find_group(program, param->name);
         for (int s = 0; program->trains && !frozen && s < optimizer_of(program, &t[i])->states; s++)
             t[i].state[s] = allocate((size_t)param->count * sizeof(float));
@@ -171,76 +165,73 @@ ht_node *eager_program_param(eager_program *program, eager_param *param, bool no
     if (t[i].no_decay != no_decay || t[i].frozen != frozen || t[i].assigned != assigned)
         ht_fail("the parameter \"%s\" was made before with another attribute", param->name);
     if (!t[i].node) {
-        ht_node *node = t[i].node =
-            eager_node_like((ht_node){.dtype = HT_F32, .dims = param->shape, .count = param->count, .data = param->data, .param = param});
+        ht_node *node = t[i].node = eager_node_like((ht_node){.dtype = HT_F32,
+                                                              .dims = param->shape,
+                                                              .count = param->count,
+                                                              .data = param->data,
+                                                              .param = param});
         node->needs_gradient = program->trains && !frozen;
     }
     return t[i].node;
 }
 
-void eager_program_assign(eager_program *program, ht_node *state, ht_node *value)
-{
+void eager_program_assign(eager_program *program, ht_node *state, ht_node *value) {
     Trained *t = program->trained, *end = t + program->trained_count;
-    while (t < end && (!t->assigned || t->node != state))
-        t++;
-    if (t == end)
-        ht_fail("ht_assign assigns states, and this tensor is none: ht_state makes one");
-    if (t->next)
-        ht_fail("the state \"%s\" is assigned twice", t->param->name);
+    while (t < end && (!t->assigned || t->node != state)) t++;
+    if (t == end) ht_fail("ht_assign assigns states, and this tensor is none: ht_state makes one");
+    if (t->next) ht_fail("the state \"%s\" is assigned twice", t->param->name);
     if (value->dtype != HT_F32 || !eager_same_shape(value->dims, t->param->shape))
-        ht_fail("the state \"%s\" is f32 of shape %s, and is assigned a tensor of shape %s or another type", t->param->name,
-                eager_shape_text(t->param->shape), eager_shape_text(value->dims));
+        ht_fail("the state \"%s\" is f32 of shape %s, and is assigned a tensor of shape %s or "
+                "another type",
+                t->param->name, eager_shape_text(t->param->shape), eager_shape_text(value->dims));
     eager_trace_name("the assignment of ", t->param->name, HT_F32, value->dims);
     eager_trace_argument(&(ht_attr){.i = value->number});
     t->next = value;
 }
 
-static Input *find_input(eager_program *program, const char *name)
-{
+static Input *find_input(eager_program *program, const char *name) {
     for (int i = 0; i < program->input_count; i++)
-        if (strcmp(program->inputs[i].name, name) == 0)
-            return &program->inputs[i];
+        if (strcmp(program->inputs[i].name, name) == 0) return &program->inputs[i];
     return NULL;
 }
 
-static Input *make_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims)
-{
+static Input *make_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims) {
     size_t bytes = (size_t)eager_elements(dims) * (size_t)cpu_size(dtype);
     program->inputs = grow(program->inputs, program->input_count, sizeof *program->inputs);
     Input *input = &program->inputs[program->input_count++];
-    *input = (Input){.name = copy_text(name), .dtype = dtype, .dims = dims, .data = allocate(bytes), .bytes = bytes};
+    *input = (Input){.name = copy_text(name),
+                     .dtype = dtype,
+                     .dims = dims,
+                     .data = allocate(bytes),
+                     .bytes = bytes};
     return input;
 }
 
-ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims)
-{
+ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype,
+                             ht_dims dims) {
     Input *input = find_input(program, name);
     eager_trace_name("the input ", name, dtype, dims);
-    if (!input)
-        input = make_input(program, name, dtype, dims);
+    if (!input) input = make_input(program, name, dtype, dims);
     if (input->dtype != dtype || !eager_same_shape(input->dims, dims))
-        ht_fail("input %s has shape %s, and is declared again with shape %s or another type", name, eager_shape_text(input->dims),
-                eager_shape_text(dims));
+        ht_fail("input %s has shape %s, and is declared again with shape %s or another type", name,
+                eager_shape_text(input->dims), eager_shape_text(dims));
     if (!eager_run.dry && !input->fed)
         ht_fail("input %s was never fed: give it to the step by ht_feed(\"%s\", data)", name, name);
     if (!input->node) {
-        input->node = eager_node_like((ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims), .data = input->data});
+        input->node = eager_node_like((ht_node){
+            .dtype = dtype, .dims = dims, .count = eager_elements(dims), .data = input->data});
     }
     return input->node;
 }
 
-static Output *find_output(eager_program *program, const char *name)
-{
+static Output *find_output(eager_program *program, const char *name) {
     for (int i = 0; i < program->output_count; i++)
-        if (strcmp(program->outputs[i].name, name) == 0)
-            return &program->outputs[i];
+        if (strcmp(program->outputs[i].name, name) == 0) return &program->outputs[i];
     return NULL;
 }
 
-void eager_program_output(eager_program *program, const char *name, ht_node *node)
-{
-    if (find_output(program, name))
-        ht_fail("two outputs are named \"%s\"", name);
+void eager_program_output(eager_program *program, const char *name, ht_node *node) {
+    if (find_output(program, name)) ht_fail("two outputs are named \"%s\"", name);
     eager_trace_name("the output ", name, node->dtype, node->dims);
     eager_trace_argument(&(ht_attr){.i = node->number});
     program->outputs = grow(program->outputs, program->output_count, sizeof *program->outputs);
@@ -249,22 +240,19 @@ void eager_program_output(eager_program *program, const char *name, ht_node *nod
 
 /* ---- evaluation ---- */
 
-static void forget_step(eager_program *program)
-{
-    for (int i = 0; i < program->output_count; i++)
-        free(program->outputs[i].name);
+static void forget_step(eager_program *program) {
+    for (int i = 0; i < program->output_count; i++) free(program->outputs[i].name);
     program->output_count = 0;
     free(program->outputs);
     program->outputs = NULL;
     for (int i = 0; i < program->trained_count; i++)
         program->trained[i].node = program->trained[i].next = NULL;
-    for (int i = 0; i < program->input_count; i++)
-        program->inputs[i].node = NULL;
+    for (int i = 0; i < program->input_count; i++) program->inputs[i].node = NULL;
 }
 
-/* Evaluates the model; a dry evaluation finds shapes alone. The tape is ready for backward behind it. */
-static ht_node *evaluate(eager_program *program, bool dry)
-{
+/* Evaluates the model; a dry evaluation finds shapes alone. The tape is ready for backward behind
+ * it. */
+static ht_node *evaluate(eager_program *program, bool dry) {
     forget_step(program);
     eager_tape_begin(program->tape);
     eager_trace_begin(&program->trace);
@@ -281,10 +269,10 @@ static ht_node *evaluate(eager_program *program, bool dry)
     eager_run.own = c_locale_enter();
     ht_node *value = program->model().node;
     c_locale_leave(eager_run.own);
-    if (!value)
-        ht_fail("the model function gives no tensor");
+    if (!value) ht_fail("the model function gives no tensor");
     if (program->trains && (value->dims.rank != 0 || value->dtype != HT_F32))
-        ht_fail("a model that trains gives a scalar loss of type f32, not a tensor of shape %s", eager_shape_text(value->dims));
+        ht_fail("a model that trains gives a scalar loss of type f32, not a tensor of shape %s",
+                eager_shape_text(value->dims));
     eager_program_output(program, "", value);
     eager_trace_forward(&program->trace);
     return value;
@@ -293,20 +281,20 @@ static ht_node *evaluate(eager_program *program, bool dry)
 static void update_by_rules(eager_program *program, ht_node *norm);
 
 /* Every pattern stands for some parameter that is trained. */
-static void check_groups(const eager_program *program)
-{
+static void check_groups(const eager_program *program) {
     for (int g = 1; g < program->group_count; g++) {
         bool found = false;
         for (int i = 0; i < program->trained_count; i++)
             found |= program->trained[i].group == g && !program->trained[i].frozen;
         if (!found)
-            ht_fail("no parameter that is trained belongs to the group \"%s\"", program->groups[g].names);
+            ht_fail("no parameter that is trained belongs to the group \"%s\"",
+                    program->groups[g].names);
     }
 }
 
 /* The optimizers, and what else the options say. */
-static void take_options(eager_program *program, const ht_optimizer *optimizer, const ht_program_options *options)
-{
+static void take_options(eager_program *program, const ht_optimizer *optimizer,
+                         const ht_program_options *options) {
     program->averaged = options->averaged;
     for (int g = 0; optimizer && g <= options->groups.count; g++) {
         program->groups[g] = g ? options->groups.at[g - 1] : (ht_param_group){NULL, *optimizer};
@@ -316,19 +304,19 @@ static void take_options(eager_program *program, const ht_optimizer *optimizer, 
 }
 
 /* Makes what the optimizers' rules keep. */
-static void make_kept(eager_program *program)
-{
+static void make_kept(eager_program *program) {
     int known = program->trace.count;
     eager_run.backward = true;
     update_by_rules(program, eager_node(HT_F32, (ht_dims){0}));
     program->trace.count = known;
 }
 
-eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer,
-                                    const ht_program_options *options)
-{
+eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void),
+                                    const ht_optimizer *optimizer,
+                                    const ht_program_options *options) {
     eager_program *program = allocate(sizeof *program);
-    *program = (eager_program){.store = store, .model = model, .trains = optimizer != NULL, .tape = eager_tape_create()};
+    *program = (eager_program){
+        .store = store, .model = model, .trains = optimizer != NULL, .tape = eager_tape_create()};
     store->programs = grow(store->programs, store->program_count, sizeof *store->programs);
     store->programs[store->program_count++] = program;
     take_options(program, optimizer, options);
@@ -339,8 +327,7 @@ eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void)
     return program;
 }
 
-static void forget_inputs(eager_program *program)
-{
+static void forget_inputs(eager_program *program) {
     for (int i = 0; i < program->input_count; i++) {
         free(program->inputs[i].name);
         free(program->inputs[i].data);
@@ -351,21 +338,17 @@ static void forget_inputs(eager_program *program)
 }
 
 /* Whether a program runs forward on parameters of one that trains. */
-static bool follows(const eager_program *program, const eager_program *trains)
-{
+static bool follows(const eager_program *program, const eager_program *trains) {
     for (int i = 0; !program->trains && trains->trains && i < program->trained_count; i++)
         for (int j = 0; j < trains->trained_count; j++)
-            if (program->trained[i].param == trains->trained[j].param)
-                return true;
+            if (program->trained[i].param == trains->trained[j].param) return true;
     return false;
 }
 
-void eager_program_forget(eager_program *program)
-{
+void eager_program_forget(eager_program *program) {
     for (int i = 0; i < program->store->program_count; i++) {
         eager_program *other = program->store->programs[i];
-        if (other != program && !follows(other, program))
-            continue;
+        if (other != program && !follows(other, program)) continue;
         forget_inputs(other);
         free(other->trace.print);
         other->trace = (Trace){0};
@@ -375,14 +358,14 @@ void eager_program_forget(eager_program *program)
     }
 }
 
-bool eager_store_state(eager_store *store, int index, eager_state *state)
-{
+bool eager_store_state(eager_store *store, int index, eager_state *state) {
     for (int p = 0, number = 0; p < store->program_count; p++) {
         const eager_program *program = store->programs[p];
         for (int i = 0; program->trains && i < program->trained_count; i++)
             for (int s = 0; s < 4 && program->trained[i].state[s]; s++)
                 if (index-- == 0) {
-                    *state = (eager_state){program->trained[i].param, s, number, program->trained[i].state[s]};
+                    *state = (eager_state){program->trained[i].param, s, number,
+                                           program->trained[i].state[s]};
                     return true;
                 }
         number += program->trains;
@@ -394,17 +377,15 @@ void eager_store_resume(eager_store *store, uint64_t seed) { store->seed = seed;
 
 void eager_program_resume(eager_program *program, int64_t step) { program->step = step; }
 
-void eager_program_destroy(eager_program *program)
-{
+void eager_program_destroy(eager_program *program) {
     eager_store *store = program->store;
     int place = 0;
-    while (store->programs[place] != program)
-        place++;
-    memmove(&store->programs[place], &store->programs[place + 1], sizeof *store->programs * (size_t)(--store->program_count - place));
+    while (store->programs[place] != program) place++;
+    memmove(&store->programs[place], &store->programs[place + 1],
+            sizeof *store->programs * (size_t)(--store->program_count - place));
     forget_step(program);
     for (int i = 0; i < program->trained_count; i++)
-        for (int s = 0; s < 4; s++)
-            free(program->trained[i].state[s]);
+        for (int s = 0; s < 4; s++) free(program->trained[i].state[s]);
     forget_inputs(program);
     free(program->trained);
     free(program->trace.print);
@@ -415,39 +396,35 @@ void eager_program_destroy(eager_program *program)
 /* ---- a step ---- */
 
 /* The names of a program's inputs, for a message. */
-static const char *input_names(const eager_program *program)
-{
+static const char *input_names(const eager_program *program) {
     static char text[512];
     size_t at = 0;
     text[0] = 0;
     for (int i = 0; i < program->input_count && at < sizeof text; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? ", " : "", program->inputs[i].name);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? ", " : "",
+                               program->inputs[i].name);
     return text;
 }
 
-bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dtype, ht_dims *shape)
-{
+bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dtype,
+                         ht_dims *shape) {
     const Input *input = find_input(program, name);
-    if (!input)
-        return false;
+    if (!input) return false;
     *dtype = input->dtype;
     *shape = input->dims;
     return true;
 }
 
-static void take_feeds(eager_program *program, const ht_fed *feeds)
-{
-    if (feeds)
-        feeds_check_once(feeds);
+static void take_feeds(eager_program *program, const ht_fed *feeds) {
+    if (feeds) feeds_check_once(feeds);
     for (const ht_fed *feed = feeds; feed && feed->name; feed++) {
         Input *input = find_input(program, feed->name);
         if (!input)
-            ht_fail("no input is named %s; the model's inputs are: %s", feed->name, input_names(program));
-        if (!feed->data && input->bytes > 0)
-            ht_fail("input %s was fed NULL", feed->name);
+            ht_fail("no input is named %s; the model's inputs are: %s", feed->name,
+                    input_names(program));
+        if (!feed->data && input->bytes > 0) ht_fail("input %s was fed NULL", feed->name);
         feed_check(feed, input->dtype, eager_elements(input->dims), NULL);
-        if (input->bytes > 0)
-            memcpy(input->data, feed->data, input->bytes);
+        if (input->bytes > 0) memcpy(input->data, feed->data, input->bytes);
         input->fed = true;
     }
 }
@@ -455,29 +432,24 @@ static void take_feeds(eager_program *program, const ht_fed *feeds)
 static ht_node *gradient_of(const Trained *t) { return t->node ? t->node->gradient : NULL; }
 
 /* The square of the norm of all gradients together. */
-static float square_norm(const eager_program *program)
-{
+static float square_norm(const eager_program *program) {
     double total = 0;
     for (int i = 0; i < program->trained_count; i++) {
         ht_node *gradient = gradient_of(&program->trained[i]);
         const float *g = gradient ? eager_f32(gradient) : NULL;
-        for (int64_t j = 0; g && j < gradient->count; j++)
-            total += (double)g[j] * g[j];
+        for (int64_t j = 0; g && j < gradient->count; j++) total += (double)g[j] * g[j];
     }
     return (float)total;
 }
 
-static ht_view view_of(float *data, ht_dims shape)
-{
+static ht_view view_of(float *data, ht_dims shape) {
     ht_view view = {.data = data, .dtype = HT_F32, .rank = shape.rank};
-    for (int d = 0; d < shape.rank; d++)
-        view.extent[d] = view.global[d] = shape.extent[d];
+    for (int d = 0; d < shape.rank; d++) view.extent[d] = view.global[d] = shape.extent[d];
     return view;
 }
 
 /* Runs the optimizer's kernel on one parameter in place. */
-static void update_by_kernel(const eager_program *program, Trained *t, float *norm)
-{
+static void update_by_kernel(const eager_program *program, Trained *t, float *norm) {
     const ht_optimizer *o = optimizer_of(program, t);
     eager_param *param = t->param;
     ht_view result[5], operand[7];
@@ -487,13 +459,14 @@ static void update_by_kernel(const eager_program *program, Trained *t, float *no
     for (int s = 0; s < o->states; s++)
         result[1 + s] = operand[2 + s] = view_of(t->state[s], param->shape);
     operand[2 + o->states] = view_of(norm, (ht_dims){0});
-    ht_call call = {result, operand, 1 + o->states, 3 + o->states, attr, program->hyper, program->step, 1, program->store->seed};
+    ht_call call = {result,        operand, 1 + o->states,
+                    3 + o->states, attr,    program->hyper,
+                    program->step, 1,       program->store->seed};
     o->kernel(&call);
     eager_look_update(&t->note, o->name ? o->name : "update", param);
 }
 
-static void update_by_kernels(const eager_program *program, float *norm)
-{
+static void update_by_kernels(const eager_program *program, float *norm) {
     for (int i = 0; i < program->trained_count; i++) {
         Trained *t = &program->trained[i];
         if (gradient_of(t) && t->param->count > 0 && !optimizer_of(program, t)->rule)
@@ -501,63 +474,62 @@ static void update_by_kernels(const eager_program *program, float *norm)
     }
 }
 
-/* Runs the rules of one parameter's optimizer: its new value, and what comes behind. In a dry evaluation every gradient is there. */
-static void update_by_rule(eager_program *program, int number, ht_node *norm)
-{
+/* Runs the rules of one parameter's optimizer: its new value, and what comes behind. In a dry
+ * evaluation every gradient is there. */
+static void update_by_rule(eager_program *program, int number, ht_node *norm) {
     const Trained *t = &program->trained[number];
     const ht_optimizer *o = optimizer_of(program, t);
     ht_node *p = t->node, *g = eager_dry() ? eager_node(HT_F32, t->param->shape) : gradient_of(t);
-    ht_update given = {.p = {p}, .g = {g}, .norm = {program->clipped ? norm : NULL}, .decay = !t->no_decay, .first = t->group * HT_HYPER};
+    ht_update given = {.p = {p},
+                       .g = {g},
+                       .norm = {program->clipped ? norm : NULL},
+                       .decay = !t->no_decay,
+                       .first = t->group * HT_HYPER};
     ht_scope("%s", t->param->name);
     if (o->rule && g) {
         ht_node *made = o->rule(&given).node;
         if (!made || made->dtype != HT_F32 || !eager_same_shape(made->dims, p->dims))
-            ht_fail("the rule of the optimizer gives the parameter \"%s\" another shape or type", program->trained[number].param->name);
+            ht_fail("the rule of the optimizer gives the parameter \"%s\" another shape or type",
+                    program->trained[number].param->name);
         program->trained[number].next = given.p.node = made;
     }
     given.g.node = NULL;
-    if (o->after)
-        o->after(&given);
+    if (o->after) o->after(&given);
 }
 
-static void update_by_rules(eager_program *program, ht_node *norm)
-{
+static void update_by_rules(eager_program *program, ht_node *norm) {
     for (int i = 0, count = program->trained_count; i < count; i++) {
         const ht_optimizer *o = optimizer_of(program, &program->trained[i]);
-        if (program->trains && program->trained[i].node && !program->trained[i].frozen && (o->rule || o->after))
+        if (program->trains && program->trained[i].node && !program->trained[i].frozen &&
+            (o->rule || o->after))
             update_by_rule(program, i, norm);
     }
 }
 
-static void update_all(eager_program *program)
-{
+static void update_all(eager_program *program) {
     ht_node *norm = eager_node(HT_F32, (ht_dims){0});
-    if (program->clipped)
-        *(float *)norm->data = square_norm(program);
+    if (program->clipped) *(float *)norm->data = square_norm(program);
     eager_run.recording = false;
     update_by_kernels(program, program->clipped ? norm->data : NULL);
     update_by_rules(program, norm);
 }
 
 /* States take the values that the model gives them, made of the old ones. */
-static void assign_all(const eager_program *program)
-{
+static void assign_all(const eager_program *program) {
     for (int i = 0; i < program->trained_count; i++) {
         const Trained *t = &program->trained[i];
         size_t bytes = (size_t)t->param->count * sizeof(float);
-        if (t->next)
-            t->next->data = memcpy(eager_alloc(bytes), eager_f32(t->next), bytes);
+        if (t->next) t->next->data = memcpy(eager_alloc(bytes), eager_f32(t->next), bytes);
     }
     for (int i = 0; i < program->trained_count; i++) {
         const Trained *t = &program->trained[i];
-        if (t->next)
-            memcpy(t->param->data, t->next->data, (size_t)t->param->count * sizeof(float));
+        if (t->next) memcpy(t->param->data, t->next->data, (size_t)t->param->count * sizeof(float));
     }
 }
 
-/* Outputs that are parameters, or views of them, are copied: an output is what the step computed with. */
-static void keep_outputs(const eager_program *program)
-{
+/* Outputs that are parameters, or views of them, are copied: an output is what the step computed
+ * with. */
+static void keep_outputs(const eager_program *program) {
     for (int i = 0; i < program->output_count; i++) {
         Output *output = &program->outputs[i];
         const float *data = eager_data(output->node);
@@ -570,8 +542,7 @@ static void keep_outputs(const eager_program *program)
     }
 }
 
-float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper)
-{
+float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper) {
     memcpy(program->hyper, hyper, sizeof program->hyper);
     hooks_step(program->step);
     take_feeds(program, feeds);
@@ -579,8 +550,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
     ht_node *value = evaluate(program, false);
     bool scalar = value->dims.rank == 0 && value->dtype == HT_F32;
     float loss = scalar ? eager_f32(value)[0] : 0;
-    if (program->trains)
-        eager_backward(value);
+    if (program->trains) eager_backward(value);
     keep_outputs(program);
     eager_run.looked = NULL;
     if (program->trains) {
@@ -594,35 +564,33 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
     return loss;
 }
 
-bool eager_program_named(const eager_program *program, int index, Named *named)
-{
-    int outputs = program->output_count, params = outputs + program->trained_count, inputs = params + program->input_count;
+bool eager_program_named(const eager_program *program, int index, Named *named) {
+    int outputs = program->output_count, params = outputs + program->trained_count,
+        inputs = params + program->input_count;
     if (index < outputs)
         *named = (Named){program->outputs[index].name, NAMED_OUTPUT, index};
     else if (index < params)
-        *named = (Named){program->trained[index - outputs].param->name, NAMED_PARAM, index - outputs};
+        *named =
+            (Named){program->trained[index - outputs].param->name, NAMED_PARAM, index - outputs};
     else if (index < inputs)
         *named = (Named){program->inputs[index - params].name, NAMED_INPUT, index - params};
     return index < inputs;
 }
 
-static void fetch_output(const eager_program *program, const Output *output, void *to)
-{
-    if (!program->ran)
-        ht_fail("the output \"%s\" is fetched before the program ran", output->name);
-    memcpy(to, output->kept ? output->kept : eager_data(output->node), (size_t)output->node->count * (size_t)cpu_size(output->node->dtype));
+static void fetch_output(const eager_program *program, const Output *output, void *to) {
+    if (!program->ran) ht_fail("the output \"%s\" is fetched before the program ran", output->name);
+    memcpy(to, output->kept ? output->kept : eager_data(output->node),
+           (size_t)output->node->count * (size_t)cpu_size(output->node->dtype));
 }
 
-static void fetch_input(const Input *input, void *to)
-{
-    if (!input->fed)
-        ht_fail("the input \"%s\" is fetched, and was never fed", input->name);
+static void fetch_input(const Input *input, void *to) {
+    if (!input->fed) ht_fail("the input \"%s\" is fetched, and was never fed", input->name);
     memcpy(to, input->data, input->bytes);
 }
 
-void eager_program_fetch(eager_program *program, const Named *named, void *to)
-{
-    const eager_param *param = named->kind == NAMED_PARAM ? program->trained[named->index].param : NULL;
+void eager_program_fetch(eager_program *program, const Named *named, void *to) {
+    const eager_param *param =
+        named->kind == NAMED_PARAM ? program->trained[named->index].param : NULL;
     switch (named->kind) {
     case NAMED_OUTPUT: fetch_output(program, &program->outputs[named->index], to); return;
     case NAMED_PARAM: memcpy(to, param->data, (size_t)param->count * sizeof(float)); return;
@@ -630,8 +598,7 @@ void eager_program_fetch(eager_program *program, const Named *named, void *to)
     }
 }
 
-int64_t eager_program_tokens(const eager_program *program)
-{
+int64_t eager_program_tokens(const eager_program *program) {
     int64_t most = 0;
     for (int i = 0; i < program->input_count; i++) {
         const Input *input = &program->inputs[i];

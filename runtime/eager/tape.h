@@ -77,8 +77,8 @@ bool eager_is_integer(const ht_node *node);
 
 /* ---- the tape ---- */
 
-/* Puts an operator on the tape when it takes part in the gradient; the results then need gradients, too. What the entry points to is
- * copied. */
+/* Puts an operator on the tape when it takes part in the gradient; the results then need gradients,
+ * too. What the entry points to is copied. */
 void eager_record(const Entry *entry);
 
 /* Adds to the gradient of a node; `gradient` may be shared by several nodes and is not changed. */
@@ -97,16 +97,18 @@ void eager_backward(ht_node *loss);
 void operator_backward(const Entry *entry);
 
 /* Runs a kernel on whole tensors. */
-void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_count, ht_node *const *operands, int operand_count,
-                      const ht_attr *attr);
+void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_count,
+                      ht_node *const *operands, int operand_count, const ht_attr *attr);
 
 /* ---- the same program at every step ---- */
 
-/* What the first evaluation of a model did, in order: a fingerprint each of operators, parameters, inputs and outputs. */
+/* What the first evaluation of a model did, in order: a fingerprint each of operators, parameters,
+ * inputs and outputs. */
 typedef struct Trace {
     int count, room, at; // `at` is the next one
     uint64_t *print;
-    int forward; // how many belong to the model; the others to gradients. -1 until they are known, which is after the first evaluation
+    int forward; // how many belong to the model; the others to gradients. -1 until they are known,
+                 // which is after the first evaluation
     bool whole;  // those of gradients are known, too
     int call, call_count; // for windows: the next call of an operator, and those that are known
     ht_called **calls;
@@ -117,8 +119,10 @@ void eager_trace_begin(Trace *trace);
 void eager_trace_forward(Trace *trace);
 void eager_trace_backward(Trace *trace);
 
-/* Notes an operator by what it is, its tensors and its numbers. Ends the program when the first evaluation did something else here. */
-void eager_trace_operator(const void *op, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
+/* Notes an operator by what it is, its tensors and its numbers. Ends the program when the first
+ * evaluation did something else here. */
+void eager_trace_operator(const void *op, int result_count, ht_node *const *results,
+                          int operand_count, ht_node *const *operands);
 void eager_trace_argument(const ht_attr *argument);
 
 /* The same for what has a name; `kind` is "the parameter ". */
@@ -126,8 +130,8 @@ void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dim
 
 /* ---- windows ---- */
 
-/* Tells the windows that an operator has made its results; its name is kept by reference. Of `entry` they read results, operands and
- * arguments. */
+/* Tells the windows that an operator has made its results; its name is kept by reference. Of
+ * `entry` they read results, operands and arguments. */
 void eager_look(const char *name, const Entry *entry);
 
 /* The same of what flows back through an entry whose rule gives the gradient. */
@@ -143,7 +147,8 @@ typedef struct Run {
     eager_program *program;
     Trace *trace;
     const char *op;          // the last one whose operands were looked at
-    const ht_called *looked; // of the operator of the model that is at work, forward or backward; NULL: not known
+    const ht_called *looked; // of the operator of the model that is at work, forward or backward;
+                             // NULL: not known
     int64_t evaluation;      // counts evaluations of all programs
     int64_t node_count;
     bool dry, training, recording, backward;
@@ -151,7 +156,8 @@ typedef struct Run {
     uint64_t seed;
     const float *hyper; // of the optimizers
     int64_t next_stream;
-    locale_t own; // of main, while the model is evaluated in the C locale, which hetucc evaluates it in, too
+    locale_t own; // of main, while the model is evaluated in the C locale, which hetucc evaluates
+                  // it in, too
     char scope[512];
     size_t scope_length;
 } Run;
@@ -160,15 +166,18 @@ extern Run eager_run;
 /* ---- what the store and the program do for the model's functions ---- */
 
 eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init);
-ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen, bool assigned);
+ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen,
+                             bool assigned);
 
 /* Whether parameters stand for their averages. */
 bool eager_program_averaged(const eager_program *program);
 void eager_program_assign(eager_program *program, ht_node *state, ht_node *value);
-ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims);
+ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype,
+                             ht_dims dims);
 void eager_program_output(eager_program *program, const char *name, ht_node *node);
 
-/* The tape and memory of a program, made with it; eager_tape_begin makes it the current one and forgets the step before. */
+/* The tape and memory of a program, made with it; eager_tape_begin makes it the current one and
+ * forgets the step before. */
 typedef struct Tape Tape;
 Tape *eager_tape_create(void);
 void eager_tape_destroy(Tape *tape);

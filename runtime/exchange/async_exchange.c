@@ -23,7 +23,8 @@ enum {
     FIRST_NAP = 20000, // nanoseconds
     LONGEST_NAP = 200000,
     CHECK_EVERY = 1000, // passes that move nothing, between two looks at the other ranks
-    MOST_ROOM = 1 << 22 // bytes that come at a time to be reduced, of all async exchanges that run once a step
+    MOST_ROOM = 1 << 22 // bytes that come at a time to be reduced, of all async exchanges that run
+                        // once a step
 };
 
 /* What an async exchange does at present. */
@@ -71,8 +72,8 @@ static const ChannelMemory *device_memory(void) { return channel_of_device()->me
 
 /* ---- rounds ---- */
 
-static int begin_posts(const Queue *queue, Post *posts, const HostTransfer *transfers, int count, int tag, bool sends)
-{
+static int begin_posts(const Queue *queue, Post *posts, const HostTransfer *transfers, int count,
+                       int tag, bool sends) {
     int begun = 0;
     for (int i = 0; i < count; i++)
         if (transfers[i].bytes && transfers[i].rank != world_rank()) {
@@ -82,46 +83,46 @@ static int begin_posts(const Queue *queue, Post *posts, const HostTransfer *tran
     return begun;
 }
 
-static void begin_round(const Queue *queue, const AsyncExchange *async, ExchangeLane *course)
-{
+static void begin_round(const Queue *queue, const AsyncExchange *async, ExchangeLane *course) {
     Rounds *r = &course->rounds;
     course->posts = memory_array(r->send_count + r->receive_count, sizeof *course->posts);
-    course->post_count = begin_posts(queue, course->posts, r->receives, r->receive_count, async->tag, false);
-    course->post_count += begin_posts(queue, course->posts + course->post_count, r->sends, r->send_count, async->tag, true);
+    course->post_count =
+        begin_posts(queue, course->posts, r->receives, r->receive_count, async->tag, false);
+    course->post_count += begin_posts(queue, course->posts + course->post_count, r->sends,
+                                      r->send_count, async->tag, true);
     transfer_copy_own(world_rank(), r->sends, r->send_count, r->receives, r->receive_count);
 }
 
 /* Looks after the messages of a round; returns how many are done now. */
-static int look_after_posts(const Queue *queue, ExchangeLane *course)
-{
+static int look_after_posts(const Queue *queue, ExchangeLane *course) {
     int kept = 0, count = course->post_count;
     for (int i = 0; i < count; i++)
-        if (!post_done(queue->lane, &course->posts[i]))
-            course->posts[kept++] = course->posts[i];
+        if (!post_done(queue->lane, &course->posts[i])) course->posts[kept++] = course->posts[i];
     course->post_count = kept;
     return count - kept;
 }
 
 /* ---- legs: each goes on as far as it can without waiting; false when nothing moved ---- */
 
-static bool enter(ExchangeLane *course, Leg leg)
-{
+static bool enter(ExchangeLane *course, Leg leg) {
     course->leg = leg;
     return true;
 }
 
-static bool wait_for_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
-{
+static bool wait_for_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     (void)queue, (void)async;
     return (!course->mark || device_memory()->passed(course->mark)) && enter(course, LEG_BETWEEN);
 }
 
-static void load(void *lane, void *to, const void *from, int64_t bytes) { device_memory()->copy(*(int *)lane, to, from, bytes, false); }
+static void load(void *lane, void *to, const void *from, int64_t bytes) {
+    device_memory()->copy(*(int *)lane, to, from, bytes, false);
+}
 
-static void store(void *lane, void *to, const void *from, int64_t bytes) { device_memory()->copy(*(int *)lane, to, from, bytes, true); }
+static void store(void *lane, void *to, const void *from, int64_t bytes) {
+    device_memory()->copy(*(int *)lane, to, from, bytes, true);
+}
 
-static bool begin_moves(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
-{
+static bool begin_moves(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     if (!device_memory()) {
         channel_move_on_host(&async->run, course->step++);
         return true;
@@ -130,8 +131,7 @@ static bool begin_moves(const Queue *queue, AsyncExchange *async, ExchangeLane *
     return enter(course, LEG_MOVING);
 }
 
-static bool begin_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
-{
+static bool begin_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     if (!device_memory()) {
         course->rounds = rounds_open(&async->run, course->step);
         return enter(course, LEG_EXCHANGING);
@@ -143,35 +143,29 @@ static bool begin_exchange(const Queue *queue, AsyncExchange *async, ExchangeLan
     return enter(course, LEG_LOADING);
 }
 
-static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
-{
-    if (course->step == course->end)
-        return enter(course, LEG_OVER);
-    return channel_communicates(course->step) ? begin_exchange(queue, async, course) : begin_moves(queue, async, course);
+static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
+    if (course->step == course->end) return enter(course, LEG_OVER);
+    return channel_communicates(course->step) ? begin_exchange(queue, async, course)
+                                              : begin_moves(queue, async, course);
 }
 
 /* The device is done with a step. */
-static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
-{
+static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     (void)async;
-    if (!device_memory()->idle(queue->lane))
-        return false;
+    if (!device_memory()->idle(queue->lane)) return false;
     staging_close(&course->staged);
     course->step++;
     return enter(course, LEG_BETWEEN);
 }
 
-static bool end_load(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
-{
+static bool end_load(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     (void)async;
-    if (!device_memory()->idle(queue->lane))
-        return false;
+    if (!device_memory()->idle(queue->lane)) return false;
     course->rounds = rounds_open(&course->on_host, &course->staged.step);
     return enter(course, LEG_EXCHANGING);
 }
 
-static bool end_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
-{
+static bool end_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     int lane = queue->lane;
     if (!device_memory()) {
         course->step++;
@@ -181,40 +175,37 @@ static bool end_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane 
     return enter(course, LEG_STORING);
 }
 
-static bool exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course)
-{
+static bool exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     bool moved = look_after_posts(queue, course) > 0;
-    if (course->post_count)
-        return moved;
+    if (course->post_count) return moved;
     free(course->posts);
     course->posts = NULL;
-    if (!rounds_next(&course->rounds))
-        return end_exchange(queue, async, course);
+    if (!rounds_next(&course->rounds)) return end_exchange(queue, async, course);
     begin_round(queue, async, course);
     return true;
 }
 
 /* Takes an async exchange as far as it goes without waiting; false when nothing moved. */
-static bool advance(const Queue *queue, AsyncExchange *async)
-{
-    static bool (*const legs[])(const Queue *, AsyncExchange *,
-                                ExchangeLane *) = {[LEG_WAITING] = wait_for_device, [LEG_BETWEEN] = begin_step,  [LEG_MOVING] = end_device,
-                                             [LEG_LOADING] = end_load,        [LEG_EXCHANGING] = exchange, [LEG_STORING] = end_device};
+static bool advance(const Queue *queue, AsyncExchange *async) {
+    static bool (*const legs[])(const Queue *, AsyncExchange *, ExchangeLane *) = {
+        [LEG_WAITING] = wait_for_device, [LEG_BETWEEN] = begin_step,  [LEG_MOVING] = end_device,
+        [LEG_LOADING] = end_load,        [LEG_EXCHANGING] = exchange, [LEG_STORING] = end_device};
     ExchangeLane *course = async->state;
     bool moved = false;
-    while (course->leg != LEG_OVER && legs[course->leg](queue, async, course))
-        moved = true;
+    while (course->leg != LEG_OVER && legs[course->leg](queue, async, course)) moved = true;
     return moved;
 }
 
-static bool is_over(const AsyncExchange *async) { return ((const ExchangeLane *)async->state)->leg == LEG_OVER; }
+static bool is_over(const AsyncExchange *async) {
+    return ((const ExchangeLane *)async->state)->leg == LEG_OVER;
+}
 
 /* ---- the thread ---- */
 
-/* Whether there is room for what comes to be reduced. Those that run once a step take it in their order, which is the same on all ranks: so
- * the first of them that has not ended has it everywhere. With the lock. */
-static bool has_room(const Queue *queue, const AsyncExchange *async)
-{
+/* Whether there is room for what comes to be reduced. Those that run once a step take it in their
+ * order, which is the same on all ranks: so the first of them that has not ended has it everywhere.
+ * With the lock. */
+static bool has_room(const Queue *queue, const AsyncExchange *async) {
     int64_t taken = 0, own = ((const ExchangeLane *)async->state)->room;
     bool waits = false;
     for (const AsyncExchange *earlier = queue->first; earlier != async; earlier = earlier->next) {
@@ -222,19 +213,19 @@ static bool has_room(const Queue *queue, const AsyncExchange *async)
         taken += course->room;
         waits |= course->room && !course->begun;
     }
-    return !own || !taken || async->queue != HT_QUEUE_GRADIENTS || (!waits && taken + own <= MOST_ROOM);
+    return !own || !taken || async->queue != HT_QUEUE_GRADIENTS ||
+           (!waits && taken + own <= MOST_ROOM);
 }
 
-/* Whether an async exchange may go on: those before it, and those of its tag that began earlier, have ended. With the lock. */
-static bool may_go(const Queue *queue, AsyncExchange *async)
-{
+/* Whether an async exchange may go on: those before it, and those of its tag that began earlier,
+ * have ended. With the lock. */
+static bool may_go(const Queue *queue, AsyncExchange *async) {
     ExchangeLane *course = async->state;
     for (int i = 0; !course->begun && i < async->after_count; i++)
-        if (!async->after[i]->ended)
-            return false;
-    for (const AsyncExchange *earlier = queue->first; !course->begun && earlier != async; earlier = earlier->next)
-        if (earlier->tag == async->tag)
-            return false;
+        if (!async->after[i]->ended) return false;
+    for (const AsyncExchange *earlier = queue->first; !course->begun && earlier != async;
+         earlier = earlier->next)
+        if (earlier->tag == async->tag) return false;
     if (!course->begun && has_room(queue, async)) {
         course->begun = true;
         course->since = timeline_keeps() ? timeline_now() : 0;
@@ -243,25 +234,23 @@ static bool may_go(const Queue *queue, AsyncExchange *async)
 }
 
 /* Puts an async exchange, which is over, on the timeline. */
-static void note(const AsyncExchange *async)
-{
+static void note(const AsyncExchange *async) {
     const ExchangeLane *course = async->state;
     if (course->since > 0)
-        timeline_add(&(TimelineEvent){.begin = course->since,
-                                      .end = timeline_now(),
-                                      .name = async->run.plan->name,
-                                      .at = async->where,
-                                      .step = -1,
-                                      .microbatch = -1,
-                                      .stream = async->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
+        timeline_add(&(TimelineEvent){
+            .begin = course->since,
+            .end = timeline_now(),
+            .name = async->run.plan->name,
+            .at = async->where,
+            .step = -1,
+            .microbatch = -1,
+            .stream = async->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
 }
 
 /* Drops an async exchange, which is over. With the lock. */
-static void finish(Queue *queue, AsyncExchange *async)
-{
+static void finish(Queue *queue, AsyncExchange *async) {
     AsyncExchange **link = &queue->first;
-    while (*link != async)
-        link = &(*link)->next;
+    while (*link != async) link = &(*link)->next;
     *link = async->next;
     note(async);
     free(async->state);
@@ -270,10 +259,10 @@ static void finish(Queue *queue, AsyncExchange *async)
     pthread_cond_broadcast(&async_exchanges.ended);
 }
 
-/* Takes every async exchange of a queue as far as it goes; false when nothing moved. With the lock, which is free while messages are looked after.
+/* Takes every async exchange of a queue as far as it goes; false when nothing moved. With the lock,
+ * which is free while messages are looked after.
  */
-static bool pass(Queue *queue)
-{
+static bool pass(Queue *queue) {
     bool moved = false;
     for (AsyncExchange *async = queue->first, *next; async; async = next) {
         if (may_go(queue, async)) {
@@ -291,24 +280,19 @@ static bool pass(Queue *queue)
 }
 
 /* What the thread does behind a pass that moved nothing; `idle` counts these. */
-static void rest(int idle)
-{
+static void rest(int idle) {
     long nap = FIRST_NAP;
-    for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++)
-        nap += nap / 4;
-    if (idle % CHECK_EVERY == 0)
-        world_check();
+    for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;
+    if (idle % CHECK_EVERY == 0) world_check();
     if (idle <= YIELDS)
         sched_yield();
     else
         nanosleep(&(struct timespec){.tv_nsec = nap < LONGEST_NAP ? nap : LONGEST_NAP}, NULL);
 }
 
-static void *serve(void *argument)
-{
+static void *serve(void *argument) {
     Queue *queue = argument;
-    if (device_memory())
-        device_memory()->attach(queue->lane);
+    if (device_memory()) device_memory()->attach(queue->lane);
     pthread_mutex_lock(&async_exchanges.lock);
     for (int idle = 0; !queue->closing || queue->first;) {
         if (!queue->first) {
@@ -324,45 +308,35 @@ static void *serve(void *argument)
         }
     }
     pthread_mutex_unlock(&async_exchanges.lock);
-    if (device_memory())
-        device_memory()->detach(queue->lane);
+    if (device_memory()) device_memory()->detach(queue->lane);
     return NULL;
 }
 
 /* Starts the thread of a queue, which gets no signals: they are for the main thread. */
-static void start(Queue *queue, int lane)
-{
+static void start(Queue *queue, int lane) {
     sigset_t all, before;
     *queue = (Queue){.lane = lane, .filled = PTHREAD_COND_INITIALIZER};
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&queue->thread, NULL, serve, queue);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error)
-        ht_fail("cannot start a thread: %s", plain_error(error));
+    if (error) ht_fail("cannot start a thread: %s", plain_error(error));
 }
 
 /* ---- from the main thread ---- */
 
-void async_exchanges_prepare(const ChannelPlans *plans)
-{
+void async_exchanges_prepare(const ChannelPlans *plans) {
     bool beside = false;
-    for (int p = 0; p < plans->count; p++)
-        beside |= plans->queues[p] != 0;
-    if (async_exchanges.open || !beside)
-        return;
+    for (int p = 0; p < plans->count; p++) beside |= plans->queues[p] != 0;
+    if (async_exchanges.open || !beside) return;
     async_exchanges.open = true;
     channels_open();
-    if (device_memory())
-        device_memory()->prepare();
-    for (int lane = 0; lane < LANES; lane++)
-        start(&async_exchanges.queue[lane], lane);
+    if (device_memory()) device_memory()->prepare();
+    for (int lane = 0; lane < LANES; lane++) start(&async_exchanges.queue[lane], lane);
 }
 
-void async_exchanges_close(void)
-{
-    if (!async_exchanges.open)
-        return;
+void async_exchanges_close(void) {
+    if (!async_exchanges.open) return;
     async_exchanges.open = false;
     pthread_mutex_lock(&async_exchanges.lock);
     for (int lane = 0; lane < LANES; lane++) {
@@ -370,14 +344,12 @@ void async_exchanges_close(void)
         pthread_cond_signal(&async_exchanges.queue[lane].filled);
     }
     pthread_mutex_unlock(&async_exchanges.lock);
-    for (int lane = 0; lane < LANES; lane++)
-        pthread_join(async_exchanges.queue[lane].thread, NULL);
+    for (int lane = 0; lane < LANES; lane++) pthread_join(async_exchanges.queue[lane].thread, NULL);
     channels_close();
 }
 
 /* Host memory for the largest of an async exchange's steps. */
-static void *alloc_staging(const AsyncExchange *async)
-{
+static void *alloc_staging(const AsyncExchange *async) {
     int64_t most = 0;
     for (int s = 0; s < async->run.part->step_count; s++) {
         const ht_reshard_step *step = &async->run.part->step[s];
@@ -389,65 +361,59 @@ static void *alloc_staging(const AsyncExchange *async)
 }
 
 /* What is gathered ahead shares the thread of messages. */
-static int lane_of(ht_queue queue) { return queue == HT_QUEUE_AHEAD ? HT_QUEUE_STAGES : (int)queue; }
+static int lane_of(ht_queue queue) {
+    return queue == HT_QUEUE_AHEAD ? HT_QUEUE_STAGES : (int)queue;
+}
 
 /* Puts an async exchange behind those of its queue. */
-static void enqueue(Queue *queue, AsyncExchange *async)
-{
+static void enqueue(Queue *queue, AsyncExchange *async) {
     pthread_mutex_lock(&async_exchanges.lock);
     AsyncExchange **link = &queue->first;
-    while (*link)
-        link = &(*link)->next;
+    while (*link) link = &(*link)->next;
     *link = async;
     pthread_cond_signal(&queue->filled);
     pthread_mutex_unlock(&async_exchanges.lock);
 }
 
-void async_exchange_begin_on_thread(AsyncExchange *async)
-{
+void async_exchange_begin_on_thread(AsyncExchange *async) {
     ExchangeLane *course = memory_array(1, sizeof *course);
     const ht_reshard_device *part = async->run.part;
-    *course = (ExchangeLane){.step = part->step, .end = part->step + part->step_count, .room = rounds_room(&async->run)};
-    if (device_memory() && !async->kept)
-        async->kept = alloc_staging(async);
-    if (device_memory())
-        course->mark = device_memory()->mark();
+    *course = (ExchangeLane){
+        .step = part->step, .end = part->step + part->step_count, .room = rounds_room(&async->run)};
+    if (device_memory() && !async->kept) async->kept = alloc_staging(async);
+    if (device_memory()) course->mark = device_memory()->mark();
     async->state = course;
     async->ended = false;
     async->next = NULL;
     enqueue(&async_exchanges.queue[lane_of(async->queue)], async);
 }
 
-void async_exchange_forget_on_thread(AsyncExchange *async)
-{
-    if (async->kept)
-        device_memory()->free(async->kept);
+void async_exchange_forget_on_thread(AsyncExchange *async) {
+    if (async->kept) device_memory()->free(async->kept);
     async->kept = NULL;
 }
 
-void async_exchange_end_on_thread(AsyncExchange *async)
-{
+void async_exchange_end_on_thread(AsyncExchange *async) {
     watch_begin();
     pthread_mutex_lock(&async_exchanges.lock);
-    while (!async->ended)
-        pthread_cond_wait(&async_exchanges.ended, &async_exchanges.lock);
+    while (!async->ended) pthread_cond_wait(&async_exchanges.ended, &async_exchanges.lock);
     pthread_mutex_unlock(&async_exchanges.lock);
     watch_end();
 }
 
-/* Counts a run. One that is waited for and has not begun in this step seems to have ended, as it has in the step before. */
-static void count_run(AsyncExchange *async)
-{
+/* Counts a run. One that is waited for and has not begun in this step seems to have ended, as it
+ * has in the step before. */
+static void count_run(AsyncExchange *async) {
     async->runs++;
     for (int i = 0; i < async->after_count; i++)
         if (async->after[i]->runs != async->runs)
-            ht_fail("%s: a transfer begins before the one of %s, whose memory it uses; this is a fault of hetucc: report it with the "
+            ht_fail("%s: a transfer begins before the one of %s, whose memory it uses; this is a "
+                    "fault of hetucc: report it with the "
                     "source and the strategy",
                     async->where, async->after[i]->where);
 }
 
-void async_exchange_begin(AsyncExchange *async)
-{
+void async_exchange_begin(AsyncExchange *async) {
     const char *doing = fail_doing_what();
     fail_doing(async->where);
     count_run(async);
@@ -455,14 +421,12 @@ void async_exchange_begin(AsyncExchange *async)
     fail_doing(doing);
 }
 
-void async_exchange_forget(AsyncExchange *async)
-{
+void async_exchange_forget(AsyncExchange *async) {
     if (channel_of_device()->forget_async_exchange)
         channel_of_device()->forget_async_exchange(async);
 }
 
-void async_exchange_end(AsyncExchange *async)
-{
+void async_exchange_end(AsyncExchange *async) {
     const char *doing = fail_doing_what();
     fail_doing(async->where);
     channel_of_device()->end_async_exchange(async);

@@ -1,17 +1,20 @@
 /* Conversions that run beside computing.
  *
- * An async exchange is one run of a plan: it begins, and its rank goes on with other work until it needs the async exchange to have ended. Async exchanges of one
- * tag run in the order in which they begin; others do not wait for each other, except that one may name those that must have ended before
- * it begins, since it uses their memory.
+ * An async exchange is one run of a plan: it begins, and its rank goes on with other work until it
+ * needs the async exchange to have ended. Async exchanges of one tag run in the order in which they
+ * begin; others do not wait for each other, except that one may name those that must have ended
+ * before it begins, since it uses their memory.
  *
- *     Flight async exchange = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
+ *     Flight async exchange = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where =
+ *         "gpt.c:42"};
  *     async_exchange_begin(&async exchange);
  *     ...
  *     async_exchange_end(&async exchange);
  *     async_exchange_forget(&async exchange);
  *
- * On host memory each queue has a thread, which drives the messages of all its async exchanges on a lane of its own (transport/post.h), and sleeps
- * when there are none. Every function here is for the main thread.
+ * On host memory each queue has a thread, which drives the messages of all its async exchanges on a
+ * lane of its own (transport/post.h), and sleeps when there are none. Every function here is for
+ * the main thread.
  */
 #ifndef EXCHANGE_ASYNC_EXCHANGE_H
 #define EXCHANGE_ASYNC_EXCHANGE_H
@@ -28,8 +31,9 @@ typedef struct AsyncExchange {
     int tag;           // the same on all ranks of the plan, of this plan alone
     const char *where; // "gpt.c:42"
     int after_count;
-    struct AsyncExchange **after; // those that must have ended before; each has begun as often as this one when this one begins
-    int64_t runs;          // how often it has begun
+    struct AsyncExchange **after; // those that must have ended before; each has begun as often as
+                                  // this one when this one begins
+    int64_t runs;                 // how often it has begun
     /* What belongs to the channel. */
     bool ended;
     struct AsyncExchange *next; // of its queue's
@@ -40,7 +44,8 @@ typedef struct AsyncExchange {
 /* Ends what async exchanges need; all ranks together. */
 void async_exchanges_close(void);
 
-/* Begins an async exchange when all that was issued to the device before is done, and returns at once. */
+/* Begins an async exchange when all that was issued to the device before is done, and returns at
+ * once. */
 void async_exchange_begin(AsyncExchange *async);
 
 /* What is issued to the device from now on finds the async exchange ended. */
@@ -49,8 +54,9 @@ void async_exchange_end(AsyncExchange *async);
 /* Gives back what an async exchange has kept; it does not run. */
 void async_exchange_forget(AsyncExchange *async);
 
-/* The same on the threads, for channels that exchange through host memory. The first makes what async exchanges need, where some plan runs beside
- * computing and it is not there; all ranks together. */
+/* The same on the threads, for channels that exchange through host memory. The first makes what
+ * async exchanges need, where some plan runs beside computing and it is not there; all ranks
+ * together. */
 void async_exchanges_prepare(const ChannelPlans *plans);
 void async_exchange_begin_on_thread(AsyncExchange *async);
 void async_exchange_end_on_thread(AsyncExchange *async);

@@ -5,11 +5,9 @@
 
 static const Channel *own; // the device's; NULL: the host's
 
-const Channel *channel_of_host(void)
-{
+const Channel *channel_of_host(void) {
 #ifdef HETU_MPI
-    if (!fabric_active())
-        return &channel_mpi;
+    if (!fabric_active()) return &channel_mpi;
 #endif
     return &channel_fabric;
 }
@@ -18,19 +16,20 @@ const Channel *channel_of_device(void) { return own ? own : channel_of_host(); }
 
 void channel_use(const Channel *of_device) { own = of_device; }
 
-char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t offset, ht_dtype dtype)
-{
-    char *buffer = place == HT_SCRATCH ? run->scratch : place == HT_TO ? run->to[tensor] : (char *)run->from[tensor];
+char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t offset,
+                      ht_dtype dtype) {
+    char *buffer = place == HT_SCRATCH ? run->scratch
+                   : place == HT_TO    ? run->to[tensor]
+                                       : (char *)run->from[tensor];
     return buffer + offset * (int64_t)ht_dtype_bytes(dtype);
 }
 
-char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block, int64_t at)
-{
+char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block,
+                    int64_t at) {
     return channel_address(run, block->place, block->tensor, block->offset + at, step->dtype);
 }
 
-const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *position)
-{
+const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *position) {
     for (int p = 0; p < plans->pipeline_count; p++)
         for (int i = 0; i < plans->pipelines[p].device_count; i++)
             if (plans->pipelines[p].device[i] == rank) {
@@ -41,36 +40,32 @@ const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *po
     return NULL;
 }
 
-int channel_rank(const ChannelRun *run, int device)
-{
+int channel_rank(const ChannelRun *run, int device) {
     int place = run->replica_group ? run->replica_group[device] : device;
     return run->pipeline ? run->pipeline->device[place] : place;
 }
 
-void channel_messages(const ChannelRun *run, const ht_reshard_step *step, HostTransfer *messages)
-{
+void channel_messages(const ChannelRun *run, const ht_reshard_step *step, HostTransfer *messages) {
     size_t size = ht_dtype_bytes(step->dtype);
     for (int i = 0; i < step->send_count + step->receive_count; i++) {
-        const ht_block *block = i < step->send_count ? &step->send[i] : &step->receive[i - step->send_count];
-        messages[i] = (HostTransfer){channel_block(run, step, block, 0), (size_t)block->count * size, channel_rank(run, block->peer)};
+        const ht_block *block =
+            i < step->send_count ? &step->send[i] : &step->receive[i - step->send_count];
+        messages[i] = (HostTransfer){channel_block(run, step, block, 0),
+                                     (size_t)block->count * size, channel_rank(run, block->peer)};
     }
 }
 
-int channel_position(const ht_group *group, int device)
-{
+int channel_position(const ht_group *group, int device) {
     for (int i = 0; i < group->count; i++)
-        if (group->device[i] == device)
-            return i;
+        if (group->device[i] == device) return i;
     return 0;
 }
 
-bool channel_communicates(const ht_reshard_step *step)
-{
+bool channel_communicates(const ht_reshard_step *step) {
     return step->verb != HT_COPY && step->verb != HT_COMBINE && step->verb != HT_FILL;
 }
 
-const char *channel_verb(ht_verb verb)
-{
+const char *channel_verb(ht_verb verb) {
     static const char *const words[] = {
         [HT_COPY] = "copy",
         [HT_COMBINE] = "sum",
@@ -86,12 +81,12 @@ const char *channel_verb(ht_verb verb)
     return (size_t)verb < sizeof words / sizeof *words ? words[verb] : "step of unknown kind";
 }
 
-void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step)
-{
+void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step) {
     for (int i = 0; i < step->move_count; i++) {
         const ht_move *move = &step->move[i];
         const ht_reshard_tensor *tensor = &run->plan->tensor[move->tensor];
-        const char *from = channel_address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
+        const char *from =
+            channel_address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
         char *to = channel_address(run, move->to, move->tensor, move->to_offset, tensor->dtype);
         if (step->verb == HT_COPY)
             ht_move_copy(move, ht_dtype_bytes(tensor->dtype), to, from);

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-size_t ht_dtype_bytes(ht_dtype dtype)
-{
-    static const size_t bytes[] = {[HT_F32] = 4, [HT_BF16] = 2, [HT_F64] = 8, [HT_I32] = 4, [HT_I64] = 8};
+size_t ht_dtype_bytes(ht_dtype dtype) {
+    static const size_t bytes[] = {
+        [HT_F32] = 4, [HT_BF16] = 2, [HT_F64] = 8, [HT_I32] = 4, [HT_I64] = 8};
     return bytes[dtype];
 }
 
@@ -21,34 +21,33 @@ struct Sheet {
 };
 
 /* Runs `sheet` for each position of the dimensions before its own. */
-static void for_each_sheet(const Sheet *sheet, const ht_stride *dim, int rank, char *to, const char *from)
-{
+static void for_each_sheet(const Sheet *sheet, const ht_stride *dim, int rank, char *to,
+                           const char *from) {
     if (rank <= 2) {
         sheet->run(sheet, to, from);
         return;
     }
     for (int64_t i = 0; i < dim->extent; i++)
-        for_each_sheet(sheet, dim + 1, rank - 1, to + i * dim->to * (int64_t)sheet->size, from + i * dim->from * (int64_t)sheet->size);
+        for_each_sheet(sheet, dim + 1, rank - 1, to + i * dim->to * (int64_t)sheet->size,
+                       from + i * dim->from * (int64_t)sheet->size);
 }
 
-static void run_sheets(Sheet sheet, const ht_move *move, char *to, const char *from)
-{
+static void run_sheets(Sheet sheet, const ht_move *move, char *to, const char *from) {
     sheet.row = move->rank > 0 ? move->dim[move->rank - 1] : (ht_stride){1, 1, 1};
     sheet.rows = move->rank > 1 ? move->dim[move->rank - 2] : (ht_stride){1, 0, 0};
     for_each_sheet(&sheet, move->dim, move->rank, to, from);
 }
 
 /* Copies rows of `bytes`; where that is a constant, the compiler copies without a call. */
-static inline void copy_whole_rows(const Sheet *sheet, char *to, const char *from, size_t bytes)
-{
-    int64_t to_step = sheet->rows.to * (int64_t)sheet->size, from_step = sheet->rows.from * (int64_t)sheet->size;
+static inline void copy_whole_rows(const Sheet *sheet, char *to, const char *from, size_t bytes) {
+    int64_t to_step = sheet->rows.to * (int64_t)sheet->size,
+            from_step = sheet->rows.from * (int64_t)sheet->size;
     for (int64_t i = 0; i < sheet->rows.extent; i++)
         memcpy(to + i * to_step, from + i * from_step, bytes);
 }
 
 /* Rows are often short: the heads, or the columns of a device, in a wide split. */
-static void copy_contiguous(const Sheet *sheet, char *to, const char *from)
-{
+static void copy_contiguous(const Sheet *sheet, char *to, const char *from) {
     size_t bytes = (size_t)sheet->row.extent * sheet->size;
     switch (bytes) {
     case 8: copy_whole_rows(sheet, to, from, 8); break;
@@ -60,13 +59,13 @@ static void copy_contiguous(const Sheet *sheet, char *to, const char *from)
     }
 }
 
-#define COPY_STRIDED(T)                                                                                                                    \
-    for (int64_t r = 0; r < sheet->rows.extent; r++)                                                                                       \
-        for (int64_t i = 0; i < sheet->row.extent; i++)                                                                                    \
-    ((T *)to)[r * sheet->rows.to + i * sheet->row.to] = ((const T *)from)[r * sheet->rows.from + i * sheet->row.from]
+#define COPY_STRIDED(T)                                                                            \
+    for (int64_t r = 0; r < sheet->rows.extent; r++)                                               \
+        for (int64_t i = 0; i < sheet->row.extent; i++)                                            \
+    ((T *)to)[r * sheet->rows.to + i * sheet->row.to] =                                            \
+        ((const T *)from)[r * sheet->rows.from + i * sheet->row.from]
 
-static void copy_sheet(const Sheet *sheet, char *to, const char *from)
-{
+static void copy_sheet(const Sheet *sheet, char *to, const char *from) {
     if (sheet->row.from == 1 && sheet->row.to == 1)
         copy_contiguous(sheet, to, from);
     else if (sheet->size == 4)
@@ -80,29 +79,28 @@ static void copy_sheet(const Sheet *sheet, char *to, const char *from)
 /* The larger one; NaN where one is. */
 #define LARGER(x, y) ((x) <= (y) || (y) != (y) ? (y) : (x))
 
-#define COMBINE(T)                                                                                                                         \
-    do {                                                                                                                                   \
-        T *y = to;                                                                                                                         \
-        const T *x = from;                                                                                                                 \
-        if (reduction == HT_MAX)                                                                                                           \
-            for (int64_t i = 0; i < count; i++)                                                                                            \
-                y[i * to_stride] = LARGER(x[i * from_stride], y[i * to_stride]);                                                           \
-        else                                                                                                                               \
-            for (int64_t i = 0; i < count; i++)                                                                                            \
-                y[i * to_stride] += x[i * from_stride];                                                                                    \
+#define COMBINE(T)                                                                                 \
+    do {                                                                                           \
+        T *y = to;                                                                                 \
+        const T *x = from;                                                                         \
+        if (reduction == HT_MAX)                                                                   \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                y[i * to_stride] = LARGER(x[i * from_stride], y[i * to_stride]);                   \
+        else                                                                                       \
+            for (int64_t i = 0; i < count; i++) y[i * to_stride] += x[i * from_stride];            \
     } while (0)
 
-static void combine_bf16(ht_reduction reduction, uint16_t *to, int64_t to_stride, const uint16_t *from, int64_t from_stride, int64_t count)
-{
+static void combine_bf16(ht_reduction reduction, uint16_t *to, int64_t to_stride,
+                         const uint16_t *from, int64_t from_stride, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         float x = ht_bf16_load(from[i * from_stride]), y = ht_bf16_load(to[i * to_stride]);
         to[i * to_stride] = ht_bf16_store(reduction == HT_SUM ? y + x : LARGER(x, y));
     }
 }
 
-static inline __attribute__((always_inline)) void combine_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t to_stride,
-                                                                  const void *from, int64_t from_stride, int64_t count)
-{
+static inline __attribute__((always_inline)) void
+combine_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t to_stride,
+                const void *from, int64_t from_stride, int64_t count) {
     switch (dtype) {
     case HT_F32: COMBINE(float); break;
     case HT_F64: COMBINE(double); break;
@@ -112,27 +110,24 @@ static inline __attribute__((always_inline)) void combine_strided(ht_dtype dtype
     }
 }
 
-void ht_combine(ht_dtype dtype, ht_reduction reduction, void *to, const void *from, int64_t count)
-{
+void ht_combine(ht_dtype dtype, ht_reduction reduction, void *to, const void *from, int64_t count) {
     combine_strided(dtype, reduction, to, 1, from, 1, count);
 }
 
-static void combine_sheet(const Sheet *sheet, char *to, const char *from)
-{
-    int64_t to_step = sheet->rows.to * (int64_t)sheet->size, from_step = sheet->rows.from * (int64_t)sheet->size;
+static void combine_sheet(const Sheet *sheet, char *to, const char *from) {
+    int64_t to_step = sheet->rows.to * (int64_t)sheet->size,
+            from_step = sheet->rows.from * (int64_t)sheet->size;
     for (int64_t r = 0; r < sheet->rows.extent; r++)
-        combine_strided(sheet->dtype, sheet->reduction, to + r * to_step, sheet->row.to, from + r * from_step, sheet->row.from,
-                        sheet->row.extent);
+        combine_strided(sheet->dtype, sheet->reduction, to + r * to_step, sheet->row.to,
+                        from + r * from_step, sheet->row.from, sheet->row.extent);
 }
 
 /* Sets `count` elements, `stride` apart, to a value. */
-#define FILL(T, value)                                                                                                                     \
-    for (int64_t i = 0; i < count; i++)                                                                                                    \
-    ((T *)to)[i * stride] = (value)
+#define FILL(T, value)                                                                             \
+    for (int64_t i = 0; i < count; i++) ((T *)to)[i * stride] = (value)
 
-static inline __attribute__((always_inline)) void fill_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t stride,
-                                                               int64_t count)
-{
+static inline __attribute__((always_inline)) void
+fill_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t stride, int64_t count) {
     bool maximum = reduction == HT_MAX;
     switch (dtype) {
     case HT_F32: FILL(float, maximum ? -INFINITY : 0); break;
@@ -143,27 +138,34 @@ static inline __attribute__((always_inline)) void fill_strided(ht_dtype dtype, h
     }
 }
 
-void ht_fill(ht_dtype dtype, ht_reduction reduction, void *to, int64_t count) { fill_strided(dtype, reduction, to, 1, count); }
+void ht_fill(ht_dtype dtype, ht_reduction reduction, void *to, int64_t count) {
+    fill_strided(dtype, reduction, to, 1, count);
+}
 
-static void fill_sheet(const Sheet *sheet, char *to, const char *from)
-{
+static void fill_sheet(const Sheet *sheet, char *to, const char *from) {
     (void)from;
     for (int64_t r = 0; r < sheet->rows.extent; r++)
-        fill_strided(sheet->dtype, sheet->reduction, to + r * sheet->rows.to * (int64_t)sheet->size, sheet->row.to, sheet->row.extent);
+        fill_strided(sheet->dtype, sheet->reduction, to + r * sheet->rows.to * (int64_t)sheet->size,
+                     sheet->row.to, sheet->row.extent);
 }
 
-void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from)
-{
-    if (to != from)
-        run_sheets((Sheet){.run = copy_sheet, .size = size}, move, to, from);
+void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from) {
+    if (to != from) run_sheets((Sheet){.run = copy_sheet, .size = size}, move, to, from);
 }
 
-void ht_move_combine(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to, const char *from)
-{
-    run_sheets((Sheet){.run = combine_sheet, .size = ht_dtype_bytes(dtype), .dtype = dtype, .reduction = reduction}, move, to, from);
+void ht_move_combine(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to,
+                     const char *from) {
+    run_sheets((Sheet){.run = combine_sheet,
+                       .size = ht_dtype_bytes(dtype),
+                       .dtype = dtype,
+                       .reduction = reduction},
+               move, to, from);
 }
 
-void ht_move_fill(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to)
-{
-    run_sheets((Sheet){.run = fill_sheet, .size = ht_dtype_bytes(dtype), .dtype = dtype, .reduction = reduction}, move, to, to);
+void ht_move_fill(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to) {
+    run_sheets((Sheet){.run = fill_sheet,
+                       .size = ht_dtype_bytes(dtype),
+                       .dtype = dtype,
+                       .reduction = reduction},
+               move, to, to);
 }

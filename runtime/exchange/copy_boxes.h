@@ -13,11 +13,13 @@ extern "C" {
 /* Bytes of an element. */
 size_t ht_dtype_bytes(ht_dtype dtype);
 
-/* to = from; `to` and `from` are the moves' first elements. Nothing happens where both are the same. */
+/* to = from; `to` and `from` are the moves' first elements. Nothing happens where both are the
+ * same. */
 void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from);
 
 /* to = to + from, or the larger of both. */
-void ht_move_combine(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to, const char *from);
+void ht_move_combine(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to,
+                     const char *from);
 
 /* to = the reduction's identity. */
 void ht_move_fill(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to);

@@ -11,10 +11,12 @@ extern "C" {
 /* Whether neither of two steps writes memory that the other one reads or writes. */
 bool steps_apart(const ChannelRun *run, const ht_reshard_step *a, const ht_reshard_step *b);
 
-/* The collective that may be issued together with those from `first` to `step`, of the same verb and group: only moves are in between,
- * which run before all of them, and none of these depend on each other. NULL: there is none; so it is where devices of the plan do not all
- * do the same, since all members of a group must issue together what one of them does. */
-const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first, const ht_reshard_step *step);
+/* The collective that may be issued together with those from `first` to `step`, of the same verb
+ * and group: only moves are in between, which run before all of them, and none of these depend on
+ * each other. NULL: there is none; so it is where devices of the plan do not all do the same, since
+ * all members of a group must issue together what one of them does. */
+const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first,
+                                           const ht_reshard_step *step);
 
 #ifdef __cplusplus
 }

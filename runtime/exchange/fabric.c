@@ -4,8 +4,7 @@
 #include "exchange/rounds.h"
 #include "transport/fabric/fabric.h"
 
-static void fabric_communicate(const ChannelRun *run, const ht_reshard_step *step)
-{
+static void fabric_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     Rounds rounds = rounds_open(run, step);
     while (rounds_next(&rounds))
         fabric_exchange(rounds.sends, rounds.send_count, rounds.receives, rounds.receive_count);

@@ -24,16 +24,13 @@ struct GroupComm {
 static GroupComm *group_comms;
 
 /* A tag that all members of a group compute alike. */
-static int group_tag(const int *ranks, int count)
-{
+static int group_tag(const int *ranks, int count) {
     uint32_t hash = 2166136261u;
-    for (int i = 0; i < count; i++)
-        hash = (hash ^ (uint32_t)ranks[i]) * 16777619u;
+    for (int i = 0; i < count; i++) hash = (hash ^ (uint32_t)ranks[i]) * 16777619u;
     return (int)(hash & 0x3fff);
 }
 
-static MPI_Comm make_comm(const int *ranks, int count)
-{
+static MPI_Comm make_comm(const int *ranks, int count) {
     MPI_Group world, members;
     MPI_Comm comm;
     HT_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
@@ -44,32 +41,31 @@ static MPI_Comm make_comm(const int *ranks, int count)
     return comm;
 }
 
-static bool is_group(const GroupComm *known, const ChannelRun *run, const ht_group *group)
-{
+static bool is_group(const GroupComm *known, const ChannelRun *run, const ht_group *group) {
     bool same = known->count == group->count;
     for (int i = 0; same && i < group->count; i++)
         same = known->device[i] == channel_rank(run, group->device[i]);
     return same;
 }
 
-/* The communicator of a group; where it is not there, it is made, which is collective over the group. */
-static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group)
-{
+/* The communicator of a group; where it is not there, it is made, which is collective over the
+ * group. */
+static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group) {
     for (const GroupComm *known = group_comms; known; known = known->next)
-        if (is_group(known, run, group))
-            return known->comm;
+        if (is_group(known, run, group)) return known->comm;
     GroupComm *made = memory_array(1, sizeof *made);
-    *made = (GroupComm){.next = group_comms, .count = group->count, .device = memory_array(group->count, sizeof(int))};
-    for (int i = 0; i < group->count; i++)
-        made->device[i] = channel_rank(run, group->device[i]);
+    *made = (GroupComm){.next = group_comms,
+                        .count = group->count,
+                        .device = memory_array(group->count, sizeof(int))};
+    for (int i = 0; i < group->count; i++) made->device[i] = channel_rank(run, group->device[i]);
     made->comm = make_comm(made->device, group->count);
     group_comms = made;
     return made->comm;
 }
 
-/* Makes the communicators of the groups that this rank is in, in the order of the plans, which is the same on all ranks. */
-static void mpi_prepare(const ChannelPlans *plans)
-{
+/* Makes the communicators of the groups that this rank is in, in the order of the plans, which is
+ * the same on all ranks. */
+static void mpi_prepare(const ChannelPlans *plans) {
     int position = 0;
     const ht_pipeline *pipeline = channel_pipeline(plans, world_rank(), &position);
     async_exchanges_prepare(plans);
@@ -87,31 +83,34 @@ static void mpi_prepare(const ChannelPlans *plans)
 
 enum { DTYPES = HT_I64 + 1 };
 
-static MPI_Datatype datatype(ht_dtype dtype)
-{
-    static const MPI_Datatype types[DTYPES] = {
-        [HT_F32] = MPI_FLOAT, [HT_BF16] = MPI_UINT16_T, [HT_F64] = MPI_DOUBLE, [HT_I32] = MPI_INT32_T, [HT_I64] = MPI_INT64_T};
+static MPI_Datatype datatype(ht_dtype dtype) {
+    static const MPI_Datatype types[DTYPES] = {[HT_F32] = MPI_FLOAT,
+                                               [HT_BF16] = MPI_UINT16_T,
+                                               [HT_F64] = MPI_DOUBLE,
+                                               [HT_I32] = MPI_INT32_T,
+                                               [HT_I64] = MPI_INT64_T};
     return types[dtype];
 }
 
-static void combine(ht_reduction reduction, void *from, void *to, int count, MPI_Datatype type)
-{
+static void combine(ht_reduction reduction, void *from, void *to, int count, MPI_Datatype type) {
     for (int dtype = 0; dtype < DTYPES; dtype++)
         if (datatype((ht_dtype)dtype) == type)
             ht_combine((ht_dtype)dtype, reduction, to, from, count);
 }
 
 /* MPI calls these: for bf16, which it does not know, and for maxima, in which it loses NaN. */
-static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) { combine(HT_SUM, from, to, *count, *type); }
+static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) {
+    combine(HT_SUM, from, to, *count, *type);
+}
 
-static void own_max(void *from, void *to, int *count, MPI_Datatype *type) { combine(HT_MAX, from, to, *count, *type); }
+static void own_max(void *from, void *to, int *count, MPI_Datatype *type) {
+    combine(HT_MAX, from, to, *count, *type);
+}
 
-static MPI_Op operation(const ht_reshard_step *step)
-{
+static MPI_Op operation(const ht_reshard_step *step) {
     static MPI_Op own[2];
     static int made;
-    if (step->dtype != HT_BF16 && step->reduction != HT_MAX)
-        return MPI_SUM;
+    if (step->dtype != HT_BF16 && step->reduction != HT_MAX) return MPI_SUM;
     if (!made) {
         HT_MPI(MPI_Op_create(own_sum, 1, &own[0]));
         HT_MPI(MPI_Op_create(own_max, 1, &own[1]));
@@ -122,38 +121,38 @@ static MPI_Op operation(const ht_reshard_step *step)
 
 /* ---- collectives ---- */
 
-static void run_all_reduce(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
-{
+static void run_all_reduce(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm) {
     for (int64_t at = 0, count = step->send->count; at < count; at += MOST_COUNT) {
         int part = (int)(count - at < MOST_COUNT ? count - at : MOST_COUNT);
         const char *from = channel_block(run, step, step->send, at);
         char *to = channel_block(run, step, step->receive, at);
-        HT_MPI(MPI_Allreduce(from == to ? MPI_IN_PLACE : from, to, part, datatype(step->dtype), operation(step), comm));
+        HT_MPI(MPI_Allreduce(from == to ? MPI_IN_PLACE : from, to, part, datatype(step->dtype),
+                             operation(step), comm));
     }
 }
 
-/* Counts of the blocks of a collective, and their places from `base` on; the planner makes such collectives for tensors whose elements an
- * int counts. */
-static void block_counts(const ht_block *blocks, int count, int64_t base, int *counts, int *places)
-{
+/* Counts of the blocks of a collective, and their places from `base` on; the planner makes such
+ * collectives for tensors whose elements an int counts. */
+static void block_counts(const ht_block *blocks, int count, int64_t base, int *counts,
+                         int *places) {
     for (int i = 0; i < count; i++) {
         counts[i] = (int)blocks[i].count;
         places[i] = blocks[i].count ? (int)(blocks[i].offset - base) : 0;
     }
 }
 
-static void run_reduce_scatter(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
-{
+static void run_reduce_scatter(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm) {
     int *counts = memory_array(2 * step->send_count, sizeof(int));
-    block_counts(step->send, step->send_count, step->send->offset, counts, counts + step->send_count);
-    HT_MPI(MPI_Reduce_scatter(channel_block(run, step, step->send, 0), channel_block(run, step, step->receive, 0), counts,
+    block_counts(step->send, step->send_count, step->send->offset, counts,
+                 counts + step->send_count);
+    HT_MPI(MPI_Reduce_scatter(channel_block(run, step, step->send, 0),
+                              channel_block(run, step, step->receive, 0), counts,
                               datatype(step->dtype), operation(step), comm));
     free(counts);
 }
 
 /* The first of the blocks, which lie in one place; empty ones do not count, unless all are. */
-static const ht_block *lowest_block(const ht_block *blocks, int count)
-{
+static const ht_block *lowest_block(const ht_block *blocks, int count) {
     const ht_block *lowest = blocks;
     for (int i = 0; i < count; i++)
         if (blocks[i].count && (!lowest->count || blocks[i].offset < lowest->offset))
@@ -162,23 +161,21 @@ static const ht_block *lowest_block(const ht_block *blocks, int count)
 }
 
 /* Whether all blocks have the same count; all members of the group find the same. */
-static bool blocks_even(const ht_block *blocks, int count)
-{
+static bool blocks_even(const ht_block *blocks, int count) {
     for (int i = 1; i < count; i++)
-        if (blocks[i].count != blocks->count)
-            return false;
+        if (blocks[i].count != blocks->count) return false;
     return true;
 }
 
-static void run_all_gather(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
-{
+static void run_all_gather(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm) {
     int n = step->receive_count, rank, sent = (int)step->send->count;
     const ht_block *lowest = lowest_block(step->receive, n);
     char *to = channel_block(run, step, lowest, 0);
     MPI_Datatype type = datatype(step->dtype);
     HT_MPI(MPI_Comm_rank(comm, &rank));
     const char *from = channel_block(run, step, step->send, 0);
-    const void *send = from == channel_block(run, step, &step->receive[rank], 0) ? MPI_IN_PLACE : from;
+    const void *send =
+        from == channel_block(run, step, &step->receive[rank], 0) ? MPI_IN_PLACE : from;
     if (blocks_even(step->receive, n)) {
         HT_MPI(MPI_Allgather(send, sent, type, to, sent, type, comm));
         return;
@@ -190,38 +187,37 @@ static void run_all_gather(const ChannelRun *run, const ht_reshard_step *step, M
 }
 
 /* The root sends from its own buffer, which MPI_Bcast does not change. */
-static void run_broadcast(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
-{
+static void run_broadcast(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm) {
     const ht_block *block = step->send_count ? step->send : step->receive;
     for (int64_t at = 0; at < block->count; at += MOST_COUNT) {
         int part = (int)(block->count - at < MOST_COUNT ? block->count - at : MOST_COUNT);
-        HT_MPI(MPI_Bcast(channel_block(run, step, block, at), part, datatype(step->dtype), step->root, comm));
+        HT_MPI(MPI_Bcast(channel_block(run, step, block, at), part, datatype(step->dtype),
+                         step->root, comm));
     }
 }
 
-static void run_reduce(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
-{
+static void run_reduce(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm) {
     for (int64_t at = 0, count = step->send->count; at < count; at += MOST_COUNT) {
         int part = (int)(count - at < MOST_COUNT ? count - at : MOST_COUNT);
         char *to = step->receive_count ? channel_block(run, step, step->receive, at) : NULL;
-        HT_MPI(MPI_Reduce(channel_block(run, step, step->send, at), to, part, datatype(step->dtype), operation(step), step->root, comm));
+        HT_MPI(MPI_Reduce(channel_block(run, step, step->send, at), to, part, datatype(step->dtype),
+                          operation(step), step->root, comm));
     }
 }
 
-static void run_all_to_all(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
-{
+static void run_all_to_all(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm) {
     int n = step->send_count, *counts = memory_array(4 * n, sizeof(int));
     const ht_block *from = lowest_block(step->send, n), *to = lowest_block(step->receive, n);
     MPI_Datatype type = datatype(step->dtype);
     block_counts(step->send, n, from->offset, counts, counts + n);
     block_counts(step->receive, n, to->offset, counts + 2 * n, counts + 3 * n);
-    HT_MPI(MPI_Alltoallv(channel_block(run, step, from, 0), counts, counts + n, type, channel_block(run, step, to, 0), counts + 2 * n,
-                         counts + 3 * n, type, comm));
+    HT_MPI(MPI_Alltoallv(channel_block(run, step, from, 0), counts, counts + n, type,
+                         channel_block(run, step, to, 0), counts + 2 * n, counts + 3 * n, type,
+                         comm));
     free(counts);
 }
 
-static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
-{
+static void run_exchange(const ChannelRun *run, const ht_reshard_step *step) {
     static HostTransfer *messages;
     static int room;
     if (step->send_count + step->receive_count > room) {
@@ -229,11 +225,11 @@ static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
         messages = memory_array(room = step->send_count + step->receive_count, sizeof *messages);
     }
     channel_messages(run, step, messages);
-    mpi_exchange(MPI_COMM_WORLD, messages, step->send_count, messages + step->send_count, step->receive_count);
+    mpi_exchange(MPI_COMM_WORLD, messages, step->send_count, messages + step->send_count,
+                 step->receive_count);
 }
 
-static void mpi_communicate(const ChannelRun *run, const ht_reshard_step *step)
-{
+static void mpi_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     if (step->verb == HT_EXCHANGE) {
         run_exchange(run, step);
         return;

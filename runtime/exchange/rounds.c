@@ -10,38 +10,34 @@ enum { FOLD_CHUNK = 1024 };    // elements
 enum { MOST_PARTS = 1 << 21 }; // bytes that come in a round to be reduced
 
 /* `count` elements for a member or from it. */
-static HostTransfer part(const Rounds *r, char *data, int64_t count, int member)
-{
-    return (HostTransfer){data, (size_t)(count * r->size), channel_rank(r->run, r->group->device[member])};
+static HostTransfer part(const Rounds *r, char *data, int64_t count, int member) {
+    return (HostTransfer){data, (size_t)(count * r->size),
+                          channel_rank(r->run, r->group->device[member])};
 }
 
 /* `count` elements of a block from `at` on, for a member or from it. */
-static HostTransfer block_part(const Rounds *r, const ht_block *block, int64_t at, int64_t count, int member)
-{
+static HostTransfer block_part(const Rounds *r, const ht_block *block, int64_t at, int64_t count,
+                               int member) {
     return part(r, count ? channel_block(r->run, r->step, block, at) : NULL, count, member);
 }
 
 /* ---- sums and maxima ---- */
 
-static void fold_bf16(const Rounds *r, uint16_t *to, const uint16_t *parts, int64_t count)
-{
+static void fold_bf16(const Rounds *r, uint16_t *to, const uint16_t *parts, int64_t count) {
     float sum[FOLD_CHUNK], next[FOLD_CHUNK];
     for (int64_t at = 0; at < count; at += FOLD_CHUNK) {
         int64_t n = count - at < FOLD_CHUNK ? count - at : FOLD_CHUNK;
         for (int p = 0; p < r->members; p++) {
             for (int64_t i = 0; i < n; i++)
                 (p ? next : sum)[i] = ht_bf16_load(parts[p * count + at + i]);
-            if (p)
-                ht_combine(HT_F32, r->step->reduction, sum, next, n);
+            if (p) ht_combine(HT_F32, r->step->reduction, sum, next, n);
         }
-        for (int64_t i = 0; i < n; i++)
-            to[at + i] = ht_bf16_store(sum[i]);
+        for (int64_t i = 0; i < n; i++) to[at + i] = ht_bf16_store(sum[i]);
     }
 }
 
 /* Reduces the members' parts, which lie one after another, in their order. */
-static void fold(const Rounds *r, char *to, const char *parts, int64_t count)
-{
+static void fold(const Rounds *r, char *to, const char *parts, int64_t count) {
     if (r->step->dtype == HT_BF16) {
         fold_bf16(r, (uint16_t *)to, (const uint16_t *)parts, count);
         return;
@@ -52,35 +48,35 @@ static void fold(const Rounds *r, char *to, const char *parts, int64_t count)
 }
 
 /* Elements of each member's that are reduced in a round. */
-static int64_t chunk(const Rounds *r) { return r->size * r->members < MOST_PARTS ? MOST_PARTS / (r->size * r->members) : 1; }
+static int64_t chunk(const Rounds *r) {
+    return r->size * r->members < MOST_PARTS ? MOST_PARTS / (r->size * r->members) : 1;
+}
 
 /* In how many rounds `count` elements of each member's are reduced. */
-static int64_t reducing_rounds(const Rounds *r, int64_t count) { return (count + chunk(r) - 1) / chunk(r); }
+static int64_t reducing_rounds(const Rounds *r, int64_t count) {
+    return (count + chunk(r) - 1) / chunk(r);
+}
 
 /* Of `count` elements those that are reduced in this round; they begin at number * chunk. */
-static int64_t reduced_now(const Rounds *r, int64_t count)
-{
+static int64_t reduced_now(const Rounds *r, int64_t count) {
     int64_t left = count - r->number * chunk(r);
     return left < 0 ? 0 : left < chunk(r) ? left : chunk(r);
 }
 
-/* Has the round receive `count` elements from every member, which are reduced behind it, to `at` of what the step receives. Members with
- * nothing to get take part. No round has more than the first. */
-static void receive_parts(Rounds *r, int64_t at, int64_t count)
-{
+/* Has the round receive `count` elements from every member, which are reduced behind it, to `at`
+ * of what the step receives. Members with nothing to get take part. No round has more than the
+ * first. */
+static void receive_parts(Rounds *r, int64_t at, int64_t count) {
     r->to = count ? channel_block(r->run, r->step, r->step->receive, at) : NULL;
     r->folded = count;
-    if (!r->number)
-        r->parts = memory_storage(count * r->size * r->members);
+    if (!r->number) r->parts = memory_storage(count * r->size * r->members);
     for (int i = 0; i < r->members; i++)
         r->receives[i] = part(r, r->parts + i * count * r->size, count, i);
 }
 
 /* Reduces what the round before has brought. */
-static void finish_parts(Rounds *r)
-{
-    if (r->folded)
-        fold(r, r->to, r->parts, r->folded);
+static void finish_parts(Rounds *r) {
+    if (r->folded) fold(r, r->to, r->parts, r->folded);
     r->folded = 0;
 }
 
@@ -90,47 +86,43 @@ static void finish_parts(Rounds *r)
 static int64_t share(const Rounds *r, int64_t count, int i) { return count * i / r->members; }
 
 /* Every member reduces its share; then all send theirs to all. */
-static bool next_all_reduce(Rounds *r)
-{
+static bool next_all_reduce(Rounds *r) {
     const ht_block *from = r->step->send, *to = r->step->receive;
-    int64_t all = from->count, first = share(r, all, r->mine), count = share(r, all, r->mine + 1) - first, done = r->number * chunk(r);
+    int64_t all = from->count, first = share(r, all, r->mine),
+            count = share(r, all, r->mine + 1) - first, done = r->number * chunk(r);
     int64_t rounds = reducing_rounds(r, (all + r->members - 1) / r->members);
     for (int i = 0; i < r->members; i++) {
         int64_t at = share(r, all, i), theirs = share(r, all, i + 1) - at;
-        r->sends[i] = r->number < rounds ? block_part(r, from, at + done, reduced_now(r, theirs), i) : block_part(r, to, first, count, i);
+        r->sends[i] = r->number < rounds ? block_part(r, from, at + done, reduced_now(r, theirs), i)
+                                         : block_part(r, to, first, count, i);
         r->receives[i] = block_part(r, to, at, theirs, i);
     }
-    if (r->number < rounds)
-        receive_parts(r, first + done, reduced_now(r, count));
+    if (r->number < rounds) receive_parts(r, first + done, reduced_now(r, count));
     return r->number <= rounds;
 }
 
 /* The most elements that a member gets. */
-static int64_t most_received(const ht_reshard_step *step)
-{
+static int64_t most_received(const ht_reshard_step *step) {
     int64_t most = 0;
     for (int i = 0; i < step->send_count; i++)
         most = step->send[i].count > most ? step->send[i].count : most;
     return most;
 }
 
-static bool next_reduce_scatter(Rounds *r)
-{
+static bool next_reduce_scatter(Rounds *r) {
     int64_t done = r->number * chunk(r);
-    if (r->number >= reducing_rounds(r, most_received(r->step)))
-        return false;
+    if (r->number >= reducing_rounds(r, most_received(r->step))) return false;
     for (int i = 0; i < r->members; i++)
-        r->sends[i] = block_part(r, &r->step->send[i], done, reduced_now(r, r->step->send[i].count), i);
+        r->sends[i] =
+            block_part(r, &r->step->send[i], done, reduced_now(r, r->step->send[i].count), i);
     receive_parts(r, done, reduced_now(r, r->step->send[r->mine].count));
     return true;
 }
 
-static bool next_reduce(Rounds *r)
-{
+static bool next_reduce(Rounds *r) {
     bool root = r->mine == r->step->root;
     int64_t done = r->number * chunk(r), n = reduced_now(r, r->step->send->count);
-    if (!n)
-        return false;
+    if (!n) return false;
     for (int i = 0; i < r->members; i++)
         r->sends[i] = block_part(r, r->step->send, done, i == r->step->root ? n : 0, i);
     receive_parts(r, done, root ? n : 0);
@@ -138,8 +130,7 @@ static bool next_reduce(Rounds *r)
 }
 
 /* All-gathers and all-to-alls: a block for every member, or one for all. */
-static bool next_gather(Rounds *r)
-{
+static bool next_gather(Rounds *r) {
     for (int i = 0; i < r->members; i++) {
         const ht_block *sent = &r->step->send[r->step->send_count == 1 ? 0 : i];
         r->sends[i] = block_part(r, sent, 0, sent->count, i);
@@ -148,18 +139,18 @@ static bool next_gather(Rounds *r)
     return !r->number;
 }
 
-static bool next_broadcast(Rounds *r)
-{
+static bool next_broadcast(Rounds *r) {
     bool root = r->mine == r->step->root;
     for (int i = 0; i < r->members; i++) {
-        r->sends[i] = block_part(r, r->step->send, 0, root && i != r->mine ? r->step->send->count : 0, i);
-        r->receives[i] = block_part(r, r->step->receive, 0, !root && i == r->step->root ? r->step->receive->count : 0, i);
+        r->sends[i] =
+            block_part(r, r->step->send, 0, root && i != r->mine ? r->step->send->count : 0, i);
+        r->receives[i] = block_part(r, r->step->receive, 0,
+                                    !root && i == r->step->root ? r->step->receive->count : 0, i);
     }
     return !r->number;
 }
 
-static bool next_round(Rounds *r)
-{
+static bool next_round(Rounds *r) {
     switch (r->step->verb) {
     case HT_ALL_REDUCE: return next_all_reduce(r);
     case HT_REDUCE_SCATTER: return next_reduce_scatter(r);
@@ -172,8 +163,7 @@ static bool next_round(Rounds *r)
 
 /* ---- all ---- */
 
-Rounds rounds_open(const ChannelRun *run, const ht_reshard_step *step)
-{
+Rounds rounds_open(const ChannelRun *run, const ht_reshard_step *step) {
     Rounds r = {.run = run, .step = step, .size = (int64_t)ht_dtype_bytes(step->dtype)};
     bool exchange = step->verb == HT_EXCHANGE;
     r.group = exchange ? NULL : &run->plan->group[step->group];
@@ -183,13 +173,11 @@ Rounds rounds_open(const ChannelRun *run, const ht_reshard_step *step)
     r.receive_count = exchange ? step->receive_count : r.members;
     r.sends = memory_array(r.send_count + r.receive_count, sizeof *r.sends);
     r.receives = r.sends + r.send_count;
-    if (exchange)
-        channel_messages(run, step, r.sends);
+    if (exchange) channel_messages(run, step, r.sends);
     return r;
 }
 
-bool rounds_next(Rounds *rounds)
-{
+bool rounds_next(Rounds *rounds) {
     finish_parts(rounds);
     bool more = next_round(rounds);
     rounds->number++;
@@ -200,13 +188,12 @@ bool rounds_next(Rounds *rounds)
     return more;
 }
 
-static bool reduces(const ht_reshard_step *step)
-{
-    return step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE;
+static bool reduces(const ht_reshard_step *step) {
+    return step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER ||
+           step->verb == HT_REDUCE;
 }
 
-int64_t rounds_room(const ChannelRun *run)
-{
+int64_t rounds_room(const ChannelRun *run) {
     int64_t most = 0;
     for (int s = 0; s < run->part->step_count; s++) {
         const ht_reshard_step *step = &run->part->step[s];

@@ -8,8 +8,7 @@
 enum { BORDER = 64 }; // bytes: what is received is aligned as tensors are
 
 /* Packs blocks one after another from `at` on; returns where they end. */
-static int64_t pack_blocks(ht_block *to, const ht_block *from, int count, int64_t at)
-{
+static int64_t pack_blocks(ht_block *to, const ht_block *from, int count, int64_t at) {
     for (int i = 0; i < count; i++) {
         to[i] = (ht_block){HT_SCRATCH, 0, from[i].peer, at, from[i].count};
         at += from[i].count;
@@ -17,8 +16,7 @@ static int64_t pack_blocks(ht_block *to, const ht_block *from, int count, int64_
     return at;
 }
 
-Staged staging_open(const ht_reshard_step *step)
-{
+Staged staging_open(const ht_reshard_step *step) {
     int sends = step->send_count, receives = step->receive_count;
     int64_t size = (int64_t)ht_dtype_bytes(step->dtype), line = BORDER / size;
     Staged staged = {.step = *step, .block = memory_array(sends + receives, sizeof(ht_block))};
@@ -29,29 +27,31 @@ Staged staging_open(const ht_reshard_step *step)
     return staged;
 }
 
-void staging_close(Staged *staged)
-{
+void staging_close(Staged *staged) {
     free(staged->block);
     *staged = (Staged){0};
 }
 
-ChannelRun staging_run(const ChannelRun *run, char *buffer)
-{
-    return (ChannelRun){.plan = run->plan, .pipeline = run->pipeline, .replica_group = run->replica_group, .part = run->part, .scratch = buffer};
+ChannelRun staging_run(const ChannelRun *run, char *buffer) {
+    return (ChannelRun){.plan = run->plan,
+                        .pipeline = run->pipeline,
+                        .replica_group = run->replica_group,
+                        .part = run->part,
+                        .scratch = buffer};
 }
 
-void staging_load(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run, const ht_reshard_step *step, StagingCopy *copy,
-                  void *argument)
-{
+void staging_load(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run,
+                  const ht_reshard_step *step, StagingCopy *copy, void *argument) {
     for (int i = 0; i < step->send_count; i++)
-        copy(argument, channel_block(on_host, &staged->step, &staged->step.send[i], 0), channel_block(run, step, &step->send[i], 0),
+        copy(argument, channel_block(on_host, &staged->step, &staged->step.send[i], 0),
+             channel_block(run, step, &step->send[i], 0),
              step->send[i].count * (int64_t)ht_dtype_bytes(step->dtype));
 }
 
-void staging_store(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run, const ht_reshard_step *step, StagingCopy *copy,
-                   void *argument)
-{
+void staging_store(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run,
+                   const ht_reshard_step *step, StagingCopy *copy, void *argument) {
     for (int i = 0; i < step->receive_count; i++)
-        copy(argument, channel_block(run, step, &step->receive[i], 0), channel_block(on_host, &staged->step, &staged->step.receive[i], 0),
+        copy(argument, channel_block(run, step, &step->receive[i], 0),
+             channel_block(on_host, &staged->step, &staged->step.receive[i], 0),
              step->receive[i].count * (int64_t)ht_dtype_bytes(step->dtype));
 }

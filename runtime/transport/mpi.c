@@ -22,30 +22,26 @@ enum {
 
 static MPI_Comm control, lane[LANES];
 
-void ht_mpi_check(int code, const char *call, const char *file, int line)
-{
-    if (code == MPI_SUCCESS)
-        return;
+void ht_mpi_check(int code, const char *call, const char *file, int line) {
+    if (code == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
     MPI_Error_string(code, text, &length);
     ht_fail("%.*s (%s:%d); MPI failed at: %s", length, text, file, line, call);
 }
 
-/* Whether mpirun, srun or another launcher of MPI started this process, and the ranks are not told to meet by themselves. */
-static bool mpi_launched(void)
-{
-    static const char *const SIGNS[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
-    if (getenv("HETU_RENDEZVOUS"))
-        return false;
+/* Whether mpirun, srun or another launcher of MPI started this process, and the ranks are not told
+ * to meet by themselves. */
+static bool mpi_launched(void) {
+    static const char *const SIGNS[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
+                                        "PMI_SIZE"};
+    if (getenv("HETU_RENDEZVOUS")) return false;
     for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
-        if (getenv(SIGNS[i]))
-            return true;
+        if (getenv(SIGNS[i])) return true;
     return false;
 }
 
-static void find_node(WorldPlace *place)
-{
+static void find_node(WorldPlace *place) {
     MPI_Comm node;
     HT_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
     HT_MPI(MPI_Comm_rank(node, &place->node_rank));
@@ -53,43 +49,44 @@ static void find_node(WorldPlace *place)
     HT_MPI(MPI_Comm_free(&node));
 }
 
-/* Has Open MPI's ranks share no lock with mpirun, unless the user says otherwise: for that of one which was stopped or killed while it held
- * it, mpirun would wait for ever. */
+/* Has Open MPI's ranks share no lock with mpirun, unless the user says otherwise: for that of one
+ * which was stopped or killed while it held it, mpirun would wait for ever. */
 static void share_no_lock(void) { setenv("PMIX_MCA_gds", "hash", 0); }
 
-/* Whether this MPI, which the program may have initialised itself, lets several threads call it at once. */
-static bool takes_threads(void)
-{
+/* Whether this MPI, which the program may have initialised itself, lets several threads call it at
+ * once. */
+static bool takes_threads(void) {
     int level = MPI_THREAD_SINGLE;
     HT_MPI(MPI_Query_thread(&level));
     return level == MPI_THREAD_MULTIPLE;
 }
 
 /* Whether srun has started this rank by PMI-1 or PMI-2, and not by PMIx. */
-static bool started_by_pmi(void)
-{
-    return getenv("SLURM_PROCID") && getenv("PMI_RANK") && !getenv("PMIX_RANK") && !getenv("OMPI_COMM_WORLD_SIZE");
+static bool started_by_pmi(void) {
+    return getenv("SLURM_PROCID") && getenv("PMI_RANK") && !getenv("PMIX_RANK") &&
+           !getenv("OMPI_COMM_WORLD_SIZE");
 }
 
-/* Whether this is an Open MPI whose components lie beside it, and none of them speaks PMI-1 or PMI-2: MPI_Init would end the program. */
-static bool lacks_pmi(void)
-{
+/* Whether this is an Open MPI whose components lie beside it, and none of them speaks PMI-1 or
+ * PMI-2: MPI_Init would end the program. */
+static bool lacks_pmi(void) {
     bool found = false, speaks = true;
 #ifdef OPEN_MPI
     static const char *const folders[] = {"openmpi*", "openmpi*/lib/openmpi*"};
     Dl_info library;
     char path[PATH_MAX], pattern[PATH_MAX + 64];
-    if (!dladdr((void *)MPI_COMM_WORLD, &library) || !realpath(library.dli_fname, path) || !strrchr(path, '/'))
+    if (!dladdr((void *)MPI_COMM_WORLD, &library) || !realpath(library.dli_fname, path) ||
+        !strrchr(path, '/'))
         return false;
     *strrchr(path, '/') = 0;
     speaks = false;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         glob_t files;
         snprintf(pattern, sizeof pattern, "%s/%s/mca_pmix_*.so", path, folders[i]);
-        if (glob(pattern, 0, NULL, &files))
-            continue;
+        if (glob(pattern, 0, NULL, &files)) continue;
         for (size_t k = 0; k < files.gl_pathc; k++)
-            speaks = speaks || strstr(files.gl_pathv[k], "_s1.so") || strstr(files.gl_pathv[k], "_s2.so");
+            speaks = speaks || strstr(files.gl_pathv[k], "_s1.so") ||
+                     strstr(files.gl_pathv[k], "_s2.so");
         found = true;
         globfree(&files);
     }
@@ -98,25 +95,23 @@ static bool lacks_pmi(void)
 }
 
 /* Ends the program where MPI would, with what to do; rank 0 says it. */
-static void check_pmi(void)
-{
-    if (!started_by_pmi() || !lacks_pmi())
-        return;
-    if (strcmp(getenv("PMI_RANK"), "0"))
-        exit(1);
-    ht_fail("srun has started the ranks by PMI-1 or PMI-2 (--mpi=pmi2), by which this MPI cannot connect them; start them by srun "
+static void check_pmi(void) {
+    if (!started_by_pmi() || !lacks_pmi()) return;
+    if (strcmp(getenv("PMI_RANK"), "0")) exit(1);
+    ht_fail("srun has started the ranks by PMI-1 or PMI-2 (--mpi=pmi2), by which this MPI cannot "
+            "connect them; start them by srun "
             "--mpi=pmix, or by srun --mpi=none, which does without MPI");
 }
 
-static WorldPlace mpi_open(int *argc, char ***argv, bool threads)
-{
+static WorldPlace mpi_open(int *argc, char ***argv, bool threads) {
     WorldPlace place;
     int initialised = 0, level = 0;
     share_no_lock();
     check_pmi();
     HT_MPI(MPI_Initialized(&initialised));
     if (!initialised)
-        HT_MPI(MPI_Init_thread(argc, argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level));
+        HT_MPI(MPI_Init_thread(argc, argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
+                               &level));
     HT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     HT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &place.rank));
     HT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &place.size));
@@ -126,8 +121,7 @@ static WorldPlace mpi_open(int *argc, char ***argv, bool threads)
     return place;
 }
 
-static void mpi_close(void)
-{
+static void mpi_close(void) {
     HT_MPI(MPI_Comm_free(&control));
     HT_MPI(MPI_Finalize());
 }
@@ -135,21 +129,20 @@ static void mpi_close(void)
 static void mpi_abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
 /* The bytes of the next message, which begins at `done`. */
-static int part(size_t bytes, size_t done) { return (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES); }
+static int part(size_t bytes, size_t done) {
+    return (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES);
+}
 
-static void mpi_broadcast(void *data, size_t bytes)
-{
+static void mpi_broadcast(void *data, size_t bytes) {
     for (size_t done = 0; done < bytes; done += MOST_BYTES)
         HT_MPI(MPI_Bcast((char *)data + done, part(bytes, done), MPI_BYTE, 0, control));
 }
 
-static void mpi_gather(const void *mine, size_t bytes, void *all)
-{
+static void mpi_gather(const void *mine, size_t bytes, void *all) {
     HT_MPI(MPI_Allgather(mine, part(bytes, 0), MPI_BYTE, all, part(bytes, 0), MPI_BYTE, control));
 }
 
-static int message_count(const HostTransfer *transfers, int count)
-{
+static int message_count(const HostTransfer *transfers, int count) {
     int messages = 0;
     for (int i = 0; i < count; i++)
         messages += (int)((transfers[i].bytes + MOST_BYTES - 1) / MOST_BYTES);
@@ -157,8 +150,8 @@ static int message_count(const HostTransfer *transfers, int count)
 }
 
 /* Posts the messages of a transfer; returns how many. */
-static int post_messages(MPI_Comm comm, const HostTransfer *transfer, int tag, bool sends, MPI_Request *requests)
-{
+static int post_messages(MPI_Comm comm, const HostTransfer *transfer, int tag, bool sends,
+                         MPI_Request *requests) {
     int posted = 0;
     for (size_t done = 0; done < transfer->bytes; done += MOST_BYTES, posted++) {
         char *data = (char *)transfer->data + done;
@@ -171,11 +164,12 @@ static int post_messages(MPI_Comm comm, const HostTransfer *transfer, int tag, b
     return posted;
 }
 
-void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
-{
+void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count,
+                  const HostTransfer *receives, int receive_count) {
     static MPI_Request *requests;
     static int room;
-    int count = message_count(sends, send_count) + message_count(receives, receive_count), posted = 0;
+    int count = message_count(sends, send_count) + message_count(receives, receive_count),
+        posted = 0;
     if (count > room) {
         free(requests);
         requests = memory_array(room = count, sizeof *requests);
@@ -187,13 +181,12 @@ void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count, cons
     HT_MPI(MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE));
 }
 
-static void exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
-{
+static void exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
+                     int receive_count) {
     mpi_exchange(control, sends, send_count, receives, receive_count);
 }
 
-static int mpi_least(int mine)
-{
+static int mpi_least(int mine) {
     int least;
     HT_MPI(MPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, control));
     return least;
@@ -201,11 +194,11 @@ static int mpi_least(int mine)
 
 /* ---- lanes ---- */
 
-static void mpi_open_channels(void)
-{
+static void mpi_open_channels(void) {
     static const char *const names[LANES] = {"hetu stages", "hetu gradients"};
     if (!takes_threads())
-        ht_fail("this program exchanges beside computing, for which it needs MPI_THREAD_MULTIPLE, and MPI does not give it; initialise MPI "
+        ht_fail("this program exchanges beside computing, for which it needs MPI_THREAD_MULTIPLE, "
+                "and MPI does not give it; initialise MPI "
                 "with that level, or use an MPI that has it");
     for (int i = 0; i < LANES; i++) {
         HT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &lane[i]));
@@ -213,33 +206,27 @@ static void mpi_open_channels(void)
     }
 }
 
-static void mpi_close_channels(void)
-{
-    for (int i = 0; i < LANES; i++)
-        HT_MPI(MPI_Comm_free(&lane[i]));
+static void mpi_close_channels(void) {
+    for (int i = 0; i < LANES; i++) HT_MPI(MPI_Comm_free(&lane[i]));
 }
 
-static int mpi_tags(void)
-{
+static int mpi_tags(void) {
     int *most, known;
     HT_MPI(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known));
     return known ? *most : LEAST_TAGS;
 }
 
-static void mpi_begin(int number, Post *post)
-{
+static void mpi_begin(int number, Post *post) {
     MPI_Request *requests = memory_array(message_count(&post->transfer, 1), sizeof *requests);
     post_messages(lane[number], &post->transfer, post->tag, post->sends, requests);
     post->state = requests;
 }
 
-static bool mpi_done(int number, Post *post)
-{
+static bool mpi_done(int number, Post *post) {
     int done = 0;
     (void)number;
     HT_MPI(MPI_Testall(message_count(&post->transfer, 1), post->state, &done, MPI_STATUSES_IGNORE));
-    if (done)
-        free(post->state);
+    if (done) free(post->state);
     return done;
 }
 

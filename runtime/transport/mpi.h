@@ -1,8 +1,10 @@
-/* MPI: calls that are checked. What the ranks are to each other beside conversions is transport/world.h.
+/* MPI: calls that are checked. What the ranks are to each other beside conversions is
+ * transport/world.h.
  *
- * Conversions between layouts run on MPI_COMM_WORLD (exchange/mpi.c). Commands, feeds, fetches and checks run on a communicator of
- * their own, named "hetu control", so that a tool that counts traffic can tell them apart. A process that was not launched by MPI and needs
- * one rank only never initialises MPI.
+ * Conversions between layouts run on MPI_COMM_WORLD (exchange/mpi.c). Commands, feeds, fetches and
+ * checks run on a communicator of their own, named "hetu control", so that a tool that counts
+ * traffic can tell them apart. A process that was not launched by MPI and needs one rank only never
+ * initialises MPI.
  */
 #ifndef TRANSPORT_MPI_H
 #define TRANSPORT_MPI_H
@@ -16,6 +18,7 @@
 void ht_mpi_check(int code, const char *call, const char *file, int line);
 
 /* Carries out transfers between ranks of a communicator, in parts that MPI can count. */
-void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count);
+void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count,
+                  const HostTransfer *receives, int receive_count);
 
 #endif

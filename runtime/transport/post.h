@@ -1,8 +1,9 @@
 /* Messages that are under way while their rank does something else.
  *
- * They go on lanes that do not wait for each other, nor for anything else that ranks exchange. On a lane, messages between two ranks that
- * have one tag meet in their order, those of different tags in any; a message that nobody receives yet holds up no other. One thread uses a
- * lane: it begins messages, and asks for each again and again until it is done.
+ * They go on lanes that do not wait for each other, nor for anything else that ranks exchange. On a
+ * lane, messages between two ranks that have one tag meet in their order, those of different tags
+ * in any; a message that nobody receives yet holds up no other. One thread uses a lane: it begins
+ * messages, and asks for each again and again until it is done.
  */
 #ifndef TRANSPORT_POST_H
 #define TRANSPORT_POST_H

@@ -1,7 +1,8 @@
 /* Messages that go between ranks at once.
  *
- * Transfers between two ranks meet in their order, and must have as many bytes on both sides; those to a rank itself, too. What carries
- * them out (transport/mpi.h, transport/fabric/fabric.h) returns when all is done, and ends the program when a rank is gone.
+ * Transfers between two ranks meet in their order, and must have as many bytes on both sides; those
+ * to a rank itself, too. What carries them out (transport/mpi.h, transport/fabric/fabric.h) returns
+ * when all is done, and ends the program when a rank is gone.
  */
 #ifndef TRANSPORT_TRANSFER_H
 #define TRANSPORT_TRANSFER_H
@@ -16,6 +17,7 @@ typedef struct HostTransfer {
 } HostTransfer;
 
 /* Copies what goes from a rank, which is this one, to itself. */
-void transfer_copy_own(int rank, const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count);
+void transfer_copy_own(int rank, const HostTransfer *sends, int send_count,
+                       const HostTransfer *receives, int receive_count);
 
 #endif

@@ -19,8 +19,8 @@
 
 enum {
     DEFAULT_TIMEOUT = 600, // seconds
-    FIRST_WAITS = 100,     // milliseconds: for the launcher to end all because a stopped rank is gone
-    OTHERS_WAIT = 1000,    // because the first of their machine is gone
+    FIRST_WAITS = 100,  // milliseconds: for the launcher to end all because a stopped rank is gone
+    OTHERS_WAIT = 1000, // because the first of their machine is gone
     NAP = 10,
     TURN = 50,
     MOST_TURNS = 3
@@ -43,35 +43,29 @@ static struct {
 } world = {.place = {0, 1, 0, 1}};
 
 /* The kind that the environment speaks of; NULL: this process is alone. */
-static const WorldKind *find_kind(void)
-{
+static const WorldKind *find_kind(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (kinds[i]->launched())
-            return kinds[i];
+        if (kinds[i]->launched()) return kinds[i];
     return NULL;
 }
 
 /* ---- ending ---- */
 
-static void abandon(void)
-{
-    if (world.joined)
-        peers_end_stopped();
-    if (world.opening && world.opening->abandon)
-        world.opening->abandon();
+static void abandon(void) {
+    if (world.joined) peers_end_stopped();
+    if (world.opening && world.opening->abandon) world.opening->abandon();
 }
 
 static atomic_bool told_to_end;
 
-static void on_told(int signal_number)
-{
+static void on_told(int signal_number) {
     (void)signal_number;
     atomic_store(&told_to_end, true);
 }
 
-/* From now on notes when the launcher begins to end this rank: mpirun sends SIGCONT, and then SIGTERM. */
-static void heed_launcher(void)
-{
+/* From now on notes when the launcher begins to end this rank: mpirun sends SIGCONT, and then
+ * SIGTERM. */
+static void heed_launcher(void) {
     struct sigaction action = {.sa_handler = on_told, .sa_flags = SA_RESTART};
     sigset_t heeded;
     sigemptyset(&action.sa_mask);
@@ -83,50 +77,46 @@ static void heed_launcher(void)
     pthread_sigmask(SIG_UNBLOCK, &heeded, NULL);
 }
 
-static void nap(int milliseconds) { nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000L}, NULL); }
+static void nap(int milliseconds) {
+    nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000L}, NULL);
+}
 
-/* Waits until this rank may end, of those that a launcher ends when one is gone. Open MPI cannot bear many ends at once: one rank of a
- * machine goes first, or one that was killed. And mpirun sleeps for a second after SIGCONT, and again after SIGTERM, unless a rank ends in
- * that sleep: so the others wait for these signals, and end one by one then. */
-static void await_turn(void)
-{
+/* Waits until this rank may end, of those that a launcher ends when one is gone. Open MPI cannot
+ * bear many ends at once: one rank of a machine goes first, or one that was killed. And mpirun
+ * sleeps for a second after SIGCONT, and again after SIGTERM, unless a rank ends in that sleep: so
+ * the others wait for these signals, and end one by one then. */
+static void await_turn(void) {
     int turn = world.place.node_rank > 0 ? world.place.node_rank : 0;
-    for (int left = turn ? OTHERS_WAIT : FIRST_WAITS; left > 0 && !atomic_load(&told_to_end); left -= NAP)
+    for (int left = turn ? OTHERS_WAIT : FIRST_WAITS; left > 0 && !atomic_load(&told_to_end);
+         left -= NAP)
         nap(NAP);
     nap(TURN * (1 + (turn < MOST_TURNS ? turn : MOST_TURNS)));
 }
 
-void world_leave(bool told)
-{
-    if (told)
-        atomic_store(&told_to_end, true);
-    if (world.in_turn)
-        heed_launcher();
+void world_leave(bool told) {
+    if (told) atomic_store(&told_to_end, true);
+    if (world.in_turn) heed_launcher();
     abandon();
-    if (world.in_turn)
-        await_turn();
+    if (world.in_turn) await_turn();
 }
 
 /* Ends all ranks. */
-static void end_all(int status)
-{
+static void end_all(int status) {
     abandon();
-    if (world.kind && world.kind->abort)
-        world.kind->abort(status);
+    if (world.kind && world.kind->abort) world.kind->abort(status);
 }
 
 static const FailRanks ranks = {world_rank, world_size, world_leave, end_all};
 
-void world_open(int *argc, char ***argv, int use)
-{
+void world_open(int *argc, char ***argv, int use) {
     world_timeout();
     world.opening = find_kind();
-    if (!world.opening)
-        return;
+    if (!world.opening) return;
     fail_connect(&ranks);
     Launch launch;
     if (launch_find(&launch))
-        world.place = (WorldPlace){.rank = launch.rank, .size = launch.size, .node_rank = launch.local, .node_size = 1};
+        world.place = (WorldPlace){
+            .rank = launch.rank, .size = launch.size, .node_rank = launch.local, .node_size = 1};
     world.joined = true;
     world.in_turn = world.opening->ended_together;
     watch_open();
@@ -136,11 +126,9 @@ void world_open(int *argc, char ***argv, int use)
     watch_connect(use & WORLD_PULSE);
 }
 
-void world_close(void)
-{
+void world_close(void) {
     const WorldKind *kind = world.kind;
-    if (!kind)
-        return;
+    if (!kind) return;
     watch_begin();
     world.kind = NULL;
     kind->close();
@@ -149,12 +137,9 @@ void world_close(void)
     world.place = (WorldPlace){0, 1, 0, 1};
 }
 
-void world_forget(void)
-{
-    if (world.kind)
-        watch_forget();
-    if (world.kind && world.kind->forget)
-        world.kind->forget();
+void world_forget(void) {
+    if (world.kind) watch_forget();
+    if (world.kind && world.kind->forget) world.kind->forget();
     world.kind = NULL;
     world.joined = world.in_turn = false;
     world.place = (WorldPlace){0, 1, 0, 1};
@@ -168,38 +153,32 @@ int world_node_rank(void) { return world.place.node_rank; }
 
 int world_node_size(void) { return world.place.node_size; }
 
-void world_await(void *data, size_t bytes)
-{
-    if (world.kind)
-        world.kind->broadcast(data, bytes);
+void world_await(void *data, size_t bytes) {
+    if (world.kind) world.kind->broadcast(data, bytes);
 }
 
-void world_broadcast(void *data, size_t bytes)
-{
+void world_broadcast(void *data, size_t bytes) {
     watch_begin();
     world_await(data, bytes);
     watch_end();
 }
 
-void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
-{
-    if (!world.kind)
-        return;
+void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
+                    int receive_count) {
+    if (!world.kind) return;
     watch_begin();
     world.kind->exchange(sends, send_count, receives, receive_count);
     watch_end();
 }
 
-int world_least(int mine)
-{
+int world_least(int mine) {
     watch_begin();
     int least = world.kind ? world.kind->least(mine) : mine;
     watch_end();
     return least;
 }
 
-void world_gather(const void *mine, size_t bytes, void *all)
-{
+void world_gather(const void *mine, size_t bytes, void *all) {
     watch_begin();
     if (world.kind)
         world.kind->gather(mine, bytes, all);
@@ -208,25 +187,19 @@ void world_gather(const void *mine, size_t bytes, void *all)
     watch_end();
 }
 
-void world_check(void)
-{
-    if (world.kind && world.kind->check)
-        world.kind->check();
+void world_check(void) {
+    if (world.kind && world.kind->check) world.kind->check();
 }
 
-void channels_open(void)
-{
+void channels_open(void) {
     watch_begin();
-    if (world.kind)
-        world.kind->open_lanes();
+    if (world.kind) world.kind->open_lanes();
     watch_end();
 }
 
-void channels_close(void)
-{
+void channels_close(void) {
     watch_begin();
-    if (world.kind)
-        world.kind->close_lanes();
+    if (world.kind) world.kind->close_lanes();
     watch_end();
 }
 
@@ -236,8 +209,7 @@ void post_begin(int lane, Post *post) { world.kind->begin(lane, post); }
 
 bool post_done(int lane, Post *post) { return world.kind->done(lane, post); }
 
-int world_timeout(void)
-{
+int world_timeout(void) {
     const char *text = getenv("HETU_TIMEOUT");
     char *end;
     long seconds = text ? strtol(text, &end, 10) : DEFAULT_TIMEOUT;

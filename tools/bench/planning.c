@@ -2,8 +2,9 @@
  *
  *     planning
  *
- * A line a measurement: devices, tensors, the seconds that planning computes, the shortest of several times, and what is planned. Layouts
- * are read beforehand; a plan is made, and one device's part of it is lowered, as a rank does when it starts.
+ * A line a measurement: devices, tensors, the seconds that planning computes, the shortest of
+ * several times, and what is planned. Layouts are read beforehand; a plan is made, and one device's
+ * part of it is lowered, as a rank does when it starts.
  */
 #include "reshard/plan.h"
 
@@ -14,27 +15,24 @@
 
 enum { TENSOR_PARALLEL = 16, LEAST_DEVICES = 64, MOST_DEVICES = 16384, EXTENT = 8192, TIMES = 5 };
 
-/* Seconds that the process has computed: the planner has one thread, and what else the machine does shall not count. */
-static double now(void)
-{
+/* Seconds that the process has computed: the planner has one thread, and what else the machine does
+ * shall not count. */
+static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static const Layout *read_layout(Arena *arena, Shape shape, const char *text)
-{
+static const Layout *read_layout(Arena *arena, Shape shape, const char *text) {
     Diag *diag = diag_create(arena, stderr);
     diag_source(diag, "layout", text);
     const Layout *layout = layout_parse_text(arena, diag, (Position){"layout", 1, 1}, text);
-    if (!layout || !layout_check(diag, (Position){"layout", 1, 1}, layout, shape))
-        exit(1);
+    if (!layout || !layout_check(diag, (Position){"layout", 1, 1}, layout, shape)) exit(1);
     return layout;
 }
 
 /* Plans the conversions, and prints the line. */
-static void time_plan(const char *name, int devices, const Conversion *conversions, int count)
-{
+static void time_plan(const char *name, int devices, const Conversion *conversions, int count) {
     double shortest = INFINITY;
     for (int i = 0; i < TIMES; i++) {
         Arena *arena = arena_create();
@@ -48,17 +46,20 @@ static void time_plan(const char *name, int devices, const Conversion *conversio
 
 /* ---- one weight on many devices ---- */
 
-/* A weight of two dimensions whose columns are cut by tensor parallelism, which doubles. Data parallelism has `rows` of the weight: "dup"
- * copies, or "0" cuts them. */
-static void time_weight(const char *name, const char *rows, int devices)
-{
+/* A weight of two dimensions whose columns are cut by tensor parallelism, which doubles. Data
+ * parallelism has `rows` of the weight: "dup" copies, or "0" cuts them. */
+static void time_weight(const char *name, const char *rows, int devices) {
     Arena *arena = arena_create();
     const int64_t extents[] = {EXTENT, EXTENT};
     const Shape shape = {2, extents};
     int tensor = TENSOR_PARALLEL, data = devices / tensor;
     const char *from = arena_format(arena, "[0-%d]{%s:%d,1:%d}", devices - 1, rows, data, tensor);
-    const char *to = arena_format(arena, "[0-%d]{%s:%d,1:%d}", devices - 1, rows, data / 2, 2 * tensor);
-    time_plan(name, devices, &(Conversion){shape, HT_F32, read_layout(arena, shape, from), read_layout(arena, shape, to)}, 1);
+    const char *to =
+        arena_format(arena, "[0-%d]{%s:%d,1:%d}", devices - 1, rows, data / 2, 2 * tensor);
+    time_plan(name, devices,
+              &(Conversion){shape, HT_F32, read_layout(arena, shape, from),
+                            read_layout(arena, shape, to)},
+              1);
     arena_destroy(arena);
 }
 
@@ -66,18 +67,21 @@ static void time_weight(const char *name, const char *rows, int devices)
 
 enum { DEVICES = 64, LAYERS = 83, WIDTH = 1024, VOCABULARY = 50304 };
 
-/* A tensor of a transformer; extents of 0 are not there. `cut` is the dimension that tensor parallelism cuts, or "dup". */
+/* A tensor of a transformer; extents of 0 are not there. `cut` is the dimension that tensor
+ * parallelism cuts, or "dup". */
 typedef struct Weight {
     int rows, columns;
     const char *cut;
 } Weight;
 
 static const Weight layer_weights[] = {
-    {WIDTH, 0, "dup"}, {WIDTH, 0, "dup"}, {3 * WIDTH, WIDTH, "0"}, {3 * WIDTH, 0, "0"}, {WIDTH, WIDTH, "1"},     {WIDTH, 0, "dup"},
-    {WIDTH, 0, "dup"}, {WIDTH, 0, "dup"}, {4 * WIDTH, WIDTH, "0"}, {4 * WIDTH, 0, "0"}, {WIDTH, 4 * WIDTH, "1"}, {WIDTH, 0, "dup"},
+    {WIDTH, 0, "dup"},       {WIDTH, 0, "dup"},   {3 * WIDTH, WIDTH, "0"}, {3 * WIDTH, 0, "0"},
+    {WIDTH, WIDTH, "1"},     {WIDTH, 0, "dup"},   {WIDTH, 0, "dup"},       {WIDTH, 0, "dup"},
+    {4 * WIDTH, WIDTH, "0"}, {4 * WIDTH, 0, "0"}, {WIDTH, 4 * WIDTH, "1"}, {WIDTH, 0, "dup"},
 };
 static const Weight first_weights[] = {{VOCABULARY, WIDTH, "0"}};
-static const Weight last_weights[] = {{WIDTH, 0, "dup"}, {WIDTH, 0, "dup"}, {VOCABULARY, WIDTH, "0"}};
+static const Weight last_weights[] = {
+    {WIDTH, 0, "dup"}, {WIDTH, 0, "dup"}, {VOCABULARY, WIDTH, "0"}};
 
 enum {
     LAYER_WEIGHTS = sizeof layer_weights / sizeof *layer_weights,
@@ -87,33 +91,31 @@ enum {
 };
 
 /* One pipeline of four stages, each dp2 x tp8. */
-static const char *one_pipeline(Arena *arena, const char *cut, int layer)
-{
+static const char *one_pipeline(Arena *arena, const char *cut, int layer) {
     int first = 16 * (4 * layer / LAYERS);
     return arena_format(arena, "[%d-%d]{dup:2,%s:8}", first, first + 15, cut);
 }
 
 /* Two pipelines: one of two stages, each dp4 x tp4, and one of four stages, each tp8. */
-static const char *two_pipelines(Arena *arena, const char *cut, int layer)
-{
+static const char *two_pipelines(Arena *arena, const char *cut, int layer) {
     int first = 16 * (2 * layer / LAYERS), second = 32 + 8 * (4 * layer / LAYERS);
-    return arena_format(arena, "dup([%d-%d]{dup:4,%s:4} | [%d-%d]{%s:8})", first, first + 15, cut, second, second + 7, cut);
+    return arena_format(arena, "dup([%d-%d]{dup:4,%s:4} | [%d-%d]{%s:8})", first, first + 15, cut,
+                        second, second + 7, cut);
 }
 
-static Conversion convert_weight(Arena *arena, const Weight *weight, int layer, int more)
-{
+static Conversion convert_weight(Arena *arena, const Weight *weight, int layer, int more) {
     int64_t *extents = arena_array(arena, int64_t, 2);
     Shape shape = {weight->columns ? 2 : 1, extents};
     extents[0] = weight->rows + more;
     extents[1] = weight->columns;
-    return (Conversion){shape, HT_F32, read_layout(arena, shape, one_pipeline(arena, weight->cut, layer)),
+    return (Conversion){shape, HT_F32,
+                        read_layout(arena, shape, one_pipeline(arena, weight->cut, layer)),
                         read_layout(arena, shape, two_pipelines(arena, weight->cut, layer))};
 }
 
-/* All weights of a transformer go from one strategy to another; each has layouts of its own, as they are read. Each has `more` rows more
- * than the one before it: with 0, layers are alike. */
-static void time_switch(const char *name, int more)
-{
+/* All weights of a transformer go from one strategy to another; each has layouts of its own, as
+ * they are read. Each has `more` rows more than the one before it: with 0, layers are alike. */
+static void time_switch(const char *name, int more) {
     Arena *arena = arena_create();
     Conversion *conversions = arena_array(arena, Conversion, TENSORS);
     int count = 0;
@@ -128,8 +130,7 @@ static void time_switch(const char *name, int more)
     arena_destroy(arena);
 }
 
-int main(void)
-{
+int main(void) {
     for (int devices = LEAST_DEVICES; devices <= MOST_DEVICES; devices *= 4) {
         time_weight("weight, copies", "dup", devices);
         time_weight("weight, shards", "0", devices);

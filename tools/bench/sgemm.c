@@ -1,4 +1,5 @@
-/* How fast OpenBLAS multiplies 2048 x 2048 matrices of floats here: the best of ten, in floating-point operations a second. */
+/* How fast OpenBLAS multiplies 2048 x 2048 matrices of floats here: the best of ten, in
+ * floating-point operations a second. */
 #include <cblas.h>
 
 #include <stdio.h>
@@ -7,30 +8,26 @@
 
 enum { SIZE = 2048, TIMES = 10 };
 
-static double now(void)
-{
+static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static float *matrix(void)
-{
+static float *matrix(void) {
     float *at = malloc(sizeof *at * SIZE * SIZE);
-    if (!at)
-        exit(1);
-    for (int i = 0; i < SIZE * SIZE; i++)
-        at[i] = (float)(i % 7);
+    if (!at) exit(1);
+    for (int i = 0; i < SIZE * SIZE; i++) at[i] = (float)(i % 7);
     return at;
 }
 
-int main(void)
-{
+int main(void) {
     float *a = matrix(), *b = matrix(), *c = matrix();
     double best = 1e30;
     for (int i = 0; i < TIMES; i++) {
         double start = now();
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIZE, SIZE, SIZE, 1, a, SIZE, b, SIZE, 0, c, SIZE);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIZE, SIZE, SIZE, 1, a, SIZE, b,
+                    SIZE, 0, c, SIZE);
         double took = now() - start;
         best = took < best ? took : best;
     }

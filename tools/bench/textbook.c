@@ -2,12 +2,14 @@
  *
  *     mpirun -np 4 textbook [SECONDS]
  *
- * Each conversion is measured on tensors whose largest piece has 4 KiB and 16 MiB. Two ways take turns for SECONDS (default 1): the plain
- * call, with one copy of the piece before or after it where pieces are strided; and the run-time library, by the planner's plan. A time is
- * from when the first rank begins until the last one is done, by the clock that the ranks share; the shortest one counts, since whatever
- * else the machine does only adds. Where the library takes more than 1.1 times as long, the measurement goes on for up to ten times
- * SECONDS. Rank 0 prints a line a conversion: bytes, microseconds of the plain way and of the library's, the ratio, and the name. The exit
- * status is 1 when a ratio stays above 1.1.
+ * Each conversion is measured on tensors whose largest piece has 4 KiB and 16 MiB. Two ways take
+ * turns for SECONDS (default 1): the plain call, with one copy of the piece before or after it
+ * where pieces are strided; and the run-time library, by the planner's plan. A time is from when
+ * the first rank begins until the last one is done, by the clock that the ranks share; the shortest
+ * one counts, since whatever else the machine does only adds. Where the library takes more than 1.1
+ * times as long, the measurement goes on for up to ten times SECONDS. Rank 0 prints a line a
+ * conversion: bytes, microseconds of the plain way and of the library's, the ratio, and the name.
+ * The exit status is 1 when a ratio stays above 1.1.
  */
 #include <hetu/reshard.h>
 
@@ -31,7 +33,8 @@ typedef enum Strided { NOT_STRIDED, SENT_STRIDED, RECEIVED_STRIDED } Strided;
 
 typedef struct Job Job;
 
-/* A conversion, the call that it stands beside, and how many times a rank's largest piece the tensor has. */
+/* A conversion, the call that it stands beside, and how many times a rank's largest piece the
+ * tensor has. */
 typedef struct Textbook {
     const char *name, *from, *to;
     void (*call)(const Job *job, const float *from, float *to);
@@ -54,57 +57,51 @@ struct Job {
 
 static int part(const Job *job) { return (int)job->piece / RANKS; }
 
-static void all_reduce(const Job *job, const float *from, float *to)
-{
+static void all_reduce(const Job *job, const float *from, float *to) {
     MPI_Allreduce(from, to, (int)job->piece, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-static void reduce_scatter(const Job *job, const float *from, float *to)
-{
+static void reduce_scatter(const Job *job, const float *from, float *to) {
     MPI_Reduce_scatter_block(from, to, part(job), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-static void all_gather(const Job *job, const float *from, float *to)
-{
+static void all_gather(const Job *job, const float *from, float *to) {
     MPI_Allgather(from, part(job), MPI_FLOAT, to, part(job), MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-static void all_to_all(const Job *job, const float *from, float *to)
-{
+static void all_to_all(const Job *job, const float *from, float *to) {
     MPI_Alltoall(from, part(job), MPI_FLOAT, to, part(job), MPI_FLOAT, MPI_COMM_WORLD);
 }
 
 /* The root, too, has the result in another buffer. */
-static void broadcast(const Job *job, const float *from, float *to)
-{
-    if (!job->rank)
-        memcpy(to, from, sizeof(float) * (size_t)job->piece);
+static void broadcast(const Job *job, const float *from, float *to) {
+    if (!job->rank) memcpy(to, from, sizeof(float) * (size_t)job->piece);
     MPI_Bcast(to, (int)job->piece, MPI_FLOAT, 0, MPI_COMM_WORLD);
 }
 
-static void reduce(const Job *job, const float *from, float *to)
-{
+static void reduce(const Job *job, const float *from, float *to) {
     MPI_Reduce(from, to, (int)job->piece, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
 }
 
-static void gather(const Job *job, const float *from, float *to)
-{
+static void gather(const Job *job, const float *from, float *to) {
     MPI_Gather(from, part(job), MPI_FLOAT, to, part(job), MPI_FLOAT, 0, MPI_COMM_WORLD);
 }
 
-static void scatter(const Job *job, const float *from, float *to)
-{
+static void scatter(const Job *job, const float *from, float *to) {
     MPI_Scatter(from, part(job), MPI_FLOAT, to, part(job), MPI_FLOAT, 0, MPI_COMM_WORLD);
 }
 
 static const Textbook textbooks[] = {
     {"all-reduce", "[0-3]{sum:4}", "[0-3]{dup:4}", all_reduce, false, NOT_STRIDED, 1},
     {"reduce-scatter", "[0-3]{sum:4}", "[0-3]{0:4}", reduce_scatter, false, NOT_STRIDED, 1},
-    {"reduce-scatter, strided", "[0-3]{sum:4}", "[0-3]{1:4}", reduce_scatter, false, SENT_STRIDED, 1},
+    {"reduce-scatter, strided", "[0-3]{sum:4}", "[0-3]{1:4}", reduce_scatter, false, SENT_STRIDED,
+     1},
     {"all-gather", "[0-3]{0:4}", "[0-3]{dup:4}", all_gather, false, NOT_STRIDED, 1},
     {"all-gather, strided", "[0-3]{1:4}", "[0-3]{dup:4}", all_gather, false, RECEIVED_STRIDED, 1},
-    {"all-to-all, rows to columns", "[0-3]{0:4}", "[0-3]{1:4}", all_to_all, false, SENT_STRIDED, RANKS},
-    {"all-to-all, columns to rows", "[0-3]{1:4}", "[0-3]{0:4}", all_to_all, false, RECEIVED_STRIDED, RANKS},
+    {"all-to-all, rows to columns", "[0-3]{0:4}", "[0-3]{1:4}", all_to_all, false, SENT_STRIDED,
+     RANKS},
+    {"all-to-all, columns to rows", "[0-3]{1:4}", "[0-3]{0:4}", all_to_all, false, RECEIVED_STRIDED,
+     RANKS},
     {"broadcast", "[0]{}", "[0-3]{dup:4}", broadcast, true, NOT_STRIDED, 1},
     {"reduce", "[0-3]{sum:4}", "[0]{}", reduce, true, NOT_STRIDED, 1},
     {"gather", "[0-3]{0:4}", "[0]{}", gather, true, NOT_STRIDED, 1},
@@ -115,35 +112,32 @@ static const Textbook textbooks[] = {
 
 /* ---- jobs ---- */
 
-static const Layout *read_layout(Arena *arena, const char *text)
-{
+static const Layout *read_layout(Arena *arena, const char *text) {
     Diag *diag = diag_create(arena, stderr);
     diag_source(diag, "layout", text);
     const Layout *layout = layout_parse_text(arena, diag, (Position){"layout", 1, 1}, text);
     diag_finish(diag);
-    if (!layout)
-        exit(1);
+    if (!layout) exit(1);
     return layout;
 }
 
-static void *buffer(Arena *arena, size_t bytes)
-{
+static void *buffer(Arena *arena, size_t bytes) {
     char *memory = arena_alloc(arena, bytes + ALIGNMENT);
     memset(memory, 0, bytes + ALIGNMENT);
     return memory + ALIGNMENT - (uintptr_t)memory % ALIGNMENT;
 }
 
-/* The conversion of a tensor whose largest piece has `bytes`. A row has four times as many columns as there are rows, so that strided runs
- * are as long as the columns are high. */
-static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int rank)
-{
-    Job job = {.textbook = textbook, .rank = rank, .piece = bytes / (int64_t)sizeof(float), .rows = 1};
+/* The conversion of a tensor whose largest piece has `bytes`. A row has four times as many columns
+ * as there are rows, so that strided runs are as long as the columns are high. */
+static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int rank) {
+    Job job = {
+        .textbook = textbook, .rank = rank, .piece = bytes / (int64_t)sizeof(float), .rows = 1};
     int64_t elements = job.piece * textbook->whole;
-    while (job.rows * job.rows * RANKS < elements)
-        job.rows *= 2;
+    while (job.rows * job.rows * RANKS < elements) job.rows *= 2;
     job.columns = elements / job.rows;
     const int64_t extents[] = {job.rows, job.columns};
-    const Conversion conversion = {(Shape){2, extents}, HT_F32, read_layout(arena, textbook->from), read_layout(arena, textbook->to)};
+    const Conversion conversion = {(Shape){2, extents}, HT_F32, read_layout(arena, textbook->from),
+                                   read_layout(arena, textbook->to)};
     job.plan = plan_lowered(arena, reshard_plan(arena, NULL, &conversion), textbook->name);
     job.from = buffer(arena, (size_t)bytes);
     job.to = buffer(arena, (size_t)bytes);
@@ -155,28 +149,28 @@ static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int r
 /* ---- two ways ---- */
 
 /* One copy of the piece, from its rows to four packed blocks of columns or back. */
-static void copy_piece(const Job *job, bool pack, float *stored, float *packed)
-{
+static void copy_piece(const Job *job, bool pack, float *stored, float *packed) {
     int64_t run = job->columns / RANKS, rows = job->piece / job->columns;
     for (int64_t block = 0; block < RANKS; block++)
         for (int64_t row = 0; row < rows; row++) {
-            float *piece = stored + row * job->columns + block * run, *there = packed + (block * rows + row) * run;
+            float *piece = stored + row * job->columns + block * run,
+                  *there = packed + (block * rows + row) * run;
             memcpy(pack ? there : piece, pack ? piece : there, sizeof(float) * (size_t)run);
         }
 }
 
-static void run_plain(const Job *job)
-{
+static void run_plain(const Job *job) {
     const Textbook *textbook = job->textbook;
     Strided strided = textbook->rooted && job->rank ? NOT_STRIDED : textbook->strided;
-    if (strided == SENT_STRIDED)
-        copy_piece(job, true, job->from, job->packed);
-    textbook->call(job, strided == SENT_STRIDED ? job->packed : job->from, strided == RECEIVED_STRIDED ? job->packed : job->to);
-    if (strided == RECEIVED_STRIDED)
-        copy_piece(job, false, job->to, job->packed);
+    if (strided == SENT_STRIDED) copy_piece(job, true, job->from, job->packed);
+    textbook->call(job, strided == SENT_STRIDED ? job->packed : job->from,
+                   strided == RECEIVED_STRIDED ? job->packed : job->to);
+    if (strided == RECEIVED_STRIDED) copy_piece(job, false, job->to, job->packed);
 }
 
-static void run_plan(const Job *job) { ht_reshard_run(job->plan, job->rank, job->from, job->to, job->scratch); }
+static void run_plan(const Job *job) {
+    ht_reshard_run(job->plan, job->rank, job->from, job->to, job->scratch);
+}
 
 static void (*const ways[])(const Job *job) = {run_plain, run_plan};
 
@@ -185,43 +179,38 @@ enum { WAYS = sizeof ways / sizeof *ways };
 /* ---- times ---- */
 
 /* Seconds by the machine's clock; MPI_Wtime counts from another moment in each rank. */
-static double now(void)
-{
+static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* Seconds of one run, of several in a row; all ranks get the same. */
-static double take_sample(const Job *job, int way, int repeats)
-{
+static double take_sample(const Job *job, int way, int repeats) {
     double span[2];
     MPI_Barrier(MPI_COMM_WORLD);
     span[0] = -now();
-    for (int i = 0; i < repeats; i++)
-        ways[way](job);
+    for (int i = 0; i < repeats; i++) ways[way](job);
     span[1] = now();
     MPI_Allreduce(MPI_IN_PLACE, span, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return (span[0] + span[1]) / repeats;
 }
 
-static int choose_repeats(const Job *job)
-{
+static int choose_repeats(const Job *job) {
     double seconds = 0;
     for (int i = 0; i < WARM_UPS; i++)
-        for (int way = 0; way < WAYS; way++)
-            seconds = take_sample(job, way, 1);
+        for (int way = 0; way < WAYS; way++) seconds = take_sample(job, way, 1);
     return (int)fmin(MOST_REPEATS, 1 + SAMPLE_SECONDS / seconds);
 }
 
-/* Both ways' shortest times, by samples in turns that take `seconds`, or more while their ratio is too large. */
-static void find_shortest(const Job *job, double seconds, double *shortest)
-{
+/* Both ways' shortest times, by samples in turns that take `seconds`, or more while their ratio is
+ * too large. */
+static void find_shortest(const Job *job, double seconds, double *shortest) {
     int repeats = choose_repeats(job);
     double spent = 0;
-    for (int way = 0; way < WAYS; way++)
-        shortest[way] = INFINITY;
-    for (int count = 0; count < LEAST_SAMPLES || spent < seconds || (shortest[1] > MOST_RATIO * shortest[0] && spent < PATIENCE * seconds);
+    for (int way = 0; way < WAYS; way++) shortest[way] = INFINITY;
+    for (int count = 0; count < LEAST_SAMPLES || spent < seconds ||
+                        (shortest[1] > MOST_RATIO * shortest[0] && spent < PATIENCE * seconds);
          count++)
         for (int k = 0; k < WAYS; k++) {
             int way = (count + k) % WAYS;
@@ -231,23 +220,22 @@ static void find_shortest(const Job *job, double seconds, double *shortest)
         }
 }
 
-/* Measures a conversion and prints its line; whether it is fast enough, which all ranks find alike. */
-static bool measure(const Textbook *textbook, int64_t bytes, double seconds, int rank)
-{
+/* Measures a conversion and prints its line; whether it is fast enough, which all ranks find
+ * alike. */
+static bool measure(const Textbook *textbook, int64_t bytes, double seconds, int rank) {
     Arena *arena = arena_create();
     Job job = make_job(arena, textbook, bytes, rank);
     double shortest[WAYS];
     find_shortest(&job, seconds, shortest);
     if (!rank)
-        printf("%9lld %10.1f %10.1f %6.3f  %s\n", (long long)bytes, 1e6 * shortest[0], 1e6 * shortest[1], shortest[1] / shortest[0],
-               textbook->name);
+        printf("%9lld %10.1f %10.1f %6.3f  %s\n", (long long)bytes, 1e6 * shortest[0],
+               1e6 * shortest[1], shortest[1] / shortest[0], textbook->name);
     fflush(stdout);
     arena_destroy(arena);
     return shortest[1] <= MOST_RATIO * shortest[0];
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int rank, ranks;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

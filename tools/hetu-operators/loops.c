@@ -4,7 +4,8 @@
  *         for (int64_t i_b = 0; i_b < n_b; i_b++)
  *             y[i_a * n_b + i_b] = x[i_a * n_b + i_b] + z[i_b];
  *
- * A factor f has the index i_f and the extent n_f. Sums are added up in double, or of integers in int64_t, in the order of the indices.
+ * A factor f has the index i_f and the extent n_f. Sums are added up in double, or of integers in
+ * int64_t, in the order of the indices.
  */
 #include "operators.h"
 
@@ -36,18 +37,17 @@ static const char *real_type(const Loops *loops) { return loops->wide ? "double"
 /* ---- what an expression needs ---- */
 
 /* The tensor of a leaf; NULL of leaves that are none. */
-static const Access *leaf_access(const Loops *loops, const Expr *leaf)
-{
+static const Access *leaf_access(const Loops *loops, const Expr *leaf) {
     const Rule *rule = loops->rule;
     if (leaf->kind == EXPR_ACCESS)
         return leaf->index < rule->operand_count ? &rule->operands[leaf->index] : &rule->results[0];
     if (leaf->kind == EXPR_RESULT)
-        return leaf->index < rule->result_count ? &rule->results[leaf->index] : &rule->locals[leaf->index - rule->result_count];
+        return leaf->index < rule->result_count ? &rule->results[leaf->index]
+                                                : &rule->locals[leaf->index - rule->result_count];
     return NULL;
 }
 
-static bool needs_factor(const Loops *loops, const Expr *expr, int factor)
-{
+static bool needs_factor(const Loops *loops, const Expr *expr, int factor) {
     const Access *access = leaf_access(loops, expr);
     bool needs = access && access_has(access, factor);
     for (int i = 0; i < expr->arg_count; i++)
@@ -56,66 +56,63 @@ static bool needs_factor(const Loops *loops, const Expr *expr, int factor)
 }
 
 /* The factors that a term has and the value lacks, as bits. */
-static uint32_t contracted(const Loops *loops, const Expr *term, const Access *value)
-{
+static uint32_t contracted(const Loops *loops, const Expr *term, const Access *value) {
     uint32_t set = 0;
     for (int f = 0; f < loops->rule->factor_count; f++)
-        if (needs_factor(loops, term, f) && !access_has(value, f))
-            set |= UINT32_C(1) << f;
+        if (needs_factor(loops, term, f) && !access_has(value, f)) set |= UINT32_C(1) << f;
     return set;
 }
 
-static bool is_integer(const Loops *loops, int operand) { return operand < loops->rule->operand_count && loops->integers >> operand & 1; }
+static bool is_integer(const Loops *loops, int operand) {
+    return operand < loops->rule->operand_count && loops->integers >> operand & 1;
+}
 
 /* ---- expressions ---- */
 
 /* (i_a * n_b + i_b) * n_c + i_c, row-major. */
-static void write_index(Text *out, const Rule *rule, const Access *access)
-{
+static void write_index(Text *out, const Rule *rule, const Access *access) {
     const char *index = NULL;
     for (int d = 0; d < access->dim_count; d++)
         for (int k = 0; k < access->dims[d].count; k++) {
             const char *name = rule->factors[access->dims[d].factors[k]].name;
             bool brackets = index && strchr(index, '+');
-            index = index ? arena_format(out->arena, brackets ? "(%s) * n_%s + i_%s" : "%s * n_%s + i_%s", index, name, name)
+            index = index ? arena_format(out->arena,
+                                         brackets ? "(%s) * n_%s + i_%s" : "%s * n_%s + i_%s",
+                                         index, name, name)
                           : arena_format(out->arena, "i_%s", name);
         }
     text_print(out, "[%s]", index ? index : "0");
 }
 
-static const char *access_name(const Loops *loops, const Expr *leaf)
-{
+static const char *access_name(const Loops *loops, const Expr *leaf) {
     bool dy = leaf->kind == EXPR_ACCESS && leaf->index == loops->rule->operand_count;
     return dy ? "dy_" : leaf_access(loops, leaf)->name;
 }
 
-static const char *attr_name(const OpDef *def, int index)
-{
+static const char *attr_name(const OpDef *def, int index) {
     for (int p = 0, a = 0; p < def->param_count; p++)
-        if (def->params[p].kind != PARAM_TENSOR && def->params[p].kind != PARAM_TENSORS && a++ == index)
+        if (def->params[p].kind != PARAM_TENSOR && def->params[p].kind != PARAM_TENSORS &&
+            a++ == index)
             return def->params[p].name;
     BUG("%s has no argument %d", def->name, index);
 }
 
 /* A tensor's element; a number where an operand is absent for which one stands. */
-static void write_access(Text *out, const Expr *leaf, const Loops *loops)
-{
+static void write_access(Text *out, const Expr *leaf, const Loops *loops) {
     const Access *access = leaf_access(loops, leaf);
     const char *name = access_name(loops, leaf);
     bool absent = leaf->kind == EXPR_ACCESS && access->absent;
-    if (absent)
-        text_print(out, "(%s ? ", name);
+    if (absent) text_print(out, "(%s ? ", name);
     text_string(out, name);
     write_index(out, loops->rule, access);
-    if (absent)
-        text_print(out, " : %s)", access->absent->spelling);
+    if (absent) text_print(out, " : %s)", access->absent->spelling);
 }
 
 /* An ExprLeaf; maxima and minima keep NaN. */
-static void write_leaf(Text *out, const Expr *leaf, void *context)
-{
+static void write_leaf(Text *out, const Expr *leaf, void *context) {
     const Loops *loops = context;
-    bool extreme = leaf->spelling && (!strncmp(leaf->spelling, "fmax", 4) || !strncmp(leaf->spelling, "fmin", 4));
+    bool extreme = leaf->spelling &&
+                   (!strncmp(leaf->spelling, "fmax", 4) || !strncmp(leaf->spelling, "fmin", 4));
     switch (leaf->kind) {
     case EXPR_ACCESS:
     case EXPR_RESULT: write_access(out, leaf, loops); break;
@@ -126,31 +123,32 @@ static void write_leaf(Text *out, const Expr *leaf, void *context)
 }
 
 /* An operand without which the term is left out; -1 when there is none. */
-static int needed_operand(const Loops *loops, const Expr *term)
-{
+static int needed_operand(const Loops *loops, const Expr *term) {
     for (int k = 0; k < loops->rule->operand_count; k++)
-        if (loops->rule->operands[k].optional && !loops->rule->operands[k].absent && expr_mentions(term, EXPR_ACCESS, k))
+        if (loops->rule->operands[k].optional && !loops->rule->operands[k].absent &&
+            expr_mentions(term, EXPR_ACCESS, k))
             return k;
     return -1;
 }
 
-/* The terms that are summed over the factors `set`, and how many there are; `first`: nothing stands before them. */
-static int write_terms(const Loops *loops, const Value *value, uint32_t set, bool first)
-{
+/* The terms that are summed over the factors `set`, and how many there are; `first`: nothing stands
+ * before them. */
+static int write_terms(const Loops *loops, const Value *value, uint32_t set, bool first) {
     int count = expr_terms(value->expr, NULL, 0), written = 0;
     ExprTerm *terms = arena_array(loops->out->arena, ExprTerm, count);
     expr_terms(value->expr, terms, count);
     for (int t = 0; t < count; t++) {
         const Expr *term = terms[t].expr;
-        if (contracted(loops, term, value->access) != set)
-            continue;
+        if (contracted(loops, term, value->access) != set) continue;
         int needed = needed_operand(loops, term);
         bool brackets = needed < 0 && term->kind >= EXPR_LT && term->kind <= EXPR_SELECT;
-        text_string(loops->out, first && !written++ ? terms[t].negative ? "-" : "" : terms[t].negative ? " - " : " + ");
+        text_string(loops->out, first && !written++ ? terms[t].negative ? "-" : ""
+                                : terms[t].negative ? " - "
+                                                    : " + ");
         text_string(loops->out, brackets ? "(" : "");
-        if (needed >= 0)
-            text_print(loops->out, "(%s ? ", loops->rule->operands[needed].name);
-        expr_print(loops->out, loops->wide ? expr_widened(loops->out->arena, term) : term, write_leaf, (void *)loops);
+        if (needed >= 0) text_print(loops->out, "(%s ? ", loops->rule->operands[needed].name);
+        expr_print(loops->out, loops->wide ? expr_widened(loops->out->arena, term) : term,
+                   write_leaf, (void *)loops);
         text_string(loops->out, needed >= 0 ? " : 0)" : brackets ? ")" : "");
         written += !first;
     }
@@ -161,15 +159,14 @@ static int write_terms(const Loops *loops, const Value *value, uint32_t set, boo
 
 static void indent(Text *out, int depth) { text_print(out, "%*s", 4 * depth, ""); }
 
-static void write_for(Text *out, int depth, const char *factor, const char *end)
-{
+static void write_for(Text *out, int depth, const char *factor, const char *end) {
     indent(out, depth);
-    text_print(out, "for (int64_t i_%s = 0; i_%s < n_%s; i_%s++)%s\n", factor, factor, factor, factor, end);
+    text_print(out, "for (int64_t i_%s = 0; i_%s < n_%s; i_%s++)%s\n", factor, factor, factor,
+               factor, end);
 }
 
 /* n_a * n_b, or 1. */
-static void write_volume(Text *out, const Rule *rule, uint32_t set)
-{
+static void write_volume(Text *out, const Rule *rule, uint32_t set) {
     const char *sign = "";
     for (int f = 0; f < rule->factor_count; f++)
         if (set >> f & 1) {
@@ -179,17 +176,14 @@ static void write_volume(Text *out, const Rule *rule, uint32_t set)
     text_string(out, *sign ? "" : "1");
 }
 
-static uint32_t factors_of(const Access *access)
-{
+static uint32_t factors_of(const Access *access) {
     uint32_t set = 0;
-    for (int f = 0; f < 32; f++)
-        set |= (uint32_t)access_has(access, f) << f;
+    for (int f = 0; f < 32; f++) set |= (uint32_t)access_has(access, f) << f;
     return set;
 }
 
 /* The loops over all elements of a value; returns how deep what stands inside is. */
-static int open_value(const Loops *loops, const Value *value, uint32_t all, const char *end)
-{
+static int open_value(const Loops *loops, const Value *value, uint32_t all, const char *end) {
     const Access *access = value->access;
     int depth = 1, last = access->dim_count - 1;
     if (access->dim_count) {
@@ -204,8 +198,7 @@ static int open_value(const Loops *loops, const Value *value, uint32_t all, cons
     return depth;
 }
 
-static void write_left_side(const Loops *loops, const Value *value, int depth)
-{
+static void write_left_side(const Loops *loops, const Value *value, int depth) {
     indent(loops->out, depth);
     text_string(loops->out, value->name);
     write_index(loops->out, loops->rule, value->access);
@@ -213,20 +206,18 @@ static void write_left_side(const Loops *loops, const Value *value, int depth)
 }
 
 /* SUM += TERMS inside loops over the factors `set`. */
-static void write_sum(const Loops *loops, const Value *value, uint32_t set, int depth)
-{
+static void write_sum(const Loops *loops, const Value *value, uint32_t set, int depth) {
     for (int f = 0; f < loops->rule->factor_count; f++)
-        if (set >> f & 1)
-            write_for(loops->out, depth++, loops->rule->factors[f].name, "");
+        if (set >> f & 1) write_for(loops->out, depth++, loops->rule->factors[f].name, "");
     indent(loops->out, depth);
     text_string(loops->out, "sum_ += ");
     write_terms(loops, value, set, true);
     text_string(loops->out, ";\n");
 }
 
-/* The sets of factors that terms of a value are summed over, in `sets`, and all of them together with the value's own. */
-static int sum_sets(const Loops *loops, const Value *value, uint32_t *sets, uint32_t *all)
-{
+/* The sets of factors that terms of a value are summed over, in `sets`, and all of them together
+ * with the value's own. */
+static int sum_sets(const Loops *loops, const Value *value, uint32_t *sets, uint32_t *all) {
     int count = expr_terms(value->expr, NULL, 0), found = 0;
     ExprTerm *terms = arena_array(loops->out->arena, ExprTerm, count);
     expr_terms(value->expr, terms, count);
@@ -234,36 +225,31 @@ static int sum_sets(const Loops *loops, const Value *value, uint32_t *sets, uint
     for (int t = 0; t < count; t++) {
         uint32_t set = contracted(loops, terms[t].expr, value->access);
         bool known = !set;
-        for (int s = 0; s < found; s++)
-            known |= sets[s] == set;
-        if (!known)
-            sets[found++] = set;
+        for (int s = 0; s < found; s++) known |= sets[s] == set;
+        if (!known) sets[found++] = set;
         *all |= set;
     }
     return found;
 }
 
 /* Whether an expression divides by the extent of a factor. */
-static bool divides_by(const Expr *expr, int factor)
-{
+static bool divides_by(const Expr *expr, int factor) {
     bool divides = expr->kind == EXPR_DIV && expr_mentions(expr->arg[1], EXPR_SIZE, factor);
-    for (int i = 0; i < expr->arg_count; i++)
-        divides = divides || divides_by(expr->arg[i], factor);
+    for (int i = 0; i < expr->arg_count; i++) divides = divides || divides_by(expr->arg[i], factor);
     return divides;
 }
 
 /* What a sum begins with: 0, but the mean of nothing is none. */
-static void write_start(const Loops *loops, const Value *value, uint32_t summed)
-{
+static void write_start(const Loops *loops, const Value *value, uint32_t summed) {
     for (int f = 0; f < loops->rule->factor_count; f++)
         if (summed >> f & 1 && divides_by(value->expr, f))
             text_print(loops->out, "n_%s == 0 ? NAN : ", loops->rule->factors[f].name);
     text_string(loops->out, "0;\n");
 }
 
-static void write_value(const Loops *loops, const Value *value)
-{
-    uint32_t *sets = arena_array(loops->out->arena, uint32_t, expr_terms(value->expr, NULL, 0) + 1), all;
+static void write_value(const Loops *loops, const Value *value) {
+    uint32_t *sets = arena_array(loops->out->arena, uint32_t, expr_terms(value->expr, NULL, 0) + 1),
+             all;
     int count = sum_sets(loops, value, sets, &all);
     bool block = count && value->access->dim_count;
     int depth = open_value(loops, value, all, block ? " {" : "");
@@ -272,12 +258,10 @@ static void write_value(const Loops *loops, const Value *value)
         text_print(loops->out, "%s sum_ = ", value->integral ? "int64_t" : "double");
         write_start(loops, value, all & ~factors_of(value->access));
     }
-    for (int s = 0; s < count; s++)
-        write_sum(loops, value, sets[s], depth);
+    for (int s = 0; s < count; s++) write_sum(loops, value, sets[s], depth);
     write_left_side(loops, value, depth);
     text_string(loops->out, count ? "sum_" : "");
-    if (!write_terms(loops, value, 0, !count) && !count)
-        text_string(loops->out, "0");
+    if (!write_terms(loops, value, 0, !count) && !count) text_string(loops->out, "0");
     text_string(loops->out, ";\n");
     if (block) {
         indent(loops->out, depth - 1);
@@ -288,34 +272,37 @@ static void write_value(const Loops *loops, const Value *value)
 /* ---- products ---- */
 
 /* Whether a value has a factor that one of two tensors has and the other lacks. */
-static bool is_matrix(const Loops *loops, const Value *value, const Expr *x, const Expr *w)
-{
+static bool is_matrix(const Loops *loops, const Value *value, const Expr *x, const Expr *w) {
     for (int f = 0; f < loops->rule->factor_count; f++)
         if (access_has(value->access, f) && needs_factor(loops, x, f) != needs_factor(loops, w, f))
             return true;
     return false;
 }
 
-/* x * w, or that and a bias, summed over some factor, as in a product of matrices: what operator_product computes. */
-static bool is_product(const Loops *loops, const Value *value, const Expr **product, const Expr **bias)
-{
+/* x * w, or that and a bias, summed over some factor, as in a product of matrices: what
+ * operator_product computes. */
+static bool is_product(const Loops *loops, const Value *value, const Expr **product,
+                       const Expr **bias) {
     const Expr *expr = value->expr;
-    bool biased = expr->kind == EXPR_ADD && expr->arg[1]->kind == EXPR_ACCESS && !contracted(loops, expr->arg[1], value->access);
+    bool biased = expr->kind == EXPR_ADD && expr->arg[1]->kind == EXPR_ACCESS &&
+                  !contracted(loops, expr->arg[1], value->access);
     *bias = biased ? expr->arg[1] : NULL;
     *product = biased ? expr->arg[0] : expr;
-    if ((*product)->kind != EXPR_MUL || loops->wide || value->integral || !contracted(loops, *product, value->access))
+    if ((*product)->kind != EXPR_MUL || loops->wide || value->integral ||
+        !contracted(loops, *product, value->access))
         return false;
     for (int i = 0; i < 2; i++) {
         const Expr *arg = (*product)->arg[i];
-        if (arg->kind != EXPR_ACCESS || is_integer(loops, arg->index) || needed_operand(loops, arg) >= 0)
+        if (arg->kind != EXPR_ACCESS || is_integer(loops, arg->index) ||
+            needed_operand(loops, arg) >= 0)
             return false;
     }
-    return is_matrix(loops, value, (*product)->arg[0], (*product)->arg[1]) && !(*bias && is_integer(loops, (*bias)->index));
+    return is_matrix(loops, value, (*product)->arg[0], (*product)->arg[1]) &&
+           !(*bias && is_integer(loops, (*bias)->index));
 }
 
 /* The stride of a factor in a tensor: 0, or the extents behind it multiplied. */
-static void write_stride(Text *out, const Rule *rule, const Access *access, int factor)
-{
+static void write_stride(Text *out, const Rule *rule, const Access *access, int factor) {
     bool behind = false;
     const char *sign = "";
     text_string(out, ", ");
@@ -329,122 +316,135 @@ static void write_stride(Text *out, const Rule *rule, const Access *access, int 
     text_string(out, !behind ? "0" : *sign ? "" : "1");
 }
 
-static void write_product(const Loops *loops, const Value *value, const Expr *product, const Expr *bias)
-{
+static void write_product(const Loops *loops, const Value *value, const Expr *product,
+                          const Expr *bias) {
     Text *out = loops->out;
     uint32_t all = factors_of(value->access) | contracted(loops, product, value->access);
-    const Access *access[] = {value->access, leaf_access(loops, product->arg[0]), leaf_access(loops, product->arg[1]),
+    const Access *access[] = {value->access, leaf_access(loops, product->arg[0]),
+                              leaf_access(loops, product->arg[1]),
                               bias ? leaf_access(loops, bias) : NULL};
     text_string(out, "    const ht_axis axes[] = {\n");
     for (int f = 0; f < loops->rule->factor_count; f++) {
-        if (!(all >> f & 1))
-            continue;
+        if (!(all >> f & 1)) continue;
         text_print(out, "        {n_%s", loops->rule->factors[f].name);
-        for (int t = 0; t < 4; t++)
-            write_stride(out, loops->rule, access[t], f);
+        for (int t = 0; t < 4; t++) write_stride(out, loops->rule, access[t], f);
         text_string(out, "},\n");
     }
-    text_print(out, "    };\n    operator_product(%s, %s, %s, %s, sizeof axes / sizeof *axes, axes);\n", value->name,
-               access_name(loops, product->arg[0]), access_name(loops, product->arg[1]), bias ? access_name(loops, bias) : "NULL");
+    text_print(out,
+               "    };\n    operator_product(%s, %s, %s, %s, sizeof axes / sizeof *axes, axes);\n",
+               value->name, access_name(loops, product->arg[0]),
+               access_name(loops, product->arg[1]), bias ? access_name(loops, bias) : "NULL");
 }
 
 /* ---- functions ---- */
 
 /* The values that a function computes, in order: those of a body, of equations, or dx. */
-static int values_of(const Loops *loops, Arena *arena, Value **values)
-{
+static int values_of(const Loops *loops, Arena *arena, Value **values) {
     const Rule *rule = loops->rule;
     int count = loops->operand >= 0 || rule->kind == RULE_BODY ? 1 : rule->equation_count;
     *values = arena_array(arena, Value, count);
     if (loops->operand >= 0) {
-        **values = (Value){&rule->operands[loops->operand], "dx_", rule_gradient(arena, rule, loops->operand, loops->integers), false};
+        **values = (Value){&rule->operands[loops->operand], "dx_",
+                           rule_gradient(arena, rule, loops->operand, loops->integers), false};
         return count;
     }
     for (int v = 0; v < count; v++) {
-        Expr leaf = {.kind = EXPR_RESULT, .index = rule->kind == RULE_BODY ? 0 : rule->equations[v].value};
+        Expr leaf = {.kind = EXPR_RESULT,
+                     .index = rule->kind == RULE_BODY ? 0 : rule->equations[v].value};
         const Access *access = leaf_access(loops, &leaf);
         const Expr *expr = rule->kind == RULE_BODY ? rule->body : rule->equations[v].expr;
-        bool integral = leaf.index < rule->result_count && loops->integers >> (rule->operand_count + leaf.index) & 1;
-        (*values)[v] = (Value){access, access->name, expr, integral && !opdef_float_in(loops->def, expr, loops->integers)};
+        bool integral = leaf.index < rule->result_count &&
+                        loops->integers >> (rule->operand_count + leaf.index) & 1;
+        (*values)[v] = (Value){access, access->name, expr,
+                               integral && !opdef_float_in(loops->def, expr, loops->integers)};
     }
     return count;
 }
 
-static bool any_mentions(const Value *values, int count, ExprKind kind, int index)
-{
+static bool any_mentions(const Value *values, int count, ExprKind kind, int index) {
     for (int v = 0; v < count; v++)
-        if (expr_mentions(values[v].expr, kind, index))
-            return true;
+        if (expr_mentions(values[v].expr, kind, index)) return true;
     return false;
 }
 
 /* The extents, arguments and tensors that the values need. */
-static void write_names(const Loops *loops, const Value *values, int count)
-{
+static void write_names(const Loops *loops, const Value *values, int count) {
     Text *out = loops->out;
     const Rule *rule = loops->rule;
     for (int f = 0; f < rule->factor_count; f++) {
         bool needed = any_mentions(values, count, EXPR_SIZE, f);
         for (int v = 0; v < count; v++)
-            needed = needed || access_has(values[v].access, f) || needs_factor(loops, values[v].expr, f);
+            needed =
+                needed || access_has(values[v].access, f) || needs_factor(loops, values[v].expr, f);
         if (needed)
             text_print(out, "    const int64_t n_%s = data->size[%d];\n", rule->factors[f].name, f);
     }
     for (int a = 0; a < loops->def->attr_count; a++) {
         bool real = opdef_attr_kind(loops->def, a) == PARAM_FLOAT;
         if (any_mentions(values, count, EXPR_ATTR, a))
-            text_print(out, "    const %s %s = (%s)data->attr[%d].%s;\n", real ? real_type(loops) : "int64_t", attr_name(loops->def, a),
+            text_print(out, "    const %s %s = (%s)data->attr[%d].%s;\n",
+                       real ? real_type(loops) : "int64_t", attr_name(loops->def, a),
                        real ? real_type(loops) : "int64_t", a, real ? "f" : "i");
     }
     for (int k = 0; k <= rule->operand_count; k++) {
         Expr leaf = {.kind = EXPR_ACCESS, .index = k};
         if (any_mentions(values, count, EXPR_ACCESS, k))
-            text_print(out, "    const %s *restrict %s = data->from[%d];\n", is_integer(loops, k) ? "int64_t" : real_type(loops),
+            text_print(out, "    const %s *restrict %s = data->from[%d];\n",
+                       is_integer(loops, k) ? "int64_t" : real_type(loops),
                        access_name(loops, &leaf), k);
     }
     if (loops->operand >= 0)
         text_print(out, "    %s *restrict dx_ = data->to[0];\n", real_type(loops));
     for (int r = 0; loops->operand < 0 && r < rule->result_count; r++)
         text_print(out, "    %s *restrict %s = data->to[%d];\n",
-                   loops->integers >> (rule->operand_count + r) & 1 ? "int64_t" : real_type(loops), rule->results[r].name, r);
+                   loops->integers >> (rule->operand_count + r) & 1 ? "int64_t" : real_type(loops),
+                   rule->results[r].name, r);
 }
 
 /* Memory for a local value of equations. */
-static void write_local(const Loops *loops, const Access *local)
-{
+static void write_local(const Loops *loops, const Access *local) {
     bool fixed = local->element.kind == ELEMENT_FIXED;
-    const char *type = fixed && local->element.index == DTYPE_F64 ? "double" : fixed ? "float" : real_type(loops);
+    const char *type = fixed && local->element.index == DTYPE_F64 ? "double"
+                       : fixed                                    ? "float"
+                                                                  : real_type(loops);
     text_print(loops->out, "    %s *restrict %s = eager_alloc((size_t)(", type, local->name);
     write_volume(loops->out, loops->rule, factors_of(local));
     text_print(loops->out, ") * sizeof *%s);\n", local->name);
 }
 
 /* Rounds a value that others use to bf16, where it is of that type. */
-static void write_rounding(const Loops *loops, const Value *values, int count, int at)
-{
+static void write_rounding(const Loops *loops, const Value *values, int count, int at) {
     const Rule *rule = loops->rule;
-    int value = rule->kind == RULE_EQUATIONS ? rule->equations[at].value : 0, result = value < rule->result_count;
+    int value = rule->kind == RULE_EQUATIONS ? rule->equations[at].value : 0,
+        result = value < rule->result_count;
     const Element *element = &values[at].access->element;
     bool half = element->kind == ELEMENT_FIXED && element->index == DTYPE_BF16;
-    if (loops->operand >= 0 || values[at].integral || !any_mentions(values, count, EXPR_RESULT, value) || (!result && !half))
+    if (loops->operand >= 0 || values[at].integral ||
+        !any_mentions(values, count, EXPR_RESULT, value) || (!result && !half))
         return;
-    if (result)
-        text_print(loops->out, "    if (data->half[%d])\n    ", value);
-    text_print(loops->out, "    operator_round_%s(%s, ", result ? real_type(loops) : "float", values[at].name);
+    if (result) text_print(loops->out, "    if (data->half[%d])\n    ", value);
+    text_print(loops->out, "    operator_round_%s(%s, ", result ? real_type(loops) : "float",
+               values[at].name);
     write_volume(loops->out, rule, factors_of(values[at].access));
     text_string(loops->out, ");\n");
 }
 
-void loops_write(Text *out, const OpDef *def, const char *name, int operand, uint32_t integers, bool wide)
-{
-    Loops loops = {.out = out, .def = def, .rule = def->rule, .operand = operand, .integers = integers, .wide = wide};
+void loops_write(Text *out, const OpDef *def, const char *name, int operand, uint32_t integers,
+                 bool wide) {
+    Loops loops = {.out = out,
+                   .def = def,
+                   .rule = def->rule,
+                   .operand = operand,
+                   .integers = integers,
+                   .wide = wide};
     Value *values;
     const Expr *product, *bias;
     int count = values_of(&loops, out->arena, &values);
     text_print(out, "static void %s(const OperatorData *data)\n{\n", name);
     write_names(&loops, values, count);
     for (int v = 0; v < count; v++) {
-        if (values[v].access >= def->rule->locals && values[v].access < def->rule->locals + def->rule->local_count)
+        if (values[v].access >= def->rule->locals &&
+            values[v].access < def->rule->locals + def->rule->local_count)
             write_local(&loops, values[v].access);
         if (is_product(&loops, &values[v], &product, &bias))
             write_product(&loops, &values[v], product, bias);

@@ -3,15 +3,14 @@
  *     hetu-operators include/hetu/ops.h operators.c kernels.h names.h
  *
  * operators.c    the C functions of the operators: tables and loops for runtime/eager/operator.h
- * kernels.h      prototypes of the kernels that the rules name
- * names.h        UNCOMPILED(name) for each operator: what a backend that computes no model by itself has of it
+ * kernels.h      prototypes of the kernels that the rules name names.h        UNCOMPILED(name) for
+ * each operator: what a backend that computes no model by itself has of it
  */
 #include "operators.h"
 
 #include <stdlib.h>
 
-static const char *read_file(Arena *arena, const char *file)
-{
+static const char *read_file(Arena *arena, const char *file) {
     FILE *stream = fopen(file, "rb");
     Text text = {.arena = arena};
     char block[1 << 14];
@@ -24,19 +23,19 @@ static const char *read_file(Arena *arena, const char *file)
     return text_bytes(&text);
 }
 
-static void write_file(Arena *arena, const char *file, void (*write)(Text *out, const Declarations *all), const Declarations *all)
-{
+static void write_file(Arena *arena, const char *file,
+                       void (*write)(Text *out, const Declarations *all), const Declarations *all) {
     Text out = {.arena = arena};
     write(&out, all);
     FILE *stream = fopen(file, "wb");
-    if (!stream || fwrite(text_bytes(&out), 1, out.length, stream) != out.length || fclose(stream)) {
+    if (!stream || fwrite(text_bytes(&out), 1, out.length, stream) != out.length ||
+        fclose(stream)) {
         fprintf(stderr, "hetu-operators: %s cannot be written\n", file);
         exit(1);
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc != 5) {
         fprintf(stderr, "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n");
         return 1;

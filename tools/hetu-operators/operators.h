@@ -1,5 +1,5 @@
-/* What the files of hetu-operators share: declarations.c reads the operators of a header, loops.c writes how expressions are computed,
- * tables.c the rest. */
+/* What the files of hetu-operators share: declarations.c reads the operators of a header, loops.c
+ * writes how expressions are computed, tables.c the rest. */
 #ifndef HETU_OPERATORS_OPERATORS_H
 #define HETU_OPERATORS_OPERATORS_H
 
@@ -8,7 +8,8 @@
 /* An operator as the header declares it. */
 typedef struct Declaration {
     OpDef def;
-    const char *result; // what the C function returns: ht_tensor, or a struct of tensors in the order of the rule's results
+    const char *result; // what the C function returns: ht_tensor, or a struct of tensors in the
+                        // order of the rule's results
     const char *params; // the C function's parameters as they are written
 } Declaration;
 typedef Array(Declaration) Declarations;
@@ -16,11 +17,14 @@ typedef Array(Declaration) Declarations;
 /* Reads the operators of a header, those without a body; errors are reported. */
 Declarations declarations_read(Arena *arena, Diag *diag, const char *file, const char *text);
 
-/* Writes the loops of an operator: of its values, or for `operand` of what flows back to it (-1: of the values). `name` is the function's;
- * `integers` has a bit for each operand, and behind them each result, that is of integers; `wide`: in double. */
-void loops_write(Text *out, const OpDef *def, const char *name, int operand, uint32_t integers, bool wide);
+/* Writes the loops of an operator: of its values, or for `operand` of what flows back to it (-1: of
+ * the values). `name` is the function's; `integers` has a bit for each operand, and behind them
+ * each result, that is of integers; `wide`: in double. */
+void loops_write(Text *out, const OpDef *def, const char *name, int operand, uint32_t integers,
+                 bool wide);
 
-/* What is written of all operators: for the one-device library, the prototypes of kernels, and the operators' names. */
+/* What is written of all operators: for the one-device library, the prototypes of kernels, and the
+ * operators' names. */
 void operators_write(Text *out, const Declarations *all);
 void kernels_write(Text *out, const Declarations *all);
 void names_write(Text *out, const Declarations *all);

@@ -1,4 +1,5 @@
-/* What the build writes of each operator beside its loops: the table that runtime/eager/operator.h describes, and the C function. */
+/* What the build writes of each operator beside its loops: the table that runtime/eager/operator.h
+ * describes, and the C function. */
 #include "operators.h"
 
 #include "rule/equations.h"
@@ -12,48 +13,55 @@ static bool is_tensors(ParamKind kind) { return kind == PARAM_TENSOR || kind == 
 /* ---- integers over arguments and extents ---- */
 
 /* An ExprLeaf; the context is the OpDef. */
-static void write_leaf(Text *out, const Expr *leaf, void *context)
-{
+static void write_leaf(Text *out, const Expr *leaf, void *context) {
     if (leaf->kind == EXPR_SIZE)
         text_print(out, "(Wide)size[%d]", leaf->index);
     else
-        text_print(out, opdef_attr_kind(context, leaf->index) == PARAM_FLOAT ? "attr[%d].f" : "(Wide)attr[%d].i", leaf->index);
+        text_print(out,
+                   opdef_attr_kind(context, leaf->index) == PARAM_FLOAT ? "attr[%d].f"
+                                                                        : "(Wide)attr[%d].i",
+                   leaf->index);
 }
 
 /* Whether a divisor of integers is zero: then there is no number. */
-static void write_guards(Text *out, const OpDef *def, const Expr *expr, const char *none)
-{
+static void write_guards(Text *out, const OpDef *def, const Expr *expr, const char *none) {
     bool divides = expr->kind == EXPR_DIV || expr->kind == EXPR_MOD;
     if (divides && !opdef_float_in(def, expr->arg[0], 0) && !opdef_float_in(def, expr->arg[1], 0)) {
         text_string(out, "    if ((");
         expr_print(out, expr->arg[1], write_leaf, (void *)def);
         text_print(out, ") == 0)\n        return %s;\n", none);
     }
-    for (int i = 0; i < expr->arg_count; i++)
-        write_guards(out, def, expr->arg[i], none);
+    for (int i = 0; i < expr->arg_count; i++) write_guards(out, def, expr->arg[i], none);
 }
 
-static void write_number(Text *out, const OpDef *def, const char *type, const char *name, const char *none, const Expr *expr)
-{
-    text_print(out, "static %s %s(const ht_attr *attr, const int64_t *size)\n{\n    (void)attr, (void)size;\n", type, name);
+static void write_number(Text *out, const OpDef *def, const char *type, const char *name,
+                         const char *none, const Expr *expr) {
+    text_print(
+        out,
+        "static %s %s(const ht_attr *attr, const int64_t *size)\n{\n    (void)attr, (void)size;\n",
+        type, name);
     write_guards(out, def, expr, none);
     text_string(out, "    return ");
     expr_print(out, expr, write_leaf, (void *)def);
     text_string(out, ";\n}\n\n");
 }
 
-static void write_numbers(Text *out, const OpDef *def)
-{
+static void write_numbers(Text *out, const OpDef *def) {
     const Rule *rule = def->rule;
     for (int f = 0; f < rule->factor_count; f++) {
         const Factor *factor = &rule->factors[f];
         if (factor->count)
-            write_number(out, def, "Wide", arena_format(out->arena, "count_%s_of_%s", factor->name, def->name), "-1", factor->count);
+            write_number(out, def, "Wide",
+                         arena_format(out->arena, "count_%s_of_%s", factor->name, def->name), "-1",
+                         factor->count);
         if (factor->size)
-            write_number(out, def, "Wide", arena_format(out->arena, "size_%s_of_%s", factor->name, def->name), "-1", factor->size);
+            write_number(out, def, "Wide",
+                         arena_format(out->arena, "size_%s_of_%s", factor->name, def->name), "-1",
+                         factor->size);
     }
     for (int r = 0; r < rule->requirements.count; r++)
-        write_number(out, def, "bool", arena_format(out->arena, "requirement_%d_of_%s", r, def->name), "false",
+        write_number(out, def, "bool",
+                     arena_format(out->arena, "requirement_%d_of_%s", r, def->name), "false",
                      rule->requirements.at[r].condition);
 }
 
@@ -62,54 +70,53 @@ static void write_numbers(Text *out, const OpDef *def)
 enum { MOST_TERMS = 256 };
 
 /* The operands that an expression reads, a bit each. */
-static uint32_t read_operands(const Expr *expr)
-{
+static uint32_t read_operands(const Expr *expr) {
     uint32_t read = expr->kind == EXPR_ACCESS ? UINT32_C(1) << expr->index : 0;
-    for (int i = 0; i < expr->arg_count; i++)
-        read |= read_operands(expr->arg[i]);
+    for (int i = 0; i < expr->arg_count; i++) read |= read_operands(expr->arg[i]);
     return read;
 }
 
-static int first_of(const Rule *rule, const Access *value)
-{
+static int first_of(const Rule *rule, const Access *value) {
     int f = 0;
-    while (f < rule->factor_count && !access_has(value, f))
-        f++;
+    while (f < rule->factor_count && !access_has(value, f)) f++;
     return f;
 }
 
-/* The operations that give a value, as compiler/cost/computing.c counts them: of each term, over its factors and the value's. */
-static void write_value_operations(Text *out, const Rule *rule, const Access *value, const Expr *expr)
-{
+/* The operations that give a value, as compiler/cost/computing.c counts them: of each term, over
+ * its factors and the value's. */
+static void write_value_operations(Text *out, const Rule *rule, const Access *value,
+                                   const Expr *expr) {
     ExprTerm terms[MOST_TERMS];
     int count = expr_terms(expr, terms, MOST_TERMS);
     for (int t = 0; t < count && t < MOST_TERMS; t++) {
         bool *marked = arena_array(out->arena, bool, rule->factor_count + 1), summed = false;
         equations_mark(rule, terms[t].expr, marked);
-        for (int f = 0; f < rule->factor_count; f++)
-            summed |= marked[f] && !access_has(value, f);
-        text_print(out, "    total += (present & 0x%xu) != 0x%xu ? 0 : %d.0", read_operands(terms[t].expr), read_operands(terms[t].expr),
+        for (int f = 0; f < rule->factor_count; f++) summed |= marked[f] && !access_has(value, f);
+        text_print(out, "    total += (present & 0x%xu) != 0x%xu ? 0 : %d.0",
+                   read_operands(terms[t].expr), read_operands(terms[t].expr),
                    expr_operations(terms[t].expr) + summed);
         for (int f = 0; f < rule->factor_count; f++)
-            if (marked[f] || access_has(value, f))
-                text_print(out, " * (double)size[%d]", f);
+            if (marked[f] || access_has(value, f)) text_print(out, " * (double)size[%d]", f);
         for (int f = 0; t && f < rule->factor_count; f++)
             if (access_has(value, f))
-                text_print(out, f == first_of(rule, value) ? " + (double)size[%d]" : " * (double)size[%d]", f);
+                text_print(
+                    out, f == first_of(rule, value) ? " + (double)size[%d]" : " * (double)size[%d]",
+                    f);
         text_string(out, ";\n");
     }
 }
 
 /* Whether a rule says how many operations a call does. */
-static bool has_operations(const Rule *rule) { return rule->operations || rule->kind == RULE_BODY || rule->equation_count; }
+static bool has_operations(const Rule *rule) {
+    return rule->operations || rule->kind == RULE_BODY || rule->equation_count;
+}
 
-static void write_operations(Text *out, const OpDef *def)
-{
+static void write_operations(Text *out, const OpDef *def) {
     const Rule *rule = def->rule;
-    if (!has_operations(rule))
-        return;
+    if (!has_operations(rule)) return;
     text_print(out,
-               "static double operations_of_%s(const ht_attr *attr, const int64_t *size, uint32_t present)\n{\n    double total = 0;\n"
+               "static double operations_of_%s(const ht_attr *attr, const int64_t *size, uint32_t "
+               "present)\n{\n    double total = 0;\n"
                "    (void)attr, (void)size, (void)present;\n",
                def->name);
     if (rule->operations) {
@@ -119,41 +126,39 @@ static void write_operations(Text *out, const OpDef *def)
         text_string(out, ");\n    return total;\n}\n\n");
         return;
     }
-    if (rule->kind == RULE_BODY)
-        write_value_operations(out, rule, &rule->results[0], rule->body);
+    if (rule->kind == RULE_BODY) write_value_operations(out, rule, &rule->results[0], rule->body);
     for (int e = 0; rule->kind != RULE_BODY && e < rule->equation_count; e++)
-        write_value_operations(out, rule, equations_value(rule, rule->equations[e].value), rule->equations[e].expr);
+        write_value_operations(out, rule, equations_value(rule, rule->equations[e].value),
+                               rule->equations[e].expr);
     text_string(out, "    return total;\n}\n\n");
 }
 
 /* ---- types ---- */
 
-/* A choice of types: what a rule leaves open is of integers or not, a bit each: bit 0 the operands that have one type; else bit 1 + k
- * operand k; behind the operands the arguments. */
+/* A choice of types: what a rule leaves open is of integers or not, a bit each: bit 0 the operands
+ * that have one type; else bit 1 + k operand k; behind the operands the arguments. */
 typedef struct Choice {
     const OpDef *def;
     uint32_t bits, used; // `used` are those that the rule asked for
 } Choice;
 
-static bool ask(Choice *choice, int bit)
-{
+static bool ask(Choice *choice, int bit) {
     choice->used |= UINT32_C(1) << bit;
     return choice->bits >> bit & 1;
 }
 
 /* Whether a tensor is of integers; index -1: the type that the call works in. */
-static bool is_integer(Choice *choice, const Access *access, int operand)
-{
+static bool is_integer(Choice *choice, const Access *access, int operand) {
     const Rule *rule = choice->def->rule;
     const Element *element = &access->element;
     switch (element->kind) {
     case ELEMENT_FIXED: return !dtype_is_float((DType)element->index);
     case ELEMENT_INTEGER: return true;
     case ELEMENT_ARGUMENT: return ask(choice, 1 + rule->operand_count + element->index);
-    case ELEMENT_OPERAND: return is_integer(choice, &rule->operands[element->index], element->index);
+    case ELEMENT_OPERAND:
+        return is_integer(choice, &rule->operands[element->index], element->index);
     case ELEMENT_FOLLOWS:
-        if (operand >= 0)
-            return ask(choice, rule_of_one_type(rule) ? 0 : 1 + operand);
+        if (operand >= 0) return ask(choice, rule_of_one_type(rule) ? 0 : 1 + operand);
         return rule->operand_count && is_integer(choice, &rule->operands[0], 0);
     case ELEMENT_WIDE: break;
     }
@@ -167,29 +172,28 @@ static bool is_integer(Choice *choice, const Access *access, int operand)
 }
 
 /* The operands and results that are of integers, a bit each. */
-static uint32_t integers_of(Choice *choice)
-{
+static uint32_t integers_of(Choice *choice) {
     const Rule *rule = choice->def->rule;
     uint32_t integers = 0;
     for (int k = 0; k < rule->operand_count; k++)
         integers |= (uint32_t)is_integer(choice, &rule->operands[k], k) << k;
     for (int r = 0; r < rule->result_count; r++)
-        integers |= (uint32_t)is_integer(choice, &rule->results[r], -1) << (rule->operand_count + r);
+        integers |= (uint32_t)is_integer(choice, &rule->results[r], -1)
+                    << (rule->operand_count + r);
     return integers;
 }
 
 /* Whether calls of these types are refused since the result would hold no fractions. */
-static bool loses_fractions(const OpDef *def, uint32_t integers)
-{
+static bool loses_fractions(const OpDef *def, uint32_t integers) {
     ElementKind kind = def->rule->results[0].element.kind;
-    return !opdef_is_integral(def) && kind != ELEMENT_FIXED && kind != ELEMENT_ARGUMENT && integers >> def->rule->operand_count & 1;
+    return !opdef_is_integral(def) && kind != ELEMENT_FIXED && kind != ELEMENT_ARGUMENT &&
+           integers >> def->rule->operand_count & 1;
 }
 
 typedef Array(uint32_t) Sets;
 
 /* The choices of types that an operator's calls may have. */
-static Sets choices_of(Arena *arena, const OpDef *def)
-{
+static Sets choices_of(Arena *arena, const OpDef *def) {
     Sets sets = {0};
     Choice all = {.def = def};
     int bits = 1 + def->rule->operand_count + def->attr_count;
@@ -197,53 +201,50 @@ static Sets choices_of(Arena *arena, const OpDef *def)
     for (uint32_t b = 0; b < UINT32_C(1) << bits; b++) {
         Choice choice = {.def = def, .bits = b};
         uint32_t integers = integers_of(&choice);
-        if (!(b & ~all.used) && !loses_fractions(def, integers))
-            array_push(arena, &sets, integers);
+        if (!(b & ~all.used) && !loses_fractions(def, integers)) array_push(arena, &sets, integers);
     }
     return sets;
 }
 
 /* ---- loops ---- */
 
-static const char *loops_name(Arena *arena, const OpDef *def, int operand, uint32_t integers, bool wide)
-{
+static const char *loops_name(Arena *arena, const OpDef *def, int operand, uint32_t integers,
+                              bool wide) {
     Text name = {.arena = arena};
     text_print(&name, "f%d_of_%s", wide ? 64 : 32, def->name);
-    if (operand >= 0)
-        text_print(&name, "_by_%s", def->rule->operands[operand].name);
-    if (integers)
-        text_print(&name, "_%x", integers);
+    if (operand >= 0) text_print(&name, "_by_%s", def->rule->operands[operand].name);
+    if (integers) text_print(&name, "_%x", integers);
     return text_bytes(&name);
 }
 
-/* The choices for which there are loops: for a gradient those where both ends are of floating point. */
-static Sets loops_of(Arena *arena, const OpDef *def, int operand)
-{
+/* The choices for which there are loops: for a gradient those where both ends are of floating
+ * point. */
+static Sets loops_of(Arena *arena, const OpDef *def, int operand) {
     Sets choices = choices_of(arena, def), found = {0};
     for (int c = 0; c < choices.count; c++) {
-        uint32_t integers = choices.at[c], ends = UINT32_C(1) << def->rule->operand_count | (operand < 0 ? 0 : UINT32_C(1) << operand);
-        if (operand < 0 || !(integers & ends))
-            array_push(arena, &found, integers);
+        uint32_t integers = choices.at[c], ends = UINT32_C(1) << def->rule->operand_count |
+                                                  (operand < 0 ? 0 : UINT32_C(1) << operand);
+        if (operand < 0 || !(integers & ends)) array_push(arena, &found, integers);
     }
     return found;
 }
 
-static void write_loops(Text *out, const OpDef *def, int operand)
-{
+static void write_loops(Text *out, const OpDef *def, int operand) {
     Sets choices = loops_of(out->arena, def, operand);
     for (int c = 0; c < choices.count; c++)
         for (int wide = 0; wide < 2 && !opdef_remainder(out->arena, def, choices.at[c]); wide++)
-            loops_write(out, def, loops_name(out->arena, def, operand, choices.at[c], wide), operand, choices.at[c], wide);
+            loops_write(out, def, loops_name(out->arena, def, operand, choices.at[c], wide),
+                        operand, choices.at[c], wide);
 }
 
-static void write_variants(Text *out, const OpDef *def, int operand, const char *blanks)
-{
+static void write_variants(Text *out, const OpDef *def, int operand, const char *blanks) {
     Sets choices = loops_of(out->arena, def, operand);
     text_print(out, "{%d, (const OperatorVariant[]){\n", choices.count);
     for (int c = 0; c < choices.count; c++) {
         const char *refusal = opdef_remainder(out->arena, def, choices.at[c]);
         if (refusal)
-            text_print(out, "%s    {.integers = 0x%x, .refusal = \"%s\"},\n", blanks, choices.at[c], refusal);
+            text_print(out, "%s    {.integers = 0x%x, .refusal = \"%s\"},\n", blanks, choices.at[c],
+                       refusal);
         else
             text_print(out, "%s    {0x%x, %s, %s, NULL},\n", blanks, choices.at[c],
                        loops_name(out->arena, def, operand, choices.at[c], false),
@@ -254,57 +255,54 @@ static void write_variants(Text *out, const OpDef *def, int operand, const char 
 
 /* ---- what the rule says of whole tensors ---- */
 
-static void list_factors(const Access *access, int *factors, int *count)
-{
+static void list_factors(const Access *access, int *factors, int *count) {
     *count = 0;
     for (int d = 0; d < access->dim_count; d++)
         for (int k = 0; k < access->dims[d].count; k++)
             factors[(*count)++] = access->dims[d].factors[k];
 }
 
-/* Whether the factors of `part` are those of `whole` in the same order, some perhaps left out: where both have one shape, they have the
- * same elements. */
-static bool is_within(const Access *part, const Access *whole)
-{
+/* Whether the factors of `part` are those of `whole` in the same order, some perhaps left out:
+ * where both have one shape, they have the same elements. */
+static bool is_within(const Access *part, const Access *whole) {
     int a[64], b[64], a_count, b_count, found = 0;
     list_factors(part, a, &a_count);
     list_factors(whole, b, &b_count);
-    for (int k = 0; k < b_count && found < a_count; k++)
-        found += b[k] == a[found];
+    for (int k = 0; k < b_count && found < a_count; k++) found += b[k] == a[found];
     return found == a_count;
 }
 
 /* The expression where every operand but one is 0, as far as that is certain. */
-static const Expr *alone(Arena *arena, const Expr *expr, int operand)
-{
+static const Expr *alone(Arena *arena, const Expr *expr, int operand) {
     if (expr->kind == EXPR_ACCESS)
         return expr->index == operand ? expr : expr_number(arena, 0, NULL);
-    if (expr->kind != EXPR_ADD && expr->kind != EXPR_SUB)
-        return expr;
-    return expr_binary(arena, expr->kind, alone(arena, expr->arg[0], operand), alone(arena, expr->arg[1], operand));
+    if (expr->kind != EXPR_ADD && expr->kind != EXPR_SUB) return expr;
+    return expr_binary(arena, expr->kind, alone(arena, expr->arg[0], operand),
+                       alone(arena, expr->arg[1], operand));
 }
 
 /* The operands that are the result where all others are zero, as bits. */
-static uint32_t passing(Arena *arena, const Rule *rule)
-{
+static uint32_t passing(Arena *arena, const Rule *rule) {
     uint32_t set = 0;
     for (int k = 0; rule->kind == RULE_BODY && k < rule->operand_count; k++) {
         const Expr *left = alone(arena, rule->body, k);
-        if (left->kind == EXPR_ACCESS && left->index == k && is_within(&rule->operands[k], &rule->results[0]))
+        if (left->kind == EXPR_ACCESS && left->index == k &&
+            is_within(&rule->operands[k], &rule->results[0]))
             set |= UINT32_C(1) << k;
     }
     return set;
 }
 
 /* The kernel of the one-device library; NULL where loops compute. */
-static const char *kernel_of(const Rule *rule)
-{
+static const char *kernel_of(const Rule *rule) {
     const RuleKernel *kernel = rule_kernel(rule, "cpu");
     return kernel ? kernel->function : NULL;
 }
 
 /* Whether values are computed by loops. */
-static bool has_loops(const Rule *rule) { return rule->kind == RULE_BODY || rule->kind == RULE_EQUATIONS; }
+static bool has_loops(const Rule *rule) {
+    return rule->kind == RULE_BODY || rule->kind == RULE_EQUATIONS;
+}
 
 static bool flows(const Rule *rule) { return !rule->grad || strcmp(rule->grad, "none"); }
 
@@ -313,15 +311,19 @@ static bool has_function(const Rule *rule) { return rule->grad && strcmp(rule->g
 /* Whether the gradient is written out from the rule, and to which operands it flows. */
 static bool by_rule(const Rule *rule) { return rule->kind == RULE_BODY && !rule->grad; }
 
-static const Expr *gradient(Arena *arena, const Rule *rule, int operand) { return rule_gradient(arena, rule, operand, 0); }
+static const Expr *gradient(Arena *arena, const Rule *rule, int operand) {
+    return rule_gradient(arena, rule, operand, 0);
+}
 
-/* Whether an operator has an optimizer's form: the parameter comes first, and its new value takes its place. */
-static bool is_update(const Rule *rule) { return rule->result_count > 0 && rule->results[0].inplace == 0; }
+/* Whether an operator has an optimizer's form: the parameter comes first, and its new value takes
+ * its place. */
+static bool is_update(const Rule *rule) {
+    return rule->result_count > 0 && rule->results[0].inplace == 0;
+}
 
 /* ---- the table ---- */
 
-static void write_factors(Text *out, const OpDef *def)
-{
+static void write_factors(Text *out, const OpDef *def) {
     const Rule *rule = def->rule;
     text_string(out, "    .factors = (const OperatorFactor[]){\n");
     for (int f = 0; f < rule->factor_count; f++) {
@@ -329,25 +331,27 @@ static void write_factors(Text *out, const OpDef *def)
         bool in_member = false, elsewhere = false;
         uint32_t size_of = 0;
         for (int k = 0; k < rule->operand_count; k++)
-            *(rule->operands[k].variadic ? &in_member : &elsewhere) |= access_has(&rule->operands[k], f);
-        for (int r = 0; r < rule->result_count; r++)
-            elsewhere |= access_has(&rule->results[r], f);
+            *(rule->operands[k].variadic ? &in_member : &elsewhere) |=
+                access_has(&rule->operands[k], f);
+        for (int r = 0; r < rule->result_count; r++) elsewhere |= access_has(&rule->results[r], f);
         for (int g = 0; factor->size && g < rule->factor_count; g++)
             size_of |= (uint32_t)expr_mentions(factor->size, EXPR_SIZE, g) << g;
-        text_print(out, "        {.name = \"%s\", .ellipsis = %d, .contracted = %d, .maximum = %d, .each = %d", factor->name,
-                   factor->ellipsis, factor->contracted, factor->reduction == REDUCE_MAX, in_member && !elsewhere);
-        if (factor->count)
-            text_print(out, ", .count = count_%s_of_%s", factor->name, def->name);
+        text_print(
+            out,
+            "        {.name = \"%s\", .ellipsis = %d, .contracted = %d, .maximum = %d, .each = %d",
+            factor->name, factor->ellipsis, factor->contracted, factor->reduction == REDUCE_MAX,
+            in_member && !elsewhere);
+        if (factor->count) text_print(out, ", .count = count_%s_of_%s", factor->name, def->name);
         if (factor->size)
-            text_print(out, ", .size = size_%s_of_%s, .size_of = 0x%x", factor->name, def->name, size_of);
+            text_print(out, ", .size = size_%s_of_%s, .size_of = 0x%x", factor->name, def->name,
+                       size_of);
         text_string(out, "},\n");
     }
     text_string(out, "    },\n");
 }
 
 /* "x[b.., (g r)]" */
-static void write_access_text(Text *out, const Rule *rule, const Access *access)
-{
+static void write_access_text(Text *out, const Rule *rule, const Access *access) {
     text_print(out, "%s%s[", access->name, access->variadic ? "[]" : "");
     for (int d = 0; d < access->dim_count; d++) {
         const RuleDim *dim = &access->dims[d];
@@ -360,17 +364,18 @@ static void write_access_text(Text *out, const Rule *rule, const Access *access)
     text_string(out, "]");
 }
 
-static void write_accesses(Text *out, const Rule *rule, const char *field, const Access *accesses, int count)
-{
-    static const char *const elements[] = {[ELEMENT_FOLLOWS] = "FOLLOWS", [ELEMENT_FIXED] = "FIXED", [ELEMENT_ARGUMENT] = "ARGUMENT",
-                                           [ELEMENT_OPERAND] = "OPERAND", [ELEMENT_WIDE] = "WIDE",   [ELEMENT_INTEGER] = "INTEGER"};
+static void write_accesses(Text *out, const Rule *rule, const char *field, const Access *accesses,
+                           int count) {
+    static const char *const elements[] = {
+        [ELEMENT_FOLLOWS] = "FOLLOWS", [ELEMENT_FIXED] = "FIXED", [ELEMENT_ARGUMENT] = "ARGUMENT",
+        [ELEMENT_OPERAND] = "OPERAND", [ELEMENT_WIDE] = "WIDE",   [ELEMENT_INTEGER] = "INTEGER"};
     text_print(out, "    .%s = (const OperatorAccess[]){\n", field);
     for (int i = 0; i < count; i++) {
         const Access *access = &accesses[i];
         text_print(out, "        {\"%s\", \"", access->name);
         write_access_text(out, rule, access);
-        text_print(out, "\", %d, ELEMENT_%s, %d, %d, (const OperatorDim[]){", access->optional, elements[access->element.kind],
-                   access->element.index, access->dim_count);
+        text_print(out, "\", %d, ELEMENT_%s, %d, %d, (const OperatorDim[]){", access->optional,
+                   elements[access->element.kind], access->element.index, access->dim_count);
         for (int d = 0; d < access->dim_count; d++) {
             text_print(out, "{%d, (const int[]){", access->dims[d].count);
             for (int k = 0; k < access->dims[d].count; k++)
@@ -382,37 +387,36 @@ static void write_accesses(Text *out, const Rule *rule, const char *field, const
     text_string(out, "    },\n");
 }
 
-static void write_requirements(Text *out, const OpDef *def)
-{
-    text_print(out, "    .requirement_count = %d,\n    .requirements = (const OperatorRequirement[]){\n", def->rule->requirements.count);
+static void write_requirements(Text *out, const OpDef *def) {
+    text_print(out,
+               "    .requirement_count = %d,\n    .requirements = (const OperatorRequirement[]){\n",
+               def->rule->requirements.count);
     for (int r = 0; r < def->rule->requirements.count; r++)
-        text_print(out, "        {requirement_%d_of_%s, \"%s\"},\n", r, def->name, def->rule->requirements.at[r].text);
+        text_print(out, "        {requirement_%d_of_%s, \"%s\"},\n", r, def->name,
+                   def->rule->requirements.at[r].text);
     text_string(out, "        {0}},\n");
 }
 
-static void write_groups(Text *out, const Rule *rule)
-{
+static void write_groups(Text *out, const Rule *rule) {
     int *group = arena_array(out->arena, int, rule->operand_count + 1), count = 0;
     rule_linear(rule, group);
-    for (int k = 0; k < rule->operand_count; k++)
-        count = group[k] > count ? group[k] : count;
+    for (int k = 0; k < rule->operand_count; k++) count = group[k] > count ? group[k] : count;
     text_print(out, "    .group_count = %d,\n    .groups = (const uint32_t[]){", count);
     for (int g = 1; g <= count; g++) {
         uint32_t set = 0;
-        for (int k = 0; k < rule->operand_count; k++)
-            set |= (uint32_t)(group[k] == g) << k;
+        for (int k = 0; k < rule->operand_count; k++) set |= (uint32_t)(group[k] == g) << k;
         text_print(out, "0x%x, ", set);
     }
     text_string(out, "0},\n");
 }
 
-static void write_gradients(Text *out, const OpDef *def)
-{
+static void write_gradients(Text *out, const OpDef *def) {
     const Rule *rule = def->rule;
     text_string(out, "    .gradients = (const OperatorGradient[]){\n");
     for (int k = 0; k < rule->operand_count; k++) {
         const Expr *expr = gradient(out->arena, rule, k);
-        bool same = expr->kind == EXPR_ACCESS && expr->index == rule->operand_count && is_within(&rule->operands[k], &rule->results[0]);
+        bool same = expr->kind == EXPR_ACCESS && expr->index == rule->operand_count &&
+                    is_within(&rule->operands[k], &rule->results[0]);
         text_print(out, "        {.same = %d", same);
         if (expr->kind != EXPR_NUMBER || expr->number != 0) {
             text_string(out, ", .loops = ");
@@ -423,30 +427,37 @@ static void write_gradients(Text *out, const OpDef *def)
     text_string(out, "        {0}},\n");
 }
 
-static void write_table(Text *out, const OpDef *def)
-{
+static void write_table(Text *out, const OpDef *def) {
     const Rule *rule = def->rule;
-    const char *kind = is_update(rule) ? "UPDATE" : rule->kind == RULE_VIEW ? "VIEW" : has_loops(rule) ? "LOOPS" : "KERNEL";
-    text_print(out, "static const Operator %s_operator = {\n    .name = \"%s\",\n    .kind = OPERATOR_%s,\n", def->name, def->name, kind);
+    const char *kind = is_update(rule)           ? "UPDATE"
+                       : rule->kind == RULE_VIEW ? "VIEW"
+                       : has_loops(rule)         ? "LOOPS"
+                                                 : "KERNEL";
+    text_print(
+        out,
+        "static const Operator %s_operator = {\n    .name = \"%s\",\n    .kind = OPERATOR_%s,\n",
+        def->name, def->name, kind);
     if (has_operations(def->rule))
         text_print(out, "    .operations = operations_of_%s,\n", def->name);
-    text_print(out, "    .factor_count = %d, .result_count = %d, .operand_count = %d, .attr_count = %d, .shape = %d,\n", rule->factor_count,
-               rule->result_count, rule->operand_count, def->attr_count, rule->shape_attr);
-    text_print(out, "    .types = 0x%x, .alike = %d, .integral = %d, .endless = %d, .passes = 0x%x, .grows = %d,\n", rule->types,
-               rule_of_one_type(rule), opdef_is_integral(def), rule_has_infinity(rule), passing(out->arena, rule), flows(rule));
-    if (rule->factor_count)
-        write_factors(out, def);
+    text_print(out,
+               "    .factor_count = %d, .result_count = %d, .operand_count = %d, .attr_count = %d, "
+               ".shape = %d,\n",
+               rule->factor_count, rule->result_count, rule->operand_count, def->attr_count,
+               rule->shape_attr);
+    text_print(out,
+               "    .types = 0x%x, .alike = %d, .integral = %d, .endless = %d, .passes = 0x%x, "
+               ".grows = %d,\n",
+               rule->types, rule_of_one_type(rule), opdef_is_integral(def), rule_has_infinity(rule),
+               passing(out->arena, rule), flows(rule));
+    if (rule->factor_count) write_factors(out, def);
     write_accesses(out, rule, "results", rule->results, rule->result_count);
     if (rule->operand_count)
         write_accesses(out, rule, "operands", rule->operands, rule->operand_count);
     write_requirements(out, def);
     write_groups(out, rule);
-    if (kernel_of(rule))
-        text_print(out, "    .kernel = %s,\n", kernel_of(rule));
-    if (has_function(rule))
-        text_print(out, "    .gradient = %s,\n", rule->grad);
-    if (by_rule(rule))
-        write_gradients(out, def);
+    if (kernel_of(rule)) text_print(out, "    .kernel = %s,\n", kernel_of(rule));
+    if (has_function(rule)) text_print(out, "    .gradient = %s,\n", rule->grad);
+    if (by_rule(rule)) write_gradients(out, def);
     if (has_loops(rule)) {
         text_string(out, "    .loops = ");
         write_variants(out, def, -1, "    ");
@@ -457,9 +468,9 @@ static void write_table(Text *out, const OpDef *def)
 
 /* ---- the C function ---- */
 
-static void write_arguments(Text *out, const OpDef *def)
-{
-    static const char *const fields[] = {[PARAM_INT] = "i", [PARAM_FLOAT] = "f", [PARAM_SHAPE] = "dims", [PARAM_DTYPE] = "i"};
+static void write_arguments(Text *out, const OpDef *def) {
+    static const char *const fields[] = {
+        [PARAM_INT] = "i", [PARAM_FLOAT] = "f", [PARAM_SHAPE] = "dims", [PARAM_DTYPE] = "i"};
     text_string(out, "    const ht_attr attr[] = {");
     for (int p = 0; p < def->param_count; p++)
         if (!is_tensors(def->params[p].kind))
@@ -467,37 +478,37 @@ static void write_arguments(Text *out, const OpDef *def)
     text_string(out, "{0}};\n");
 }
 
-static void write_operands(Text *out, const Rule *rule)
-{
+static void write_operands(Text *out, const Rule *rule) {
     text_string(out, "    const ht_tensors operands[] = {");
     for (int k = 0; k < rule->operand_count; k++)
         text_print(out, rule->operands[k].variadic ? "%s, " : "{1, &%s}, ", rule->operands[k].name);
     text_string(out, "{0}};\n");
 }
 
-static void write_function(Text *out, const Declaration *declaration)
-{
+static void write_function(Text *out, const Declaration *declaration) {
     const OpDef *def = &declaration->def;
     int count = def->rule->result_count;
     text_print(out, "%s (%s)(%s)\n{\n", declaration->result, def->name, declaration->params);
     write_operands(out, def->rule);
     write_arguments(out, def);
-    text_print(out, "    ht_tensor results[%d];\n    operator_call(&%s_operator, operands, attr, results);\n", count, def->name);
+    text_print(
+        out,
+        "    ht_tensor results[%d];\n    operator_call(&%s_operator, operands, attr, results);\n",
+        count, def->name);
     if (!strcmp(declaration->result, "ht_tensor")) {
         text_string(out, "    return results[0];\n}\n\n");
         return;
     }
     text_print(out, "    return (%s){", declaration->result);
-    for (int r = 0; r < count; r++)
-        text_print(out, r ? ", results[%d]" : "results[%d]", r);
+    for (int r = 0; r < count; r++) text_print(out, r ? ", results[%d]" : "results[%d]", r);
     text_string(out, "};\n}\n\n");
 }
 
 /* ---- the files ---- */
 
-void operators_write(Text *out, const Declarations *all)
-{
-    text_string(out, "/* The operators of <hetu/ops.h> on one device, written by hetu-operators from their rules. */\n"
+void operators_write(Text *out, const Declarations *all) {
+    text_string(out, "/* The operators of <hetu/ops.h> on one device, written by hetu-operators "
+                     "from their rules. */\n"
                      "#include \"cpu/cpu.h\"\n"
                      "#include \"eager/operator.h\"\n"
                      "#include \"operators/kernels.h\"\n"
@@ -510,24 +521,23 @@ void operators_write(Text *out, const Declarations *all)
         text_print(out, "/* ---- %s ---- */\n\n", def->name);
         write_numbers(out, def);
         write_operations(out, def);
-        if (has_loops(def->rule))
-            write_loops(out, def, -1);
+        if (has_loops(def->rule)) write_loops(out, def, -1);
         for (int k = 0; by_rule(def->rule) && k < def->rule->operand_count; k++) {
             const Expr *expr = gradient(out->arena, def->rule, k);
-            if (expr->kind != EXPR_NUMBER || expr->number != 0)
-                write_loops(out, def, k);
+            if (expr->kind != EXPR_NUMBER || expr->number != 0) write_loops(out, def, k);
         }
         write_table(out, def);
         write_function(out, &all->at[i]);
     }
 }
 
-void kernels_write(Text *out, const Declarations *all)
-{
-    text_string(out, "/* The kernels of the operators of <hetu/ops.h>, written by hetu-operators: functions of the same names in "
+void kernels_write(Text *out, const Declarations *all) {
+    text_string(out, "/* The kernels of the operators of <hetu/ops.h>, written by hetu-operators: "
+                     "functions of the same names in "
                      "runtime/cpu and in runtime/cuda.\n"
                      " *\n"
-                     " * Each computes what its operator's rule and comment say, on the pieces that the views describe. */\n"
+                     " * Each computes what its operator's rule and comment say, on the pieces "
+                     "that the views describe. */\n"
                      "#ifndef OPERATORS_KERNELS_H\n"
                      "#define OPERATORS_KERNELS_H\n"
                      "\n"
@@ -550,9 +560,8 @@ void kernels_write(Text *out, const Declarations *all)
                      "#endif\n");
 }
 
-void names_write(Text *out, const Declarations *all)
-{
-    text_string(out, "/* The operators of <hetu/ops.h>, written by hetu-operators: UNCOMPILED(name) for each. */\n");
-    for (int i = 0; i < all->count; i++)
-        text_print(out, "UNCOMPILED(%s)\n", all->at[i].def.name);
+void names_write(Text *out, const Declarations *all) {
+    text_string(out, "/* The operators of <hetu/ops.h>, written by hetu-operators: "
+                     "UNCOMPILED(name) for each. */\n");
+    for (int i = 0; i < all->count; i++) text_print(out, "UNCOMPILED(%s)\n", all->at[i].def.name);
 }

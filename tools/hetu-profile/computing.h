@@ -16,15 +16,17 @@ typedef struct Sample {
 /* The samples of all kernels, with nothing measured; how many. */
 int computing_samples(Arena *arena, Sample **samples);
 
-/* The seconds of a sample on the slowest rank, of the best of some batches of runs; all ranks call it together. */
+/* The seconds of a sample on the slowest rank, of the best of some batches of runs; all ranks call
+ * it together. */
 double computing_seconds(const Sample *sample);
 
-/* Seconds of a layer of a transformer, its forward kernels in a row, from a stack of two depths by difference; and its work, kernel by kernel,
- * at most `room` entries. All ranks call it together. */
+/* Seconds of a layer of a transformer, its forward kernels in a row, from a stack of two depths
+ * by difference; and its work, kernel by kernel, at most `room` entries. All ranks call it
+ * together. */
 double layer_seconds(Work *works, int room, int *count);
 
-/* By how much the longer of a product and an exchange with a neighbour takes longer when both go on at once: 1 at least, and 2 at
- * most, as where one goes on behind the other. */
+/* By how much the longer of a product and an exchange with a neighbour takes longer when both go on
+ * at once: 1 at least, and 2 at most, as where one goes on behind the other. */
 double overlap_of_both(void);
 
 #endif

@@ -2,9 +2,11 @@
  *
  *     mpirun -n RANKS hetu-profile CLUSTER.json
  *
- * First all that hetu-reshard --measure measures: memory, messages, and collectives by size and group. Then products, attention and
- * operators that memory bounds, on all ranks at once; a layer of a transformer from two depths of a stack; and what computing and
- * communicating lose when they go on at once. A rank has as many threads as in a program. Rates are fitted on some samples, and the others say how well they hold: that is printed.
+ * First all that hetu-reshard --measure measures: memory, messages, and collectives by size and
+ * group. Then products, attention and operators that memory bounds, on all ranks at once; a layer
+ * of a transformer from two depths of a stack; and what computing and communicating lose when they
+ * go on at once. A rank has as many threads as in a program. Rates are fitted on some samples, and
+ * the others say how well they hold: that is printed.
  */
 #include "case.h"
 #include "computing.h"
@@ -22,8 +24,7 @@
 /* Seconds in which links are measured again and again; the rest takes some ten. */
 static const double LINKS_LIMIT = 75;
 
-static double seconds_of_day(void)
-{
+static double seconds_of_day(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -33,10 +34,9 @@ static double seconds_of_day(void)
 
 enum { SMALL = 1000 }; // operations of a kernel that does little but start
 
-/* The rates that the samples marked so give: a kernel's start is the shortest of all, products have rates by their sizes, and what is neither
- * a product nor small gives arithmetic, as a mean. */
-static void fit(Arena *arena, DeviceClass *class, const Sample *samples, int count)
-{
+/* The rates that the samples marked so give: a kernel's start is the shortest of all, products have
+ * rates by their sizes, and what is neither a product nor small gives arithmetic, as a mean. */
+static void fit(Arena *arena, DeviceClass *class, const Sample *samples, int count) {
     Point *points = arena_array(arena, Point, count);
     double logarithms = 0;
     int products = 0, others = 0;
@@ -46,8 +46,7 @@ static void fit(Arena *arena, DeviceClass *class, const Sample *samples, int cou
     for (int i = 0; i < count; i++) {
         const Sample *own = &samples[i];
         double net = fmax(own->seconds - class->start, own->seconds / 10);
-        if (!own->fits || own->work.operations < SMALL)
-            continue;
+        if (!own->fits || own->work.operations < SMALL) continue;
         if (own->work.product)
             points[products++] = (Point){own->work.operations, own->work.operations / net};
         else {
@@ -61,8 +60,7 @@ static void fit(Arena *arena, DeviceClass *class, const Sample *samples, int cou
 
 /* ---- the file ---- */
 
-static json_t *json_curve_of(const Curve *curve)
-{
+static json_t *json_curve_of(const Curve *curve) {
     json_t *list = json_array();
     for (int i = 0; i < curve->count; i++)
         json_array_append_new(list, json_pack("[f,f]", curve->at[i].size, curve->at[i].value));
@@ -70,10 +68,10 @@ static json_t *json_curve_of(const Curve *curve)
 }
 
 /* Adds what was fitted to the class of the file; false when the file cannot be read or written. */
-static bool extend_file(const char *path, const DeviceClass *class)
-{
+static bool extend_file(const char *path, const DeviceClass *class) {
     json_error_t error;
-    json_t *cluster = json_load_file(path, 0, &error), *own = json_object_get(json_object_get(cluster, "classes"), "rank");
+    json_t *cluster = json_load_file(path, 0, &error),
+           *own = json_object_get(json_object_get(cluster, "classes"), "rank");
     if (!own) {
         json_decref(cluster);
         return false;
@@ -81,7 +79,8 @@ static bool extend_file(const char *path, const DeviceClass *class)
     json_object_set_new(own, "start", json_real(class->start));
     json_object_set_new(own, "overlap", json_real(class->overlap));
     json_object_set_new(own, "arithmetic", json_real(class->arithmetic));
-    json_object_set_new(own, "products", json_pack("{s:o}", "f32", json_curve_of(&class->products[HT_F32])));
+    json_object_set_new(own, "products",
+                        json_pack("{s:o}", "f32", json_curve_of(&class->products[HT_F32])));
     bool good = !json_dump_file(cluster, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     json_decref(cluster);
     return good;
@@ -89,8 +88,7 @@ static bool extend_file(const char *path, const DeviceClass *class)
 
 /* ---- how well it holds ---- */
 
-static void print_samples(const DeviceClass *class, const Sample *samples, int count)
-{
+static void print_samples(const DeviceClass *class, const Sample *samples, int count) {
     double worst = 0, sum = 0;
     int checked = 0;
     printf("%-12s %-24s %12s %12s %8s\n", "kernel", "shape", "measured s", "predicted s", "off");
@@ -100,8 +98,10 @@ static void print_samples(const DeviceClass *class, const Sample *samples, int c
         char shape[64];
         int length = 0;
         for (int d = 0; d < 4 && own->shape[d]; d++)
-            length += snprintf(shape + length, sizeof shape - (size_t)length, "%s%lld", d ? " x " : "", (long long)own->shape[d]);
-        printf("%-12s %-24s %12.3e %12.3e %+7.0f%%%s\n", own->what, shape, own->seconds, work_seconds(class, &own->work), 100 * off, own->fits ? " (fitted)" : "");
+            length += snprintf(shape + length, sizeof shape - (size_t)length, "%s%lld",
+                               d ? " x " : "", (long long)own->shape[d]);
+        printf("%-12s %-24s %12.3e %12.3e %+7.0f%%%s\n", own->what, shape, own->seconds,
+               work_seconds(class, &own->work), 100 * off, own->fits ? " (fitted)" : "");
         if (!own->fits) {
             double factor = fmax(1 + off, 1 / (1 + off));
             worst = fmax(worst, factor);
@@ -109,21 +109,20 @@ static void print_samples(const DeviceClass *class, const Sample *samples, int c
             checked++;
         }
     }
-    printf("of what was not fitted, a mean of %.2f times off, %.2f at most\n", exp(sum / checked), worst);
+    printf("of what was not fitted, a mean of %.2f times off, %.2f at most\n", exp(sum / checked),
+           worst);
 }
 
-static void print_layer(const DeviceClass *class, double seconds, const Work *works, int count)
-{
+static void print_layer(const DeviceClass *class, double seconds, const Work *works, int count) {
     double predicted = 0;
-    for (int k = 0; k < count; k++)
-        predicted += work_seconds(class, &works[k]);
-    printf("a layer, of two depths by difference: %.3e s, predicted %.3e s (%+.0f%%)\n", seconds, predicted, 100 * (predicted / seconds - 1));
+    for (int k = 0; k < count; k++) predicted += work_seconds(class, &works[k]);
+    printf("a layer, of two depths by difference: %.3e s, predicted %.3e s (%+.0f%%)\n", seconds,
+           predicted, 100 * (predicted / seconds - 1));
 }
 
 /* ---- the command ---- */
 
-static void profile(Arena *arena, const char *path)
-{
+static void profile(Arena *arena, const char *path) {
     enum { KERNELS = 16 };
     double begin = seconds_of_day(), layer;
     Work works[KERNELS];
@@ -132,31 +131,31 @@ static void profile(Arena *arena, const char *path)
     DeviceClass class = {.name = "rank"};
     measure_cluster(path, LINKS_LIMIT);
     double communicated = seconds_of_day() - begin;
-    for (int i = 0; i < count; i++)
-        samples[i].seconds = computing_seconds(&samples[i]);
+    for (int i = 0; i < count; i++) samples[i].seconds = computing_seconds(&samples[i]);
     layer = layer_seconds(works, KERNELS, &kernels);
     class.overlap = overlap_of_both();
     fit(arena, &class, samples, count);
-    if (world_rank())
-        return;
-    if (!extend_file(path, &class))
-        ht_fail("%s cannot be read and written again", path);
+    if (world_rank()) return;
+    if (!extend_file(path, &class)) ht_fail("%s cannot be read and written again", path);
     Diag *diag = diag_create(arena, stderr);
     const Cluster *cluster = cluster_read(arena, diag, path);
-    if (!cluster)
-        ht_fail("%s is no cluster file", path);
+    if (!cluster) ht_fail("%s is no cluster file", path);
     print_samples(cluster->devices[0].class, samples, count);
     print_layer(cluster->devices[0].class, layer, works, kernels);
-    printf("overlap: computing and communicating at once take %.2f times as long as the longer alone\n", class.overlap);
-    printf("%s: %.0f s, of which %.0f s for memory and links\n", path, seconds_of_day() - begin, communicated);
+    printf("overlap: computing and communicating at once take %.2f times as long as the longer "
+           "alone\n",
+           class.overlap);
+    printf("%s: %.0f s, of which %.0f s for memory and links\n", path, seconds_of_day() - begin,
+           communicated);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int rank, ranks;
     if (argc != 2 || argv[1][0] == '-') {
         bool help = argc == 2 && !strcmp(argv[1], "--help");
-        fprintf(help ? stdout : stderr, "usage: mpirun -n RANKS hetu-profile CLUSTER.json\nMeasures the ranks that were launched, two at least, into a cluster file.\n");
+        fprintf(help ? stdout : stderr,
+                "usage: mpirun -n RANKS hetu-profile CLUSTER.json\nMeasures the ranks that were "
+                "launched, two at least, into a cluster file.\n");
         return !help;
     }
     Arena *arena = arena_create();

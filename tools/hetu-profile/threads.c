@@ -3,8 +3,7 @@
 #include "device/device.h"
 #include "session/core/session.h"
 
-void threads_take(void)
-{
+void threads_take(void) {
     session_set_threads();
     device_open();
 }

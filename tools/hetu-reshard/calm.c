@@ -17,12 +17,11 @@ static struct {
     double patience; // seconds of naps that are left
 } calm;
 
-void calm_begin(Arena *arena, const Cluster *cluster)
-{
+void calm_begin(Arena *arena, const Cluster *cluster) {
     int last = world_size() - 1, ranks = world_size();
-    if (!last)
-        return;
-    const char *text = arena_format(arena, "f32[%d,%d]: [0-%d]{0:%d} -> [0-%d]{1:%d}", 64 * ranks, 64 * ranks, last, ranks, last, ranks);
+    if (!last) return;
+    const char *text = arena_format(arena, "f32[%d,%d]: [0-%d]{0:%d} -> [0-%d]{1:%d}", 64 * ranks,
+                                    64 * ranks, last, ranks, last, ranks);
     Case **conversion = arena_array(arena, Case *, 1);
     *conversion = case_read(arena, diag_create(arena, stderr), (Position){0}, text);
     calm.set = set_plan(arena, conversion, 1, cluster);
@@ -32,39 +31,36 @@ void calm_begin(Arena *arena, const Cluster *cluster)
 }
 
 /* Tells the user, on one rank. */
-static void tell(const char *advice, double seconds)
-{
+static void tell(const char *advice, double seconds) {
     if (!world_rank())
-        fprintf(stderr, "hetu-reshard: the ranks exchange in %.2g s what took, or should take, %.2g s: %s\n", seconds, calm.shortest,
-                advice);
+        fprintf(
+            stderr,
+            "hetu-reshard: the ranks exchange in %.2g s what took, or should take, %.2g s: %s\n",
+            seconds, calm.shortest, advice);
 }
 
-static void note_seconds(double seconds)
-{
+static void note_seconds(double seconds) {
     if (calm.described && like * seconds < calm.shortest)
-        tell("the cluster file was measured on a slower machine, or on one that was disturbed; measure it again", seconds);
-    if (seconds < calm.shortest)
-        calm.shortest = seconds;
+        tell("the cluster file was measured on a slower machine, or on one that was disturbed; "
+             "measure it again",
+             seconds);
+    if (seconds < calm.shortest) calm.shortest = seconds;
 }
 
 /* Whether there is nothing to wait for, or no time. */
-static bool is_calm(double seconds)
-{
-    if (seconds <= like * calm.shortest || calm.patience < 0)
-        return true;
+static bool is_calm(double seconds) {
+    if (seconds <= like * calm.shortest || calm.patience < 0) return true;
     calm.patience -= nap;
     if (calm.patience < 0)
         tell("the machine is disturbed, and what is measured now is too long", seconds);
     return false;
 }
 
-void calm_wait(void)
-{
+void calm_wait(void) {
     while (calm.set.count) {
         double seconds = time_set(&calm.set, nap / 10);
         note_seconds(seconds);
-        if (is_calm(seconds))
-            return;
+        if (is_calm(seconds)) return;
         nanosleep(&(struct timespec){.tv_nsec = (long)(nap * 1e9)}, NULL);
     }
 }

@@ -8,27 +8,28 @@ static const struct {
     const char *name;
     ht_dtype dtype;
     int bytes;
-} dtypes[] = {{"f32", HT_F32, 4}, {"bf16", HT_BF16, 2}, {"f64", HT_F64, 8}, {"i32", HT_I32, 4}, {"i64", HT_I64, 8}};
+} dtypes[] = {{"f32", HT_F32, 4},
+              {"bf16", HT_BF16, 2},
+              {"f64", HT_F64, 8},
+              {"i32", HT_I32, 4},
+              {"i64", HT_I64, 8}};
 
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
-static Position shifted(Position at, size_t columns)
-{
+static Position shifted(Position at, size_t columns) {
     at.column += (int)columns;
     return at;
 }
 
-int case_element(const Case *conversion)
-{
+int case_element(const Case *conversion) {
     for (int i = 0; i < DTYPES; i++)
-        if (dtypes[i].dtype == conversion->dtype)
-            return dtypes[i].bytes;
+        if (dtypes[i].dtype == conversion->dtype) return dtypes[i].bytes;
     BUG("dtype %d", (int)conversion->dtype);
 }
 
 /* The element type that the text begins with; its length goes to *length. */
-static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversion, size_t *length)
-{
+static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversion,
+                       size_t *length) {
     for (int i = 0; i < DTYPES; i++) {
         *length = strlen(dtypes[i].name);
         if (!strncmp(text, dtypes[i].name, *length) && text[*length] == '[') {
@@ -36,13 +37,15 @@ static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversi
             return true;
         }
     }
-    diag_error(diag, at, "expected the tensor's type and shape, such as 'f32[8,12]'; the types are f32, bf16, f64, i32 and i64");
+    diag_error(diag, at,
+               "expected the tensor's type and shape, such as 'f32[8,12]'; the types are f32, "
+               "bf16, f64, i32 and i64");
     return false;
 }
 
 /* One extent of the shape; `left` is how many elements the tensor may still be multiplied by. */
-static bool read_extent(Diag *diag, Position at, const char *text, const char **next, int64_t *left, int64_t *extent)
-{
+static bool read_extent(Diag *diag, Position at, const char *text, const char **next, int64_t *left,
+                        int64_t *extent) {
     const char *begin = *next;
     for (*extent = 0; isdigit((unsigned char)**next); ++*next) {
         if (*extent > (INT64_MAX / 32 - 9) / 10) {
@@ -64,14 +67,15 @@ static bool read_extent(Diag *diag, Position at, const char *text, const char **
 }
 
 /* Reads '[8,12]:' at *next. */
-static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, const char **next, Case *conversion)
-{
+static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, const char **next,
+                       Case *conversion) {
     int64_t *extents = arena_array(arena, int64_t, LAYOUT_MAX_RANK), left = INT64_MAX / 32;
     conversion->shape.extent = extents;
     ++*next;
     while (**next != ']') {
         if (conversion->shape.rank == LAYOUT_MAX_RANK) {
-            diag_error(diag, shifted(at, (size_t)(*next - text)), "a tensor has at most %d dimensions", LAYOUT_MAX_RANK);
+            diag_error(diag, shifted(at, (size_t)(*next - text)),
+                       "a tensor has at most %d dimensions", LAYOUT_MAX_RANK);
             return false;
         }
         *next += strspn(*next, " \t");
@@ -79,7 +83,8 @@ static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, 
             return false;
         *next += strspn(*next, " \t");
         if (**next != ']' && **next != ',') {
-            diag_error(diag, shifted(at, (size_t)(*next - text)), "expected ',' or ']' after an extent");
+            diag_error(diag, shifted(at, (size_t)(*next - text)),
+                       "expected ',' or ']' after an extent");
             return false;
         }
         *next += **next == ',';
@@ -94,17 +99,15 @@ static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, 
     return true;
 }
 
-static const Layout *read_layout(Arena *arena, Diag *diag, Position at, const char *text, Shape shape)
-{
+static const Layout *read_layout(Arena *arena, Diag *diag, Position at, const char *text,
+                                 Shape shape) {
     const Layout *layout = layout_parse_text(arena, diag, at, text);
     return layout && layout_check(diag, at, layout, shape) ? layout : NULL;
 }
 
 /* Where a layout's text says that it is partial. */
-static size_t partial_column(const Layout *layout)
-{
-    if (layout->top == TOP_SUM || layout->top == TOP_MAX)
-        return (size_t)layout->top_column;
+static size_t partial_column(const Layout *layout) {
+    if (layout->top == TOP_SUM || layout->top == TOP_MAX) return (size_t)layout->top_column;
     for (int g = 0; g < layout->group_count; g++)
         for (int s = 0; s < layout->groups[g].state_count; s++) {
             const State *state = &layout->groups[g].states[s];
@@ -115,33 +118,29 @@ static size_t partial_column(const Layout *layout)
 }
 
 /* Whether the bytes that all devices together send and receive can be counted. */
-static bool check_size(Arena *arena, Diag *diag, Position at, const Case *conversion)
-{
+static bool check_size(Arena *arena, Diag *diag, Position at, const Case *conversion) {
     int from, to;
     __int128 bytes = case_element(conversion);
     layout_devices(arena, conversion->from, &from);
     layout_devices(arena, conversion->to, &to);
-    for (int d = 0; d < conversion->shape.rank; d++)
-        bytes *= conversion->shape.extent[d];
-    if (bytes * 2 * (from + to) <= INT64_MAX)
-        return true;
-    diag_error(diag, at, "the tensor has too many elements for conversions between %d devices", from + to);
+    for (int d = 0; d < conversion->shape.rank; d++) bytes *= conversion->shape.extent[d];
+    if (bytes * 2 * (from + to) <= INT64_MAX) return true;
+    diag_error(diag, at, "the tensor has too many elements for conversions between %d devices",
+               from + to);
     return false;
 }
 
-Case *case_read(Arena *arena, Diag *diag, Position at, const char *text)
-{
+Case *case_read(Arena *arena, Diag *diag, Position at, const char *text) {
     Case *conversion = arena_new(arena, Case);
     size_t length, blank = strspn(text, " \t");
     conversion->text = text;
-    if (!read_dtype(diag, shifted(at, blank), text + blank, conversion, &length))
-        return NULL;
+    if (!read_dtype(diag, shifted(at, blank), text + blank, conversion, &length)) return NULL;
     const char *next = text + blank + length;
-    if (!read_shape(arena, diag, at, text, &next, conversion))
-        return NULL;
+    if (!read_shape(arena, diag, at, text, &next, conversion)) return NULL;
     const char *arrow = strstr(next, "->");
     if (!arrow) {
-        diag_error(diag, shifted(at, strlen(text)), "expected '->' and the layout after the conversion");
+        diag_error(diag, shifted(at, strlen(text)),
+                   "expected '->' and the layout after the conversion");
         return NULL;
     }
     next += strspn(next, " \t");
@@ -149,49 +148,52 @@ Case *case_read(Arena *arena, Diag *diag, Position at, const char *text)
     conversion->from_at = shifted(at, (size_t)(next - text));
     conversion->to_at = shifted(at, (size_t)(target - text));
     conversion->from =
-        read_layout(arena, diag, conversion->from_at, arena_substring(arena, next, (size_t)(arrow - next)), conversion->shape);
+        read_layout(arena, diag, conversion->from_at,
+                    arena_substring(arena, next, (size_t)(arrow - next)), conversion->shape);
     conversion->to = read_layout(arena, diag, conversion->to_at, target, conversion->shape);
-    if (!conversion->from || !conversion->to)
-        return NULL;
+    if (!conversion->from || !conversion->to) return NULL;
     StateKind from = layout_partial(conversion->from), to = layout_partial(conversion->to);
     if (from != STATE_DUP && to != STATE_DUP && from != to) {
         diag_error(diag, shifted(conversion->to_at, partial_column(conversion->to)),
-                   "a tensor of pending %s cannot become one of pending %s", from == STATE_SUM ? "sums" : "maxima",
-                   to == STATE_SUM ? "sums" : "maxima");
+                   "a tensor of pending %s cannot become one of pending %s",
+                   from == STATE_SUM ? "sums" : "maxima", to == STATE_SUM ? "sums" : "maxima");
         return NULL;
     }
     return check_size(arena, diag, shifted(at, blank + length), conversion) ? conversion : NULL;
 }
 
 /* Reports the lowest device of a layout that the cluster does not list. */
-static bool layout_on_cluster(Diag *diag, Position at, const Layout *layout, const Cluster *cluster)
-{
+static bool layout_on_cluster(Diag *diag, Position at, const Layout *layout,
+                              const Cluster *cluster) {
     int missing = cluster_missing(cluster, layout);
     if (missing >= 0)
-        diag_error(diag, at, "the cluster has no device %d: it lists %d, from 0", missing, cluster->device_count);
+        diag_error(diag, at, "the cluster has no device %d: it lists %d, from 0", missing,
+                   cluster->device_count);
     return missing < 0;
 }
 
-bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster)
-{
+bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster) {
     bool from = layout_on_cluster(diag, conversion->from_at, conversion->from, cluster);
     return layout_on_cluster(diag, conversion->to_at, conversion->to, cluster) && from;
 }
 
-bool case_plannable(Diag *diag, const Case *conversion)
-{
-    bool plannable = conversion_plannable(&(Conversion){conversion->shape, conversion->dtype, conversion->from, conversion->to});
+bool case_plannable(Diag *diag, const Case *conversion) {
+    bool plannable = conversion_plannable(
+        &(Conversion){conversion->shape, conversion->dtype, conversion->from, conversion->to});
     if (!plannable)
-        diag_error(diag, conversion->to_at, "this layout and the one before it cut the tensor into more than %d cells", RESHARD_MOST_CELLS);
+        diag_error(diag, conversion->to_at,
+                   "this layout and the one before it cut the tensor into more than %d cells",
+                   RESHARD_MOST_CELLS);
     return plannable;
 }
 
-Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster)
-{
-    Set set = {count, cases, count == 1 ? cases[0]->text : arena_format(arena, "%d tensors", count), NULL};
+Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster) {
+    Set set = {count, cases, count == 1 ? cases[0]->text : arena_format(arena, "%d tensors", count),
+               NULL};
     Conversion *conversions = arena_array(arena, Conversion, count);
     for (int i = 0; i < count; i++)
-        conversions[i] = (Conversion){cases[i]->shape, cases[i]->dtype, cases[i]->from, cases[i]->to};
+        conversions[i] =
+            (Conversion){cases[i]->shape, cases[i]->dtype, cases[i]->from, cases[i]->to};
     set.plan = reshard_plan_all(arena, cluster, conversions, count);
     return set;
 }

@@ -54,9 +54,9 @@ typedef struct Folders {
     const char *fill, *dump;
 } Folders;
 
-/* Runs cases as test/conformance/check_reshard.py says: what the device holds of each is read from its `fill`, what it then holds is
- * written to its `dump`, and rank 0 writes the traffic of all to `folder`. Ends the program with a message when a file cannot be read or
- * written. */
+/* Runs cases as test/conformance/check_reshard.py says: what the device holds of each is read from
+ * its `fill`, what it then holds is written to its `dump`, and rank 0 writes the traffic of all to
+ * `folder`. Ends the program with a message when a file cannot be read or written. */
 void run_set(const Set *set, int rank, const Folders *folders, const char *folder);
 
 #endif

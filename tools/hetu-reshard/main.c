@@ -1,10 +1,11 @@
 /* hetu-reshard 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}'
  *
- * Prints the plan of a conversion, as a table or as JSON; under mpirun, with --fill and --dump, runs it. Several cases are converted
- * together, by one plan. With --time, under mpirun, it tells what cases take beside what they should; with --measure it writes a cluster
- * file of the ranks. With --batch, each line of a file is a case; lines that are empty or begin with '#' or '!' are left out. The cases of
- * a batch are run one after another, or with --together by one plan. Where there are several cases, case n (from 0) uses the subfolders n
- * of both folders.
+ * Prints the plan of a conversion, as a table or as JSON; under mpirun, with --fill and --dump,
+ * runs it. Several cases are converted together, by one plan. With --time, under mpirun, it tells
+ * what cases take beside what they should; with --measure it writes a cluster file of the ranks.
+ * With --batch, each line of a file is a case; lines that are empty or begin with '#' or '!' are
+ * left out. The cases of a batch are run one after another, or with --together by one plan. Where
+ * there are several cases, case n (from 0) uses the subfolders n of both folders.
  */
 #include "calm.h"
 #include "timing.h"
@@ -31,31 +32,34 @@ typedef struct Options {
 static const struct argp_option option_list[] = {
     {"json", 'j', 0, 0, "Print the plan as JSON", 0},
     {"cluster", 'c', "FILE", 0, "Price the plan for the cluster that FILE describes", 0},
-    {"fill", 'f', "DIR", 0, "Run the case: DIR/DEVICE.bin has what each device of the source holds", 0},
-    {"dump", 'd', "DIR", 0, "Write what the devices of the target hold, and the traffic, to DIR", 0},
+    {"fill", 'f', "DIR", 0, "Run the case: DIR/DEVICE.bin has what each device of the source holds",
+     0},
+    {"dump", 'd', "DIR", 0, "Write what the devices of the target hold, and the traffic, to DIR",
+     0},
     {"batch", 'b', "FILE", 0, "Run every case of FILE, in subfolders 0, 1, ... of both folders", 0},
-    {"time", 'T', 0, 0, "Run each case many times, and print the seconds predicted, those measured, and the case", 0},
-    {"measure", 'm', "FILE", 0, "Measure the links of the ranks under mpirun, and write a cluster file", 0},
+    {"time", 'T', 0, 0,
+     "Run each case many times, and print the seconds predicted, those measured, and the case", 0},
+    {"measure", 'm', "FILE", 0,
+     "Measure the links of the ranks under mpirun, and write a cluster file", 0},
     {"together", 't', 0, 0, "Convert all cases of the batch together, by one plan", 0},
     {0},
 };
 
-static void check_options(const Options *options, struct argp_state *state)
-{
-    if (options->measure && !options->texts.count && !options->batch)
-        return;
+static void check_options(const Options *options, struct argp_state *state) {
+    if (options->measure && !options->texts.count && !options->batch) return;
     if (!options->texts.count == !options->batch || options->measure)
-        argp_error(state, "give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch, or --measure alone");
+        argp_error(state, "give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch, "
+                          "or --measure alone");
     if (options->together && !options->batch)
-        argp_error(state, "--together needs --batch; several cases on the command line are converted together");
-    if (!options->fill != !options->dump)
-        argp_error(state, "--fill and --dump belong together");
+        argp_error(
+            state,
+            "--together needs --batch; several cases on the command line are converted together");
+    if (!options->fill != !options->dump) argp_error(state, "--fill and --dump belong together");
     if (options->batch && !options->fill && !options->together && !options->time)
         argp_error(state, "--batch needs --fill and --dump, or --together, or --time");
 }
 
-static error_t take_option(int key, char *value, struct argp_state *state)
-{
+static error_t take_option(int key, char *value, struct argp_state *state) {
     Options *options = state->input;
     switch (key) {
     case 'j': options->json = true; return 0;
@@ -74,16 +78,13 @@ static error_t take_option(int key, char *value, struct argp_state *state)
 
 /* ---- reading ---- */
 
-static void add_case(Arena *arena, Diag *diag, Position at, const char *text, Cases *cases)
-{
+static void add_case(Arena *arena, Diag *diag, Position at, const char *text, Cases *cases) {
     Case *conversion = case_read(arena, diag, at, text);
-    if (conversion)
-        array_push(arena, cases, conversion);
+    if (conversion) array_push(arena, cases, conversion);
 }
 
 /* The case of one line of a batch, if it has one; its text is cut at '#'. */
-static void read_line(Arena *arena, Diag *diag, Position at, char *line, Cases *cases)
-{
+static void read_line(Arena *arena, Diag *diag, Position at, char *line, Cases *cases) {
     line[strcspn(line, "#\n")] = 0;
     size_t blank = strspn(line, " \t");
     at.column += (int)blank;
@@ -91,8 +92,7 @@ static void read_line(Arena *arena, Diag *diag, Position at, char *line, Cases *
         add_case(arena, diag, at, arena_string(arena, line + blank), cases);
 }
 
-static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases)
-{
+static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases) {
     enum { MOST = 1 << 28 };
     const char *why, *text = reading_text(arena, READ_PIPES, path, MOST, NULL, &why);
     if (!text) {
@@ -108,19 +108,17 @@ static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases)
 }
 
 /* A text in one line, so that a caret can stand under each of its places. */
-static char *one_line(Arena *arena, const char *text)
-{
+static char *one_line(Arena *arena, const char *text) {
     char *line = arena_string(arena, text);
-    for (char *c = line; (c = strpbrk(c, "\r\n"));)
-        *c = ' ';
+    for (char *c = line; (c = strpbrk(c, "\r\n"));) *c = ' ';
     return line;
 }
 
 /* The cases of the command line, each a text of its own: "case", or "case 0" and so on. */
-static void read_texts(const Options *options, Diag *diag, Cases *cases)
-{
+static void read_texts(const Options *options, Diag *diag, Cases *cases) {
     for (int i = 0; i < options->texts.count; i++) {
-        const char *name = options->texts.count == 1 ? "case" : arena_format(options->arena, "case %d", i);
+        const char *name =
+            options->texts.count == 1 ? "case" : arena_format(options->arena, "case %d", i);
         const char *text = one_line(options->arena, options->texts.at[i]);
         diag_source(diag, name, text);
         add_case(options->arena, diag, (Position){name, 1, 1}, text, cases);
@@ -129,24 +127,24 @@ static void read_texts(const Options *options, Diag *diag, Cases *cases)
 
 /* ---- running ---- */
 
-static void check_ranks(const Set *set, int ranks)
-{
+static void check_ranks(const Set *set, int ranks) {
     int needed = set->plan->devices[set->plan->device_count - 1] + 1;
     if (needed > ranks)
         ht_fail("%s needs %d ranks: mpirun -np %d hetu-reshard ...", set->label, needed, needed);
 }
 
 /* The folders of case `number`: those of the command line where there is only one case. */
-static Folders folders_of(const Options *options, Arena *arena, int number)
-{
+static Folders folders_of(const Options *options, Arena *arena, int number) {
     if (!options->batch && options->texts.count == 1)
         return (Folders){options->fill, options->dump};
-    return (Folders){arena_format(arena, "%s/%d", options->fill, number), arena_format(arena, "%s/%d", options->dump, number)};
+    return (Folders){arena_format(arena, "%s/%d", options->fill, number),
+                     arena_format(arena, "%s/%d", options->dump, number)};
 }
 
-/* One after another. Every rank makes the folder: one that has no part in the first cases may come here before rank 0. */
-static void run_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank, int ranks)
-{
+/* One after another. Every rank makes the folder: one that has no part in the first cases may come
+ * here before rank 0. */
+static void run_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank,
+                     int ranks) {
     mkdir(options->dump, 0777);
     for (int i = 0; i < cases->count; i++) {
         Arena *arena = arena_create();
@@ -158,26 +156,23 @@ static void run_each(const Options *options, const Cases *cases, const Cluster *
     }
 }
 
-static void run_together(const Options *options, const Set *set, int rank, int ranks)
-{
+static void run_together(const Options *options, const Set *set, int rank, int ranks) {
     Folders *folders = arena_array(options->arena, Folders, set->count);
-    for (int i = 0; i < set->count; i++)
-        folders[i] = folders_of(options, options->arena, i);
+    for (int i = 0; i < set->count; i++) folders[i] = folders_of(options, options->arena, i);
     check_ranks(set, ranks);
     run_set(set, rank, folders, options->dump);
 }
 
 /* What does not reach standard output fails. */
-static void show(const Options *options, const Set *set)
-{
+static void show(const Options *options, const Set *set) {
     (options->json ? report_json : report_table)(stdout, set);
     if (fflush(stdout) || ferror(stdout))
         ht_fail("cannot write to standard output: %s", strerror(errno));
 }
 
 /* The seconds that a case should take, and those that it takes in a while. */
-static void time_case(Case *conversion, const Cluster *cluster, int ranks, double *predicted, double *measured)
-{
+static void time_case(Case *conversion, const Cluster *cluster, int ranks, double *predicted,
+                      double *measured) {
     const double budget = 0.04;
     Arena *arena = arena_create();
     Set set = set_plan(arena, &conversion, 1, cluster);
@@ -187,9 +182,10 @@ static void time_case(Case *conversion, const Cluster *cluster, int ranks, doubl
     arena_destroy(arena);
 }
 
-/* One after another, each by itself, and all of them again: what disturbs the machine does so for a while, and the shortest time counts. */
-static void time_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank, int ranks)
-{
+/* One after another, each by itself, and all of them again: what disturbs the machine does so for a
+ * while, and the shortest time counts. */
+static void time_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank,
+                      int ranks) {
     enum { PASSES = 3 };
     double predicted, measured, *shortest = arena_array(options->arena, double, cases->count);
     bind_rank();
@@ -204,8 +200,8 @@ static void time_each(const Options *options, const Cases *cases, const Cluster 
         }
 }
 
-static void run_or_show(const Options *options, const Cases *cases, const Cluster *cluster, int rank, int ranks)
-{
+static void run_or_show(const Options *options, const Cases *cases, const Cluster *cluster,
+                        int rank, int ranks) {
     if (options->measure) {
         measure_cluster(options->measure, INFINITY);
         return;
@@ -225,34 +221,31 @@ static void run_or_show(const Options *options, const Cases *cases, const Cluste
         show(options, &set);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     Options options = {.arena = arena_create()};
-    const struct argp parser = {option_list, take_option, "CASE...", "Plans, shows and runs conversions between layouts of tensors.",
-                                0,           0,           0};
+    const struct argp parser = {option_list,
+                                take_option,
+                                "CASE...",
+                                "Plans, shows and runs conversions between layouts of tensors.",
+                                0,
+                                0,
+                                0};
     argp_parse(&parser, argc, argv, 0, 0, &options);
     Diag *diag = diag_create(options.arena, stderr);
     Cases cases = {0};
     const Cluster *cluster = NULL;
     read_texts(&options, diag, &cases);
-    if (options.batch)
-        read_batch(options.arena, diag, options.batch, &cases);
-    if (options.cluster)
-        cluster = cluster_read(options.arena, diag, options.cluster);
-    for (int i = 0; i < cases.count && cluster; i++)
-        case_on_cluster(diag, cases.at[i], cluster);
-    for (int i = 0; i < cases.count; i++)
-        case_plannable(diag, cases.at[i]);
+    if (options.batch) read_batch(options.arena, diag, options.batch, &cases);
+    if (options.cluster) cluster = cluster_read(options.arena, diag, options.cluster);
+    for (int i = 0; i < cases.count && cluster; i++) case_on_cluster(diag, cases.at[i], cluster);
+    for (int i = 0; i < cases.count; i++) case_plannable(diag, cases.at[i]);
     diag_finish(diag);
-    if (diag_errors(diag))
-        return 1;
+    if (diag_errors(diag)) return 1;
     bool running = options.fill || options.time || options.measure;
     int rank = 0, ranks = 1;
-    if (running)
-        run_open(&argc, &argv, &rank, &ranks);
+    if (running) run_open(&argc, &argv, &rank, &ranks);
     run_or_show(&options, &cases, cluster, rank, ranks);
-    if (running)
-        run_close();
+    if (running) run_close();
     arena_destroy(options.arena);
     return 0;
 }

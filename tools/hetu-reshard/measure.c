@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
 /* hetu-reshard --measure: the cluster file of the ranks that were launched.
  *
- * Everything is measured with the planner's own conversions on the program's own channel. A link's latency and bandwidth are those of
- * messages that go to and fro between two ranks; what each verb takes by bytes, on two ranks of a host, on more and on all, and on two that
- * share a processor, is measured beside, since ranks of a host share its processors and its memory. The copies that a conversion makes in a
- * device's own memory are taken off: they are predicted by themselves.
+ * Everything is measured with the planner's own conversions on the program's own channel. A link's
+ * latency and bandwidth are those of messages that go to and fro between two ranks; what each verb
+ * takes by bytes, on two ranks of a host, on more and on all, and on two that share a processor, is
+ * measured beside, since ranks of a host share its processors and its memory. The copies that a
+ * conversion makes in a device's own memory are taken off: they are predicted by themselves.
  */
 #include "calm.h"
 #include "timing.h"
@@ -22,7 +23,8 @@
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-/* Seconds a point and pass. What disturbs the machine does so for a while: of several passes the best counts, point by point. */
+/* Seconds a point and pass. What disturbs the machine does so for a while: of several passes the
+ * best counts, point by point. */
 static const double BUDGET = 0.015;
 enum { PASSES = 3 };
 
@@ -33,70 +35,70 @@ typedef struct Hosts {
     const int *processor;           // by rank: its number on its host; -1: not known
 } Hosts;
 
-static Hosts find_hosts(Arena *arena)
-{
+static Hosts find_hosts(Arena *arena) {
     int ranks = world_size(), bound = bind_rank(), *processors = arena_array(arena, int, ranks);
-    char mine[NAME_BYTES] = {0}, (*all)[NAME_BYTES] = arena_alloc(arena, (size_t)ranks * NAME_BYTES);
+    char mine[NAME_BYTES] = {0},
+         (*all)[NAME_BYTES] = arena_alloc(arena, (size_t)ranks * NAME_BYTES);
     Hosts hosts = {.of = arena_array(arena, int, ranks), .name = all, .processor = processors};
     gethostname(mine, NAME_BYTES - 1);
     world_gather(mine, NAME_BYTES, all);
     world_gather(&bound, sizeof bound, processors);
     for (int rank = 0; rank < ranks; rank++) {
         int like = 0;
-        while (strcmp(all[like], all[rank]))
-            like++;
+        while (strcmp(all[like], all[rank])) like++;
         hosts.of[rank] = like < rank ? hosts.of[like] : hosts.count++;
     }
     return hosts;
 }
 
 /* The ranks of a host. */
-static int host_ranks(const Hosts *hosts, int host, int *ranks)
-{
+static int host_ranks(const Hosts *hosts, int host, int *ranks) {
     int count = 0;
     for (int rank = 0; rank < world_size(); rank++)
-        if (hosts->of[rank] == host)
-            ranks[count++] = rank;
+        if (hosts->of[rank] == host) ranks[count++] = rank;
     return count;
 }
 
 /* ---- conversions ---- */
 
-/* What is measured: its word, and layouts between which a conversion is one step of its verb. D stands for the devices, R for the same
- * beginning with the second, A for the first of them, F for the first half and S for the second; n for how many there are, h for half of
- * them. */
+/* What is measured: its word, and layouts between which a conversion is one step of its verb. D
+ * stands for the devices, R for the same beginning with the second, A for the first of them, F for
+ * the first half and S for the second; n for how many there are, h for half of them. */
 static const struct {
     const char *word;
     ht_verb verb;
     const char *text;
 } verbs[] = {
-    {"send-receive", HT_EXCHANGE, "D{0:n} -> R{0:n}"},     {"send", HT_EXCHANGE, "F{0:h} -> S{0:h}"},
-    {"all-reduce", HT_ALL_REDUCE, "D{sum:n} -> D{dup:n}"}, {"reduce-scatter", HT_REDUCE_SCATTER, "D{sum:n} -> D{0:n}"},
-    {"all-gather", HT_ALL_GATHER, "D{0:n} -> D{dup:n}"},   {"all-to-all", HT_ALL_TO_ALL, "D{0:n} -> D{1:n}"},
-    {"broadcast", HT_BROADCAST, "A{} -> D{dup:n}"},        {"reduce", HT_REDUCE, "D{sum:n} -> A{}"},
+    {"send-receive", HT_EXCHANGE, "D{0:n} -> R{0:n}"},
+    {"send", HT_EXCHANGE, "F{0:h} -> S{0:h}"},
+    {"all-reduce", HT_ALL_REDUCE, "D{sum:n} -> D{dup:n}"},
+    {"reduce-scatter", HT_REDUCE_SCATTER, "D{sum:n} -> D{0:n}"},
+    {"all-gather", HT_ALL_GATHER, "D{0:n} -> D{dup:n}"},
+    {"all-to-all", HT_ALL_TO_ALL, "D{0:n} -> D{1:n}"},
+    {"broadcast", HT_BROADCAST, "A{} -> D{dup:n}"},
+    {"reduce", HT_REDUCE, "D{sum:n} -> A{}"},
 };
 
 enum { SEND_RECEIVE, SEND, ROOTED = 6 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs, LEAST_ROWS = 16 };
 
-static void print_devices(Text *text, const int *devices, int count, int first)
-{
+static void print_devices(Text *text, const int *devices, int count, int first) {
     for (int i = 0; i < count; i++)
         text_print(text, "%s%d", i ? "," : "[", devices[(first + i) % count]);
     text_string(text, "]");
 }
 
-/* Such a conversion of a tensor of so many bytes, or of the least with something for each of the devices. Its rows are a power of two, as
- * they often are. */
-static Case *case_of(Arena *arena, const char *pattern, const int *devices, int count, int64_t bytes)
-{
+/* Such a conversion of a tensor of so many bytes, or of the least with something for each of the
+ * devices. Its rows are a power of two, as they often are. */
+static Case *case_of(Arena *arena, const char *pattern, const int *devices, int count,
+                     int64_t bytes) {
     Text text = {.arena = arena};
     int64_t rows = LEAST_ROWS;
-    while (rows < LEAST_ROWS * count)
-        rows *= 2;
+    while (rows < LEAST_ROWS * count) rows *= 2;
     int64_t columns = (bytes + 4 * rows - 1) / (4 * rows);
-    text_print(&text, "f32[%lld,%lld]: ", (long long)rows, (long long)(columns < count ? count : columns));
+    text_print(&text, "f32[%lld,%lld]: ", (long long)rows,
+               (long long)(columns < count ? count : columns));
     for (const char *c = pattern; *c; c++)
         if (*c == 'D' || *c == 'R')
             print_devices(&text, devices, count, *c == 'R');
@@ -111,14 +113,13 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
         else
             text_append(&text, c, 1);
     Case *read = case_read(arena, diag_create(arena, stderr), (Position){0}, text_bytes(&text));
-    if (!read)
-        BUG("the case %s", text_bytes(&text));
+    if (!read) BUG("the case %s", text_bytes(&text));
     return read;
 }
 
 /* The same in each of several groups of `count` devices at once. */
-static Set set_of(Arena *arena, const char *pattern, const int *devices, int count, int groups, int64_t bytes)
-{
+static Set set_of(Arena *arena, const char *pattern, const int *devices, int count, int groups,
+                  int64_t bytes) {
     Case **cases = arena_array(arena, Case *, groups);
     for (int g = 0; g < groups; g++)
         cases[g] = case_of(arena, pattern, devices + (ptrdiff_t)g * count, count, bytes);
@@ -126,48 +127,44 @@ static Set set_of(Arena *arena, const char *pattern, const int *devices, int cou
 }
 
 /* Whether a plan is one step of a verb for each of the groups. */
-static bool is_verb(const Plan *plan, ht_verb verb, int groups)
-{
+static bool is_verb(const Plan *plan, ht_verb verb, int groups) {
     bool all = plan->steps.count == groups;
-    for (int s = 0; s < plan->steps.count; s++)
-        all &= plan->steps.at[s].verb == verb;
+    for (int s = 0; s < plan->steps.count; s++) all &= plan->steps.at[s].verb == verb;
     return all;
 }
 
 /* ---- memory ---- */
 
-/* Seconds by bytes. What disturbs a measurement makes it longer, and fewer bytes never take longer than more of them. The least tensor that
- * can be divided stands for smaller ones. */
+/* Seconds by bytes. What disturbs a measurement makes it longer, and fewer bytes never take longer
+ * than more of them. The least tensor that can be divided stands for smaller ones. */
 typedef struct Series {
     int count;
     Point at[32];
 } Series;
 
-static void series_add(Series *series, double bytes, double seconds)
-{
-    if (series->count && series->at[series->count - 1].size == bytes)
-        series->count--;
+static void series_add(Series *series, double bytes, double seconds) {
+    if (series->count && series->at[series->count - 1].size == bytes) series->count--;
     series->at[series->count++] = (Point){bytes, seconds};
     for (int i = series->count - 1; i > 0 && series->at[i - 1].value > series->at[i].value; i--)
         series->at[i - 1].value = series->at[i].value;
 }
 
-static json_t *json_curve(const Curve *curve)
-{
+static json_t *json_curve(const Curve *curve) {
     json_t *points = json_array();
     for (int i = 0; i < curve->count; i++)
         json_array_append_new(points, json_pack("[f,f]", curve->at[i].size, curve->at[i].value));
     return points;
 }
 
-/* Bytes a second that are read and written, by how many there are, with all ranks copying: in one row, or in rows of so many bytes, each of
- * which begins `apart` behind the one before. What the least copy takes is that of any copy's start. */
-static Curve measure_memory(Arena *arena, int64_t row, int64_t apart)
-{
+/* Bytes a second that are read and written, by how many there are, with all ranks copying: in one
+ * row, or in rows of so many bytes, each of which begins `apart` behind the one before. What the
+ * least copy takes is that of any copy's start. */
+static Curve measure_memory(Arena *arena, int64_t row, int64_t apart) {
     Series series = {0};
     double start = time_copies(2, 1, 1, BUDGET);
     for (int64_t bytes = LEAST_BYTES; bytes <= 2 * MOST_BYTES; bytes *= 2) {
-        double seconds = row ? time_copies(bytes, row, apart, BUDGET) : time_copies(bytes, bytes / 2, bytes / 2, BUDGET);
+        double seconds = row ? time_copies(bytes, row, apart, BUDGET)
+                             : time_copies(bytes, bytes / 2, bytes / 2, BUDGET);
         series_add(&series, (double)bytes, fmax(seconds - start, seconds / 2));
     }
     for (int i = 0; i < series.count; i++)
@@ -176,25 +173,22 @@ static Curve measure_memory(Arena *arena, int64_t row, int64_t apart)
 }
 
 /* The part of a host's memory for each of its ranks, of the rank that has least. */
-static int64_t rank_memory(void)
-{
-    int mebibytes = (int)((double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 20) / world_node_size());
+static int64_t rank_memory(void) {
+    int mebibytes = (int)((double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) /
+                          (1 << 20) / world_node_size());
     return (int64_t)world_least(mebibytes) << 20;
 }
 
 /* Seconds of a conversion that is one copy of a few bytes on each rank. */
-static double measure_start(Arena *arena)
-{
+static double measure_start(Arena *arena) {
     int *ranks = arena_array(arena, int, world_size());
-    for (int rank = 0; rank < world_size(); rank++)
-        ranks[rank] = rank;
+    for (int rank = 0; rank < world_size(); rank++) ranks[rank] = rank;
     Set set = set_of(arena, "D{dup:n} -> D{0:n}", ranks, world_size(), 1, 1);
     return time_set(&set, BUDGET);
 }
 
 /* What copies and combinations take on a rank. */
-static DeviceClass measure_class(Arena *arena)
-{
+static DeviceClass measure_class(Arena *arena) {
     DeviceClass class = {.memory = rank_memory(),
                          .copy = measure_start(arena),
                          .memory_bandwidth = measure_memory(arena, 0, 0),
@@ -202,22 +196,26 @@ static DeviceClass measure_class(Arena *arena)
                          .page_bandwidth = measure_memory(arena, PAGE_ROW_BYTES, 2 * PAGE_BYTES)};
     for (int dtype = 0; dtype < CLUSTER_DTYPES; dtype++)
         for (int max = 0; max < 2; max++) {
-            double seconds = time_combinations((ht_dtype)dtype, max ? HT_MAX : HT_SUM, LEAST_BYTES, BUDGET);
-            class.combined[max][dtype] = LEAST_BYTES / (double)ht_dtype_size((ht_dtype)dtype) / seconds;
+            double seconds =
+                time_combinations((ht_dtype)dtype, max ? HT_MAX : HT_SUM, LEAST_BYTES, BUDGET);
+            class.combined[max][dtype] =
+                LEAST_BYTES / (double)ht_dtype_size((ht_dtype)dtype) / seconds;
         }
     return class;
 }
 
 /* The cluster of the ranks, without links. */
-static const Cluster *describe(Arena *arena, const Hosts *hosts, const DeviceClass *class)
-{
+static const Cluster *describe(Arena *arena, const Hosts *hosts, const DeviceClass *class) {
     Cluster *machine = arena_new(arena, Cluster);
     ClusterDevice *devices = arena_array(arena, ClusterDevice, world_size());
     for (int rank = 0; rank < world_size(); rank++) {
         int like = 0, own = hosts->processor[rank];
-        while (like < rank && (own < 0 || hosts->of[like] != hosts->of[rank] || hosts->processor[like] != own))
+        while (like < rank &&
+               (own < 0 || hosts->of[like] != hosts->of[rank] || hosts->processor[like] != own))
             like++;
-        devices[rank] = (ClusterDevice){class, hosts->of[rank], like < rank ? devices[like].processor : machine->processor_count++};
+        devices[rank] =
+            (ClusterDevice){class, hosts->of[rank],
+                            like < rank ? devices[like].processor : machine->processor_count++};
     }
     machine->devices = devices;
     machine->device_count = world_size();
@@ -227,15 +225,13 @@ static const Cluster *describe(Arena *arena, const Hosts *hosts, const DeviceCla
 /* ---- links ---- */
 
 /* Seconds of a plan beside copies; these take at most a half. */
-static double exchange_seconds(const Set *set, const Cluster *machine)
-{
+static double exchange_seconds(const Set *set, const Cluster *machine) {
     double seconds = time_set(set, BUDGET), moving = moving_seconds(machine, set->plan);
     return moving > seconds / 2 ? seconds / 2 : seconds - moving;
 }
 
 /* On how many processors so many devices are. */
-static int count_processors(const Cluster *machine, const int *devices, int count)
-{
+static int count_processors(const Cluster *machine, const int *devices, int count) {
     int found = 0;
     for (int i = 0; i < count; i++) {
         int first = 0;
@@ -246,56 +242,57 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
     return found;
 }
 
-/* Adds the seconds of a verb by bytes in groups of some devices, but where the planner makes something else of its conversion; `alone` as in
- * cluster/cluster.h. */
-static void add_verb(json_t *list, int number, const int *devices, int count, int groups, bool alone, const Cluster *machine)
-{
+/* Adds the seconds of a verb by bytes in groups of some devices, but where the planner makes
+ * something else of its conversion; `alone` as in cluster/cluster.h. */
+static void add_verb(json_t *list, int number, const int *devices, int count, int groups,
+                     bool alone, const Cluster *machine) {
     Series series = {0};
     calm_wait();
-    for (int64_t bytes = verbs[number].verb == HT_EXCHANGE ? LEAST_MESSAGE : LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 2) {
+    for (int64_t bytes = verbs[number].verb == HT_EXCHANGE ? LEAST_MESSAGE : LEAST_BYTES;
+         bytes <= MOST_BYTES; bytes *= 2) {
         Arena *arena = arena_create();
         Set set = set_of(arena, verbs[number].text, devices, count, groups, bytes);
         const Plan *plan = set.plan;
         bool right = is_verb(plan, verbs[number].verb, groups);
         if (right)
-            series_add(&series, (number == SEND ? 2 : 1) * step_bytes(plan, &plan->steps.at[0]), exchange_seconds(&set, machine));
+            series_add(&series, (number == SEND ? 2 : 1) * step_bytes(plan, &plan->steps.at[0]),
+                       exchange_seconds(&set, machine));
         arena_destroy(arena);
-        if (!right)
-            break;
+        if (!right) break;
     }
     Curve seconds = {series.count, series.at};
     if (series.count)
-        json_array_append_new(list, json_pack("{s:s,s:i,s:i,s:i,s:b,s:o}", "what", verbs[number].word, "ranks", count, "groups", groups,
-                                              "processors", count_processors(machine, devices, count * groups), "alone", alone, "seconds",
-                                              json_curve(&seconds)));
+        json_array_append_new(list,
+                              json_pack("{s:s,s:i,s:i,s:i,s:b,s:o}", "what", verbs[number].word,
+                                        "ranks", count, "groups", groups, "processors",
+                                        count_processors(machine, devices, count * groups), "alone",
+                                        alone, "seconds", json_curve(&seconds)));
 }
 
-/* Adds what was measured of every verb in groups of some devices; an odd number has no halves, and messages of several groups are one
- * exchange. */
-static void add_verbs(json_t *list, const int *devices, int count, int groups, const Cluster *machine)
-{
+/* Adds what was measured of every verb in groups of some devices; an odd number has no halves, and
+ * messages of several groups are one exchange. */
+static void add_verbs(json_t *list, const int *devices, int count, int groups,
+                      const Cluster *machine) {
     for (int v = groups > 1 ? SEND + 1 : 0; v < VERBS; v++)
-        if (v != SEND || count % 2 == 0)
-            add_verb(list, v, devices, count, groups, false, machine);
+        if (v != SEND || count % 2 == 0) add_verb(list, v, devices, count, groups, false, machine);
 }
 
-/* Adds what the first rank takes for broadcasts and reductions with two others that share a processor which is not its own. */
-static void add_alone(json_t *list, const int *ranks, int count, const Cluster *machine)
-{
+/* Adds what the first rank takes for broadcasts and reductions with two others that share a
+ * processor which is not its own. */
+static void add_alone(json_t *list, const int *ranks, int count, const Cluster *machine) {
     for (int i = 2; i < count; i++)
         for (int k = 1; k < i; k++) {
             int group[] = {ranks[0], ranks[k], ranks[i]};
-            if (count_processors(machine, group, 3) == 2 && count_processors(machine, group + 1, 2) == 1) {
-                for (int v = ROOTED; v < VERBS; v++)
-                    add_verb(list, v, group, 3, 1, true, machine);
+            if (count_processors(machine, group, 3) == 2 &&
+                count_processors(machine, group + 1, 2) == 1) {
+                for (int v = ROOTED; v < VERBS; v++) add_verb(list, v, group, 3, 1, true, machine);
                 return;
             }
         }
 }
 
 /* Adds what the first two ranks take that share a processor. */
-static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster *machine)
-{
+static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster *machine) {
     for (int i = 1; i < count; i++)
         for (int k = 0; k < i; k++) {
             int pair[] = {ranks[k], ranks[i]};
@@ -307,8 +304,7 @@ static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster
 }
 
 /* Seconds of a conversion of two devices. */
-static double pair_seconds(const char *pattern, const int *devices, int64_t bytes)
-{
+static double pair_seconds(const char *pattern, const int *devices, int64_t bytes) {
     Arena *arena = arena_create();
     Set set = set_of(arena, pattern, devices, 2, 1, bytes);
     double seconds = time_set(&set, BUDGET);
@@ -316,19 +312,20 @@ static double pair_seconds(const char *pattern, const int *devices, int64_t byte
     return seconds;
 }
 
-/* A link of two devices, by what they exchange in both directions at once; `measured` goes with it. */
-static json_t *measure_link(const int *devices, json_t *measured)
-{
+/* A link of two devices, by what they exchange in both directions at once; `measured` goes with
+ * it. */
+static json_t *measure_link(const int *devices, json_t *measured) {
     const char *both = verbs[SEND_RECEIVE].text;
-    double shortest = pair_seconds(both, devices, 1), longest = pair_seconds(both, devices, MOST_BYTES);
+    double shortest = pair_seconds(both, devices, 1),
+           longest = pair_seconds(both, devices, MOST_BYTES);
     double moving = longest > 2 * shortest ? longest - shortest : longest;
-    return json_pack("{s:f,s:f,s:o}", "latency", shortest, "bandwidth", MOST_BYTES / 2 / moving, "measured", measured);
+    return json_pack("{s:f,s:f,s:o}", "latency", shortest, "bandwidth", MOST_BYTES / 2 / moving,
+                     "measured", measured);
 }
 
-/* The link of ranks of one host, of which two act, three, four, eight and so on, and all, by themselves and in as many groups as there
- * are; NULL where there are no two. */
-static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machine)
-{
+/* The link of ranks of one host, of which two act, three, four, eight and so on, and all, by
+ * themselves and in as many groups as there are; NULL where there are no two. */
+static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machine) {
     int ranks[world_size()], count = host_ranks(hosts, host, ranks);
     json_t *measured = json_array();
     if (count < 2) {
@@ -337,8 +334,7 @@ static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machin
     }
     for (int acting = 2; acting < count; acting = acting < 4 ? acting + 1 : 2 * acting) {
         add_verbs(measured, ranks, acting, 1, machine);
-        if (count / acting > 1)
-            add_verbs(measured, ranks, acting, count / acting, machine);
+        if (count / acting > 1) add_verbs(measured, ranks, acting, count / acting, machine);
     }
     add_verbs(measured, ranks, count, 1, machine);
     add_in_turn(measured, ranks, count, machine);
@@ -347,23 +343,22 @@ static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machin
 }
 
 /* The link of the first ranks of two hosts. */
-static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *machine)
-{
+static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *machine) {
     int first[world_size()], second[world_size()];
     host_ranks(hosts, a, first);
     host_ranks(hosts, b, second);
     int devices[] = {first[0], second[0]};
     json_t *measured = json_array();
-    for (int v = SEND_RECEIVE; v <= SEND; v++)
-        add_verb(measured, v, devices, 2, 1, false, machine);
+    for (int v = SEND_RECEIVE; v <= SEND; v++) add_verb(measured, v, devices, 2, 1, false, machine);
     json_t *link = measure_link(devices, measured);
-    json_object_set_new(link, "between", json_pack("[s,s]", hosts->name[first[0]], hosts->name[second[0]]));
+    json_object_set_new(link, "between",
+                        json_pack("[s,s]", hosts->name[first[0]], hosts->name[second[0]]));
     return link;
 }
 
-/* Local links of the host with most ranks, and each pair of hosts. A link of a kind that there is not is like the other. */
-static json_t *measure_links(const Hosts *hosts, const Cluster *machine)
-{
+/* Local links of the host with most ranks, and each pair of hosts. A link of a kind that there is
+ * not is like the other. */
+static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
     int ranks[world_size()], widest = 0;
     json_t *pairs = json_array();
     for (int host = 0; host < hosts->count; host++)
@@ -374,22 +369,23 @@ static json_t *measure_links(const Hosts *hosts, const Cluster *machine)
             json_array_append_new(pairs, measure_pair(hosts, a, b, machine));
     remote = json_array_size(pairs) ? json_copy(json_array_get(pairs, 0)) : json_copy(local);
     json_object_del(remote, "between");
-    return json_pack("{s:o,s:o,s:o}", "local", local ? local : json_copy(remote), "remote", remote, "pairs", pairs);
+    return json_pack("{s:o,s:o,s:o}", "local", local ? local : json_copy(remote), "remote", remote,
+                     "pairs", pairs);
 }
 
 /* ---- the file ---- */
 
-static json_t *json_devices(const Hosts *hosts)
-{
+static json_t *json_devices(const Hosts *hosts) {
     json_t *devices = json_array();
     for (int rank = 0; rank < world_size(); rank++)
-        json_array_append_new(devices, json_pack(hosts->processor[rank] < 0 ? "{s:s,s:s}" : "{s:s,s:s,s:i}", "class", "rank", "host",
-                                                 hosts->name[rank], "processor", hosts->processor[rank]));
+        json_array_append_new(devices,
+                              json_pack(hosts->processor[rank] < 0 ? "{s:s,s:s}" : "{s:s,s:s,s:i}",
+                                        "class", "rank", "host", hosts->name[rank], "processor",
+                                        hosts->processor[rank]));
     return devices;
 }
 
-static void write_file(const json_t *cluster, const char *path)
-{
+static void write_file(const json_t *cluster, const char *path) {
     const char *why = "no memory";
     char *text = json_dumps(cluster, JSON_INDENT(1) | JSON_REAL_PRECISION(5)), *lines = NULL;
     int length = text ? asprintf(&lines, "%s\n", text) : -1;
@@ -400,46 +396,47 @@ static void write_file(const json_t *cluster, const char *path)
 }
 
 /* Rates by element type. */
-static json_t *json_rates(const double *rates)
-{
+static json_t *json_rates(const double *rates) {
     json_t *object = json_object();
     for (int dtype = 0; dtype < CLUSTER_DTYPES; dtype++)
         json_object_set_new(object, dtype_word((ht_dtype)dtype), json_real(rates[dtype]));
     return object;
 }
 
-static json_t *json_class(const DeviceClass *class)
-{
-    return json_pack("{s:I,s:f,s:o,s:o,s:o,s:o,s:o}", "memory", (json_int_t) class->memory, "copy", class->copy, "memory_bandwidth",
-                     json_curve(&class->memory_bandwidth), "row_bandwidth", json_curve(&class->row_bandwidth),
-                     "page_bandwidth", json_curve(&class->page_bandwidth), "sums", json_rates(class->combined[0]), "maxima", json_rates(class->combined[1]));
+static json_t *json_class(const DeviceClass *class) {
+    return json_pack("{s:I,s:f,s:o,s:o,s:o,s:o,s:o}", "memory", (json_int_t) class->memory, "copy",
+                     class->copy, "memory_bandwidth", json_curve(&class->memory_bandwidth),
+                     "row_bandwidth", json_curve(&class->row_bandwidth), "page_bandwidth",
+                     json_curve(&class->page_bandwidth), "sums", json_rates(class->combined[0]),
+                     "maxima", json_rates(class->combined[1]));
 }
 
-static json_t *measure_pass(Arena *arena, const Hosts *hosts)
-{
+static json_t *measure_pass(Arena *arena, const Hosts *hosts) {
     DeviceClass class = measure_class(arena);
     const Cluster *machine = describe(arena, hosts, &class);
-    return json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", json_class(&class), "devices", json_devices(hosts), "links",
-                     measure_links(hosts, machine));
+    return json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", json_class(&class), "devices",
+                     json_devices(hosts), "links", measure_links(hosts, machine));
 }
 
-static bool is_rate(const char *key) { return strstr(key, "bandwidth") || !strcmp(key, "sums") || !strcmp(key, "maxima"); }
+static bool is_rate(const char *key) {
+    return strstr(key, "bandwidth") || !strcmp(key, "sums") || !strcmp(key, "maxima");
+}
 
-/* The shorter of the times and the higher of the rates of two passes, in the first; `rates` of values that are rates. */
-static void keep_best(json_t *first, const json_t *second, bool rates)
-{
+/* The shorter of the times and the higher of the rates of two passes, in the first; `rates` of
+ * values that are rates. */
+static void keep_best(json_t *first, const json_t *second, bool rates) {
     const char *key;
     json_t *value;
     size_t index;
-    json_object_foreach(first, key, value) keep_best(value, json_object_get(second, key), rates || is_rate(key));
+    json_object_foreach(first, key, value)
+        keep_best(value, json_object_get(second, key), rates || is_rate(key));
     json_array_foreach(first, index, value) keep_best(value, json_array_get(second, index), rates);
     if (json_is_real(first) && (json_real_value(second) > json_real_value(first)) == rates)
         json_real_set(first, json_real_value(second));
 }
 
 /* Seconds, as rank 0 has them. */
-static double common_clock(void)
-{
+static double common_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
@@ -447,10 +444,11 @@ static double common_clock(void)
     return seconds;
 }
 
-void measure_cluster(const char *path, double limit)
-{
+void measure_cluster(const char *path, double limit) {
     if (world_size() < 2)
-        ht_fail("links are between ranks, of which two at least are needed: mpirun -n 4 hetu-reshard --measure=%s", path);
+        ht_fail("links are between ranks, of which two at least are needed: mpirun -n 4 "
+                "hetu-reshard --measure=%s",
+                path);
     Arena *arena = arena_create();
     Hosts hosts = find_hosts(arena);
     double begin = common_clock(), before = begin;
@@ -458,15 +456,13 @@ void measure_cluster(const char *path, double limit)
     json_t *cluster = measure_pass(arena, &hosts);
     for (int pass = 1; pass < PASSES; pass++) {
         double now = common_clock();
-        if (2 * now - before - begin > limit)
-            break;
+        if (2 * now - before - begin > limit) break;
         before = now;
         json_t *again = measure_pass(arena, &hosts);
         keep_best(cluster, again, false);
         json_decref(again);
     }
-    if (!world_rank())
-        write_file(cluster, path);
+    if (!world_rank()) write_file(cluster, path);
     json_decref(cluster);
     arena_destroy(arena);
 }

@@ -9,53 +9,46 @@
 #include <string.h>
 #include <sys/stat.h>
 
-void run_open(int *argc, char ***argv, int *rank, int *ranks)
-{
+void run_open(int *argc, char ***argv, int *rank, int *ranks) {
     world_open(argc, argv, WORLD_PLAIN);
     *rank = world_rank();
     *ranks = world_size();
     const char *missing = device_open();
-    if (missing)
-        ht_fail("%s", missing);
+    if (missing) ht_fail("%s", missing);
     device_connect();
 }
 
-void run_close(void)
-{
+void run_close(void) {
     device_close();
     world_close();
 }
 
-static FILE *open_file(const char *folder, int device, const char *suffix, const char *mode)
-{
+static FILE *open_file(const char *folder, int device, const char *suffix, const char *mode) {
     Arena *arena = arena_create();
-    const char *path = device < 0 ? arena_format(arena, "%s/%s", folder, suffix) : arena_format(arena, "%s/%d.%s", folder, device, suffix);
+    const char *path = device < 0 ? arena_format(arena, "%s/%s", folder, suffix)
+                                  : arena_format(arena, "%s/%d.%s", folder, device, suffix);
     FILE *file = fopen(path, mode);
-    if (!file)
-        ht_fail("cannot open %s: %s", path, strerror(errno));
+    if (!file) ht_fail("cannot open %s: %s", path, strerror(errno));
     arena_destroy(arena);
     return file;
 }
 
-static void close_written(FILE *file, const char *folder)
-{
-    if (fclose(file))
-        ht_fail("cannot write in %s: %s", folder, strerror(errno));
+static void close_written(FILE *file, const char *folder) {
+    if (fclose(file)) ht_fail("cannot write in %s: %s", folder, strerror(errno));
 }
 
-static void write_boxes(const Region *region, int device, const char *dump)
-{
+static void write_boxes(const Region *region, int device, const char *dump) {
     FILE *file = open_file(dump, device, "boxes", "w");
     for (int b = 0; b < region->box_count; b++) {
         for (int d = 0; d < region->rank; d++)
-            fprintf(file, "%s%lld:%lld", d ? "," : "", (long long)region->boxes[b].dim[d].lo, (long long)region->boxes[b].dim[d].hi);
+            fprintf(file, "%s%lld:%lld", d ? "," : "", (long long)region->boxes[b].dim[d].lo,
+                    (long long)region->boxes[b].dim[d].hi);
         fputc('\n', file);
     }
     close_written(file, dump);
 }
 
-static void write_data(void *data, size_t bytes, int device, const char *dump)
-{
+static void write_data(void *data, size_t bytes, int device, const char *dump) {
     FILE *file = open_file(dump, device, "bin", "wb");
     void *host = device_map(data, (int64_t)bytes, DEVICE_READ);
     if (fwrite(host, 1, bytes, file) != bytes)
@@ -65,32 +58,30 @@ static void write_data(void *data, size_t bytes, int device, const char *dump)
 }
 
 /* Reads what a device holds of the source: all of the file. */
-static void read_data(void *data, size_t bytes, int device, const char *fill)
-{
+static void read_data(void *data, size_t bytes, int device, const char *fill) {
     FILE *file = open_file(fill, device, "bin", "rb");
     void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
     bool short_of = fread(host, 1, bytes, file) != bytes, more = !short_of && fgetc(file) != EOF;
-    if (ferror(file))
-        ht_fail("cannot read %s/%d.bin: %s", fill, device, strerror(errno));
+    if (ferror(file)) ht_fail("cannot read %s/%d.bin: %s", fill, device, strerror(errno));
     if (short_of || more)
-        ht_fail("%s/%d.bin is %s than the %zu bytes that device %d holds", fill, device, more ? "longer" : "shorter", bytes, device);
+        ht_fail("%s/%d.bin is %s than the %zu bytes that device %d holds", fill, device,
+                more ? "longer" : "shorter", bytes, device);
     device_unmap(data, host, (int64_t)bytes, DEVICE_WRITE);
     fclose(file);
 }
 
 /* Fills with NaN what nothing may leave as it is. */
-static void spoil_data(void *data, size_t bytes)
-{
+static void spoil_data(void *data, size_t bytes) {
     void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
     memset(host, 0xff, bytes);
     device_unmap(data, host, (int64_t)bytes, DEVICE_WRITE);
 }
 
-static void write_traffic(const Set *set, const ht_reshard *plan, const char *folder)
-{
+static void write_traffic(const Set *set, const ht_reshard *plan, const char *folder) {
     FILE *file = open_file(folder, -1, "traffic.tsv", "w");
     for (int i = 0; i < set->plan->device_count; i++)
-        fprintf(file, "%d\t%lld\n", set->plan->devices[i], (long long)ht_reshard_received(plan, set->plan->devices[i]));
+        fprintf(file, "%d\t%lld\n", set->plan->devices[i],
+                (long long)ht_reshard_received(plan, set->plan->devices[i]));
     close_written(file, folder);
 }
 
@@ -102,8 +93,7 @@ typedef struct Held {
     size_t from_bytes, to_bytes;
 } Held;
 
-static Held held_of(Arena *arena, const Case *conversion, int rank)
-{
+static Held held_of(Arena *arena, const Case *conversion, int rank) {
     size_t element = (size_t)case_element(conversion);
     Held held = {.from = layout_region(arena, conversion->from, conversion->shape, rank),
                  .to = layout_region(arena, conversion->to, conversion->shape, rank)};
@@ -113,46 +103,41 @@ static Held held_of(Arena *arena, const Case *conversion, int rank)
 }
 
 /* Storage of the source, with the values of `fill`. */
-static void *make_source(const Held *held, int rank, const char *fill)
-{
+static void *make_source(const Held *held, int rank, const char *fill) {
     void *source = device_alloc((int64_t)held->from_bytes);
-    if (held->from.member)
-        read_data(source, held->from_bytes, rank, fill);
+    if (held->from.member) read_data(source, held->from_bytes, rank, fill);
     return source;
 }
 
-static void *make_target(const Held *held)
-{
+static void *make_target(const Held *held) {
     void *target = device_alloc((int64_t)held->to_bytes);
     spoil_data(target, held->to_bytes);
     return target;
 }
 
-static void write_result(const Held *held, void *target, int rank, const char *dump)
-{
+static void write_result(const Held *held, void *target, int rank, const char *dump) {
     mkdir(dump, 0777);
-    if (!held->to.member)
-        return;
+    if (!held->to.member) return;
     write_boxes(&held->to, rank, dump);
     write_data(target, held->to_bytes, rank, dump);
 }
 
 /* The conversion itself. */
-static void convert(const ht_reshard *plan, int rank, void *const *sources, void *const *targets)
-{
+static void convert(const ht_reshard *plan, int rank, void *const *sources, void *const *targets) {
     void *scratch = device_alloc(ht_reshard_scratch(plan, rank));
     if (channel_of_device()->prepare)
-        channel_of_device()->prepare(&(ChannelPlans){.count = 1, .plan = &plan, .queues = (const unsigned[]){0}});
+        channel_of_device()->prepare(
+            &(ChannelPlans){.count = 1, .plan = &plan, .queues = (const unsigned[]){0}});
     ht_reshard_run_all(plan, rank, (const void *const *)sources, targets, scratch);
     device_free(scratch);
 }
 
-void run_set(const Set *set, int rank, const Folders *folders, const char *folder)
-{
+void run_set(const Set *set, int rank, const Folders *folders, const char *folder) {
     Arena *arena = arena_create();
     const ht_reshard *plan = plan_lowered(arena, set->plan, set->label);
     Held *held = arena_array(arena, Held, set->count);
-    void **sources = arena_array(arena, void *, set->count), **targets = arena_array(arena, void *, set->count);
+    void **sources = arena_array(arena, void *, set->count),
+         **targets = arena_array(arena, void *, set->count);
     for (int i = 0; i < set->count; i++) {
         held[i] = held_of(arena, set->cases[i], rank);
         sources[i] = make_source(&held[i], rank, folders[i].fill);
@@ -165,7 +150,6 @@ void run_set(const Set *set, int rank, const Folders *folders, const char *folde
         device_free(sources[i]);
         device_free(targets[i]);
     }
-    if (!rank)
-        write_traffic(set, plan, folder);
+    if (!rank) write_traffic(set, plan, folder);
     arena_destroy(arena);
 }

@@ -1,6 +1,7 @@
-/* Ranks share processors with each other and with the rest of the machine: what one run takes says little. Runs are timed in batches, long
- * enough for the ranks to take turns; a batch takes until its slowest rank is done, and of all batches the shortest counts, since what
- * disturbs one makes it longer. */
+/* Ranks share processors with each other and with the rest of the machine: what one run takes says
+ * little. Runs are timed in batches, long enough for the ranks to take turns; a batch takes until
+ * its slowest rank is done, and of all batches the shortest counts, since what disturbs one makes
+ * it longer. */
 #define _GNU_SOURCE // sched.h: processors
 #include "timing.h"
 
@@ -17,15 +18,12 @@
 
 enum { LEAST_BATCHES = 4, MOST_RUNS = 10000, MOST_BUDGETS = 4 };
 
-int bind_rank(void)
-{
+int bind_rank(void) {
     cpu_set_t allowed, own;
     CPU_ZERO(&own);
-    if (sched_getaffinity(0, sizeof allowed, &allowed))
-        return -1;
+    if (sched_getaffinity(0, sizeof allowed, &allowed)) return -1;
     int left = world_node_rank() % CPU_COUNT(&allowed), processor = 0;
-    while (!CPU_ISSET(processor, &allowed) || left--)
-        processor++;
+    while (!CPU_ISSET(processor, &allowed) || left--) processor++;
     CPU_SET(processor, &own);
     return sched_setaffinity(0, sizeof own, &own) ? -1 : processor;
 }
@@ -33,31 +31,27 @@ int bind_rank(void)
 /* What is timed. */
 typedef void Run(void *context);
 
-static double now(void)
-{
+static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* The least of all ranks' numbers, on all of them. */
-static double least_of_ranks(double mine)
-{
+static double least_of_ranks(double mine) {
     double least = mine, all[world_size()];
     world_gather(&mine, sizeof mine, all);
-    for (int rank = 0; rank < world_size(); rank++)
-        least = all[rank] < least ? all[rank] : least;
+    for (int rank = 0; rank < world_size(); rank++) least = all[rank] < least ? all[rank] : least;
     return least;
 }
 
-/* Seconds of a run in a batch of `runs`, from when the last rank came to begin until all are done. A rank's own begin would not do: one
- * whose processor another has, which then runs by itself, would begin late, and seem to take as long as if it were alone. */
-static double time_batch(Run *run, void *context, int runs)
-{
+/* Seconds of a run in a batch of `runs`, from when the last rank came to begin until all are done.
+ * A rank's own begin would not do: one whose processor another has, which then runs by itself,
+ * would begin late, and seem to take as long as if it were alone. */
+static double time_batch(Run *run, void *context, int runs) {
     double begin = now();
     world_least(0);
-    for (int i = 0; i < runs; i++)
-        run(context);
+    for (int i = 0; i < runs; i++) run(context);
     world_least(0);
     return least_of_ranks((now() - begin) / runs);
 }
@@ -67,23 +61,22 @@ typedef struct Shortest {
     double first, second;
 } Shortest;
 
-static void note_batch(Shortest *shortest, double seconds)
-{
+static void note_batch(Shortest *shortest, double seconds) {
     if (seconds < shortest->first)
         *shortest = (Shortest){seconds, shortest->first};
     else if (seconds < shortest->second)
         shortest->second = seconds;
 }
 
-/* Batches of so many runs, until the budget is spent; until a few of it are where no two of the shortest batches are alike, since then all
- * may have been disturbed. */
-static double time_batches(Run *run, void *context, int runs, double budget)
-{
+/* Batches of so many runs, until the budget is spent; until a few of it are where no two of the
+ * shortest batches are alike, since then all may have been disturbed. */
+static double time_batches(Run *run, void *context, int runs, double budget) {
     const double alike = 1.1;
     Shortest shortest = {INFINITY, INFINITY};
     double spent = 0;
-    for (int count = 0;
-         count < LEAST_BATCHES || spent < budget || (shortest.second > alike * shortest.first && spent < MOST_BUDGETS * budget); count++) {
+    for (int count = 0; count < LEAST_BATCHES || spent < budget ||
+                        (shortest.second > alike * shortest.first && spent < MOST_BUDGETS * budget);
+         count++) {
         double seconds = time_batch(run, context, runs);
         note_batch(&shortest, seconds);
         spent += seconds * runs;
@@ -91,14 +84,12 @@ static double time_batches(Run *run, void *context, int runs, double budget)
     return shortest.first;
 }
 
-/* The first run, which opens connections and touches memory, does not count; then there are twice as many in a batch until it is long
- * enough. */
-static double time_runs(Run *run, void *context, double budget)
-{
+/* The first run, which opens connections and touches memory, does not count; then there are twice
+ * as many in a batch until it is long enough. */
+static double time_runs(Run *run, void *context, double budget) {
     int runs = 1;
     time_batch(run, context, 1);
-    while (time_batch(run, context, runs) * runs < budget / 50 && runs < MOST_RUNS)
-        runs *= 2;
+    while (time_batch(run, context, runs) * runs < budget / 50 && runs < MOST_RUNS) runs *= 2;
     return time_batches(run, context, runs, budget);
 }
 
@@ -111,38 +102,38 @@ typedef struct PlanRun {
     void *scratch;
 } PlanRun;
 
-static void run_plan(void *context)
-{
+static void run_plan(void *context) {
     const PlanRun *run = context;
     ht_reshard_run_all(run->plan, world_rank(), run->from, run->to, run->scratch);
 }
 
 /* Bytes of a buffer that holds what this rank has of a case before or after. */
-static int64_t held_bytes(Arena *arena, const Case *conversion, const Layout *layout)
-{
-    return layout_region(arena, layout, conversion->shape, world_rank()).volume * case_element(conversion);
+static int64_t held_bytes(Arena *arena, const Case *conversion, const Layout *layout) {
+    return layout_region(arena, layout, conversion->shape, world_rank()).volume *
+           case_element(conversion);
 }
 
-static void *zeros(int64_t bytes)
-{
+static void *zeros(int64_t bytes) {
     void *data = device_alloc(bytes), *host = device_map(data, bytes, DEVICE_WRITE);
     memset(host, 0, (size_t)bytes);
     device_unmap(data, host, bytes, DEVICE_WRITE);
     return data;
 }
 
-double time_set(const Set *set, double budget)
-{
+double time_set(const Set *set, double budget) {
     Arena *arena = arena_create();
     const ht_reshard *plan = plan_lowered(arena, set->plan, set->label);
-    void **from = arena_array(arena, void *, set->count), **to = arena_array(arena, void *, set->count);
+    void **from = arena_array(arena, void *, set->count),
+         **to = arena_array(arena, void *, set->count);
     for (int t = 0; t < set->count; t++) {
         from[t] = zeros(held_bytes(arena, set->cases[t], set->cases[t]->from));
         to[t] = zeros(held_bytes(arena, set->cases[t], set->cases[t]->to));
     }
-    PlanRun run = {plan, (const void *const *)from, to, zeros(ht_reshard_scratch(plan, world_rank()))};
+    PlanRun run = {plan, (const void *const *)from, to,
+                   zeros(ht_reshard_scratch(plan, world_rank()))};
     if (channel_of_device()->prepare)
-        channel_of_device()->prepare(&(ChannelPlans){.count = 1, .plan = &plan, .queues = (const unsigned[]){0}});
+        channel_of_device()->prepare(
+            &(ChannelPlans){.count = 1, .plan = &plan, .queues = (const unsigned[]){0}});
     double seconds = time_runs(run_plan, &run, budget);
     for (int t = 0; t < set->count; t++) {
         device_free(from[t]);
@@ -160,18 +151,17 @@ typedef struct CopyRun {
     char *from, *to;
 } CopyRun;
 
-static void run_copy(void *context)
-{
+static void run_copy(void *context) {
     const CopyRun *run = context;
     ht_move_copy(&run->move, 1, run->to, run->from);
     __asm__ volatile("" : : "r"(run->to) : "memory");
 }
 
-double time_copies(int64_t bytes, int64_t row, int64_t apart, double budget)
-{
+double time_copies(int64_t bytes, int64_t row, int64_t apart, double budget) {
     int64_t copied = bytes / 2, rows = copied / row;
     const ht_stride dims[] = {{rows, apart, row}, {row, 1, 1}};
-    CopyRun run = {{.rank = 2, .dim = dims}, malloc((size_t)(rows * apart)), malloc((size_t)copied)};
+    CopyRun run = {
+        {.rank = 2, .dim = dims}, malloc((size_t)(rows * apart)), malloc((size_t)copied)};
     if (!run.from || !run.to)
         ht_fail("out of memory: %lld bytes to measure copies", (long long)bytes);
     memset(run.from, 1, (size_t)(rows * apart));
@@ -191,15 +181,14 @@ typedef struct CombineRun {
     int64_t count;
 } CombineRun;
 
-static void run_combine(void *context)
-{
+static void run_combine(void *context) {
     const CombineRun *run = context;
     ht_combine(run->dtype, run->reduction, run->to, run->from, run->count);
 }
 
-double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget)
-{
-    CombineRun run = {dtype, reduction, zeros(bytes), zeros(bytes), bytes / (int64_t)ht_dtype_bytes(dtype)};
+double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget) {
+    CombineRun run = {dtype, reduction, zeros(bytes), zeros(bytes),
+                      bytes / (int64_t)ht_dtype_bytes(dtype)};
     double seconds = time_runs(run_combine, &run, budget);
     device_free(run.to);
     device_free(run.from);

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-char *file_text(Arena *arena, Diag *diag, const char *path)
-{
+char *file_text(Arena *arena, Diag *diag, const char *path) {
     enum { MOST = 1 << 24 };
     size_t length = 0;
     const char *why, *text = reading_text(arena, READ_FILES, path, MOST, &length, &why);

@@ -1,13 +1,15 @@
-/* heturun: runs a program of hetucc's on what slots there are, and goes on when ranks die or the slots change.
+/* heturun: runs a program of hetucc's on what slots there are, and goes on when ranks die or the
+ * slots change.
  *
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
  *
- * The ranks are started under the first strategy that the slots are enough for. When a rank dies (a signal ends it, or a fault of its
- * device), its slot is lost until FILE is written anew; all ranks are ended and started again on the slots left. So they are when FILE
- * changes what they run on. SIGTERM, SIGUSR1 and SIGUSR2 go on to all ranks, which save and end (ht_told_to_end); behind SIGTERM they
- * have the time of --grace. The program goes on from what it has saved (ht_resume). When all ranks end well, so does heturun; when one
- * ends with an error of its own, heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of
- * HETU_TIMEOUT.
+ * The ranks are started under the first strategy that the slots are enough for. When a rank dies (a
+ * signal ends it, or a fault of its device), its slot is lost until FILE is written anew; all ranks
+ * are ended and started again on the slots left. So they are when FILE changes what they run on.
+ * SIGTERM, SIGUSR1 and SIGUSR2 go on to all ranks, which save and end (ht_told_to_end); behind
+ * SIGTERM they have the time of --grace. The program goes on from what it has saved (ht_resume).
+ * When all ranks end well, so does heturun; when one ends with an error of its own, heturun ends
+ * with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
  */
 #define _GNU_SOURCE
 #include "place.h"
@@ -48,21 +50,27 @@ typedef struct Options {
     char **words;
 } Options;
 
-static const char SSH[] = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
+static const char SSH[] =
+    "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
 static const struct argp_option option_table[] = {
     {"elastic", KEY_ELASTIC, "STRATEGIES", 0,
-     "A file of strategies, or a folder of files *.strategy, which count in the order of their names", 0},
-    {"shell", KEY_SHELL, "COMMAND", 0, "What starts a command on another machine, instead of ssh: COMMAND HOST WORDS", 0},
-    {"hold", KEY_HOLD, 0, OPTION_HIDDEN, "On another machine: run the program while the standard input is open", 0},
+     "A file of strategies, or a folder of files *.strategy, which count in the order of their "
+     "names",
+     0},
+    {"shell", KEY_SHELL, "COMMAND", 0,
+     "What starts a command on another machine, instead of ssh: COMMAND HOST WORDS", 0},
+    {"hold", KEY_HOLD, 0, OPTION_HIDDEN,
+     "On another machine: run the program while the standard input is open", 0},
     {"slots", KEY_SLOTS, "FILE", 0, "Where ranks may run: lines HOST slots=N", 0},
-    {"cluster", KEY_CLUSTER, "FILE", 0, "The cluster that strategies name devices of by their classes", 0},
-    {"grace", KEY_GRACE, "SECONDS", 0, "How long ranks may go on behind SIGTERM before they are killed; 30 without it", 0},
+    {"cluster", KEY_CLUSTER, "FILE", 0,
+     "The cluster that strategies name devices of by their classes", 0},
+    {"grace", KEY_GRACE, "SECONDS", 0,
+     "How long ranks may go on behind SIGTERM before they are killed; 30 without it", 0},
     {0},
 };
 
-static int read_grace(const char *text, struct argp_state *state)
-{
+static int read_grace(const char *text, struct argp_state *state) {
     char *end;
     long seconds = strtol(text, &end, 10);
     if (end == text || *end || seconds < 0 || seconds > MOST_GRACE)
@@ -70,8 +78,7 @@ static int read_grace(const char *text, struct argp_state *state)
     return (int)seconds;
 }
 
-static error_t read_option(int key, char *value, struct argp_state *state)
-{
+static error_t read_option(int key, char *value, struct argp_state *state) {
     Options *options = state->input;
     switch (key) {
     case KEY_ELASTIC: options->strategies = value; return 0;
@@ -86,7 +93,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!options->words || (!options->hold && (!options->strategies || !options->slots)))
-            argp_error(state, "%s", !options->words ? "there is no program behind --" : "--elastic and --slots are needed");
+            argp_error(state, "%s",
+                       !options->words ? "there is no program behind --"
+                                       : "--elastic and --slots are needed");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -94,17 +103,14 @@ static error_t read_option(int key, char *value, struct argp_state *state)
 
 /* ---- what is left in a file system ---- */
 
-static uint64_t hash_text(const char *text)
-{
+static uint64_t hash_text(const char *text) {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
     return hash;
 }
 
 /* A number for the slots' path; the same for each heturun on these slots. */
-static uint64_t hash_slots(const Options *options)
-{
+static uint64_t hash_slots(const Options *options) {
     char *whole = realpath(options->slots, NULL);
     uint64_t hash = hash_text(whole ? whole : options->slots);
     free(whole);
@@ -112,34 +118,32 @@ static uint64_t hash_slots(const Options *options)
 }
 
 /* Where the ranks keep copies, the same for each heturun on these slots. */
-static Job make_job(const Options *options)
-{
+static Job make_job(const Options *options) {
     char *copies = NULL;
-    if (asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(), hash_slots(options)) < 0)
+    if (asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(),
+                 hash_slots(options)) < 0)
         abort();
     return (Job){.words = options->words, .copies = copies, .shell = options->shell};
 }
 
-static bool all_slots_here(const Slots *slots)
-{
+static bool all_slots_here(const Slots *slots) {
     bool here = true;
-    for (int i = 0; i < slots->count; i++)
-        here = here && slots->at[i].here;
+    for (int i = 0; i < slots->count; i++) here = here && slots->at[i].here;
     return here;
 }
 
-/* Where the ranks of a start meet: in this heturun's own folder, or beside the slots, which all machines see; NULL after a message. */
-static char *choose_meeting(const Place *place, const Slots *slots)
-{
+/* Where the ranks of a start meet: in this heturun's own folder, or beside the slots, which all
+ * machines see; NULL after a message. */
+static char *choose_meeting(const Place *place, const Slots *slots) {
     char *whole = realpath(slots->path, NULL);
-    char *path = all_slots_here(slots) ? place_inside(place) : place_beside(whole ? whole : slots->path);
+    char *path =
+        all_slots_here(slots) ? place_inside(place) : place_beside(whole ? whole : slots->path);
     free(whole);
     return path;
 }
 
 /* Removes the copies on another machine, once for all of its slots. */
-static void remove_remote(const Job *job, const Slots *slots)
-{
+static void remove_remote(const Job *job, const Slots *slots) {
     char pattern[512];
     snprintf(pattern, sizeof pattern, "%s*", job->copies);
     for (int i = 0; i < slots->count; i++)
@@ -149,8 +153,7 @@ static void remove_remote(const Job *job, const Slots *slots)
 
 /* ---- watching ---- */
 
-static sigset_t heeded(void)
-{
+static sigset_t heeded(void) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -163,10 +166,10 @@ static sigset_t heeded(void)
 }
 
 /* Waits for a signal that is heeded; the signal that tells this process to end, or 0. */
-static int await_signal(int milliseconds)
-{
+static int await_signal(int milliseconds) {
     sigset_t set = heeded();
-    int signal_number = sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = milliseconds * 1000000L});
+    int signal_number =
+        sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = milliseconds * 1000000L});
     return signal_number > 0 && signal_number != SIGCHLD ? signal_number : 0;
 }
 
@@ -176,8 +179,7 @@ typedef struct Outcome {
 } Outcome;
 
 /* The status of the first rank that ended with an error, 0: none, when `all` have ended. */
-static int worst_status(const Ranks *ranks, bool *all)
-{
+static int worst_status(const Ranks *ranks, bool *all) {
     int worst = 0;
     *all = true;
     for (int rank = ranks->count - 1; rank >= 0; rank--) {
@@ -188,13 +190,11 @@ static int worst_status(const Ranks *ranks, bool *all)
 }
 
 /* Takes the slots away on which ranks have died. Returns how many. */
-static int lose_slots(const Ranks *ranks, int number)
-{
+static int lose_slots(const Ranks *ranks, int number) {
     int lost = 0;
     for (int rank = 0; rank < ranks->count; rank++) {
         Slot *slot = ranks->at[rank].slot;
-        if (!ranks->at[rank].died)
-            continue;
+        if (!ranks->at[rank].died) continue;
         slot->lost = true;
         lost++;
         char how[32] = "was not reached";
@@ -202,22 +202,22 @@ static int lose_slots(const Ranks *ranks, int number)
             snprintf(how, sizeof how, "has a fault of its device");
         else if (ranks->at[rank].status != UNREACHED)
             snprintf(how, sizeof how, "died of signal %d", ranks->at[rank].status - 128);
-        fprintf(stderr, "heturun: rank %d of start %d %s; slot %d of %s is out\n", rank, number, how, slot->number, slot->host);
+        fprintf(stderr, "heturun: rank %d of start %d %s; slot %d of %s is out\n", rank, number,
+                how, slot->number, slot->host);
     }
     return lost;
 }
 
-/* Whether the first rank that ended could not exchange with others, which is nobody's fault that is known. The second time within the
- * patience for slots its slot is lost. */
-static bool failed_to_exchange(const Ranks *ranks, int number)
-{
+/* Whether the first rank that ended could not exchange with others, which is nobody's fault that is
+ * known. The second time within the patience for slots its slot is lost. */
+static bool failed_to_exchange(const Ranks *ranks, int number) {
     static time_t last;
     const Rank *first = ranks->first;
-    if (!first || first->status != EXCHANGE_FAULT)
-        return false;
+    if (!first || first->status != EXCHANGE_FAULT) return false;
     first->slot->lost = last && time(NULL) - last < DEFAULT_TIMEOUT;
     last = time(NULL);
-    fprintf(stderr, "heturun: rank %d of start %d could not exchange with others", (int)(first - ranks->at), number);
+    fprintf(stderr, "heturun: rank %d of start %d could not exchange with others",
+            (int)(first - ranks->at), number);
     if (first->slot->lost)
         fprintf(stderr, ", again; slot %d of %s is out", first->slot->number, first->slot->host);
     fputc('\n', stderr);
@@ -225,23 +225,21 @@ static bool failed_to_exchange(const Ranks *ranks, int number)
 }
 
 /* Whether all ranks are on this machine. */
-static bool all_here(const Ranks *ranks)
-{
+static bool all_here(const Ranks *ranks) {
     bool here = true;
-    for (int rank = 0; rank < ranks->count; rank++)
-        here = here && ranks->at[rank].slot->here;
+    for (int rank = 0; rank < ranks->count; rank++) here = here && ranks->at[rank].slot->here;
     return here;
 }
 
-/* When a rank has ended with an error: waits for a moment, so that those are seen that ended because of another's death. */
-static Outcome judge(Ranks *ranks, int number, int status)
-{
+/* When a rank has ended with an error: waits for a moment, so that those are seen that ended
+ * because of another's death. */
+static Outcome judge(Ranks *ranks, int number, int status) {
     struct timespec pause = {.tv_nsec = LOOK * 1000000L};
     int lost = 0;
     int settle = all_here(ranks) ? SETTLE : REMOTE_SETTLE;
-    for (int waited = 0; waited < settle && !lost && ranks->at[0].status != NO_STRATEGY; waited += LOOK) {
-        for (int rank = 0; rank < ranks->count; rank++)
-            lost += ranks->at[rank].died;
+    for (int waited = 0; waited < settle && !lost && ranks->at[0].status != NO_STRATEGY;
+         waited += LOOK) {
+        for (int rank = 0; rank < ranks->count; rank++) lost += ranks->at[rank].died;
         nanosleep(&pause, NULL);
         ranks_look(ranks);
     }
@@ -251,9 +249,10 @@ static Outcome judge(Ranks *ranks, int number, int status)
     return (Outcome){.again = again, .refused = refused, .status = status};
 }
 
-/* Whether the slots have changed so that the ranks would run elsewhere, or under another strategy. */
-static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceList *list, const Choice *choice)
-{
+/* Whether the slots have changed so that the ranks would run elsewhere, or under another
+ * strategy. */
+static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceList *list,
+                           const Choice *choice) {
     int count, rank = 0;
     if (strategies_fit(list, slots_left(slots), &count) != choice || count != ranks->count)
         return true;
@@ -267,25 +266,21 @@ static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceL
 }
 
 /* The ranks stay where they are; their slots are those of the file that was read. */
-static void rebind(Ranks *ranks, const Slots *slots)
-{
+static void rebind(Ranks *ranks, const Slots *slots) {
     for (int i = 0, rank = 0; i < slots->count && rank < ranks->count; i++)
-        if (!slots->at[i].lost)
-            ranks->at[rank++].slot = &slots->at[i];
+        if (!slots->at[i].lost) ranks->at[rank++].slot = &slots->at[i];
 }
 
 /* Seconds since some moment. */
-static double now(void)
-{
+static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits until all ranks have ended by themselves at a signal, for the time of `grace`, and ends those that have not. Another SIGTERM, and
- * other signals that end this process, cut it short. */
-static Outcome await_ends(Ranks *ranks, int signal_number, int grace)
-{
+/* Waits until all ranks have ended by themselves at a signal, for the time of `grace`, and ends
+ * those that have not. Another SIGTERM, and other signals that end this process, cut it short. */
+static Outcome await_ends(Ranks *ranks, int signal_number, int grace) {
     double since = now();
     bool all = false, cut = false;
     int status = 0;
@@ -296,33 +291,30 @@ static Outcome await_ends(Ranks *ranks, int signal_number, int grace)
         status = worst_status(ranks, &all);
     }
     if (!all)
-        fprintf(stderr, "heturun: the ranks did not end by themselves%s\n", cut ? "" : " in time (--grace)");
+        fprintf(stderr, "heturun: the ranks did not end by themselves%s\n",
+                cut ? "" : " in time (--grace)");
     ranks_end(ranks);
     return (Outcome){.status = all ? status : 128 + signal_number};
 }
 
 /* Watches the ranks until they are to be started again, or nothing is left to do. */
-static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Choice *choice, int number, int grace)
-{
+static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Choice *choice,
+                     int number, int grace) {
     for (int passed = 0;;) {
         int told = await_signal(LOOK);
         bool all, passes = told == SIGTERM || told == SIGUSR1 || told == SIGUSR2;
-        if (passes)
-            ranks_tell(ranks, passed = told);
+        if (passes) ranks_tell(ranks, passed = told);
         ranks_look(ranks);
         int status = worst_status(ranks, &all);
         if (told == SIGTERM || (passed && status == 128 + passed))
             return await_ends(ranks, passed, grace);
-        if (passes)
-            continue;
+        if (passes) continue;
         if (told || (all && !status)) {
             ranks_end(ranks);
             return (Outcome){.status = told ? 128 + told : 0};
         }
-        if (status)
-            return judge(ranks, number, status);
-        if (!slots_changed(slots))
-            continue;
+        if (status) return judge(ranks, number, status);
+        if (!slots_changed(slots)) continue;
         if (runs_elsewhere(ranks, slots, list, choice)) {
             fprintf(stderr, "heturun: the slots have changed\n");
             ranks_end(ranks);
@@ -332,29 +324,26 @@ static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const C
     }
 }
 
-static int patience(void)
-{
+static int patience(void) {
     const char *text = getenv("HETU_TIMEOUT");
     return text ? atoi(text) : DEFAULT_TIMEOUT;
 }
 
 /* Waits until a strategy fits. Returns 0, or the exit status. */
-static int await_slots(Slots *slots, const ChoiceList *list)
-{
+static int await_slots(Slots *slots, const ChoiceList *list) {
     int ranks, least = list->at[0].devices;
     for (int i = 0; i < list->count; i++)
         least = list->at[i].devices < least ? list->at[i].devices : least;
-    if (strategies_fit(list, slots_left(slots), &ranks))
-        return 0;
-    fprintf(stderr, "heturun: no strategy fits %d slots, the smallest is for %d devices; waiting for more in %s\n", slots_left(slots),
-            least, slots->path);
+    if (strategies_fit(list, slots_left(slots), &ranks)) return 0;
+    fprintf(stderr,
+            "heturun: no strategy fits %d slots, the smallest is for %d devices; waiting for more "
+            "in %s\n",
+            slots_left(slots), least, slots->path);
     time_t until = time(NULL) + patience();
     for (;;) {
         int told = await_signal(LOOK);
-        if (told)
-            return 128 + told;
-        if (slots_changed(slots) && strategies_fit(list, slots_left(slots), &ranks))
-            return 0;
+        if (told) return 128 + told;
+        if (slots_changed(slots) && strategies_fit(list, slots_left(slots), &ranks)) return 0;
         if (patience() && time(NULL) > until) {
             fprintf(stderr, "heturun: there were none for %d s (HETU_TIMEOUT)\n", patience());
             return 1;
@@ -363,25 +352,22 @@ static int await_slots(Slots *slots, const ChoiceList *list)
 }
 
 /* Goes on without a strategy that the program does not have; whether others are left. */
-static bool leave_out(ChoiceList *list, const Choice *choice)
-{
-    fprintf(stderr, "heturun: strategy \"%s\" is left out%s\n", choice->name, list->count > 1 ? "" : "; there is no other");
+static bool leave_out(ChoiceList *list, const Choice *choice) {
+    fprintf(stderr, "heturun: strategy \"%s\" is left out%s\n", choice->name,
+            list->count > 1 ? "" : "; there is no other");
     strategies_drop(list, choice);
     return list->count > 0;
 }
 
 /* Removes what a start has left where its ranks met. */
-static void leave_meeting(char *meeting, const Place *place)
-{
+static void leave_meeting(char *meeting, const Place *place) {
     unlink(meeting);
     *strrchr(meeting, '/') = 0;
-    if (strcmp(meeting, place->folder) != 0)
-        place_remove(meeting);
+    if (strcmp(meeting, place->folder) != 0) place_remove(meeting);
 }
 
 /* Starts the ranks again and again until there is nothing left to do; the exit status. */
-static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int grace)
-{
+static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int grace) {
     Outcome outcome = {.again = true};
     for (int number = 1; outcome.again; number++) {
         int count, status = await_slots(slots, list);
@@ -390,7 +376,8 @@ static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int
             break;
         }
         const Choice *choice = strategies_fit(list, slots_left(slots), &count);
-        fprintf(stderr, "heturun: start %d: %d rank%s under strategy \"%s\"\n", number, count, count == 1 ? "" : "s", choice->name);
+        fprintf(stderr, "heturun: start %d: %d rank%s under strategy \"%s\"\n", number, count,
+                count == 1 ? "" : "s", choice->name);
         char *meeting = choose_meeting(place, slots);
         if (!meeting) {
             outcome.status = 1;
@@ -400,21 +387,18 @@ static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int
         job->meeting = meeting;
         Ranks ranks = ranks_start(job, slots, count, choice);
         outcome = watch(&ranks, slots, list, choice, number, grace);
-        if (outcome.refused && !leave_out(list, choice))
-            outcome = (Outcome){.status = 1};
+        if (outcome.refused && !leave_out(list, choice)) outcome = (Outcome){.status = 1};
         free(ranks.at);
         leave_meeting(meeting, place);
         free(meeting);
     }
     place_remove(job->copies);
-    if (outcome.status)
-        remove_remote(job, slots);
+    if (outcome.status) remove_remote(job, slots);
     return outcome.status;
 }
 
 /* HETU_HOSTS: into how many hosts this machine is divided. */
-static int host_parts(void)
-{
+static int host_parts(void) {
     const char *text = getenv("HETU_HOSTS");
     char *end;
     long parts = text && *text ? strtol(text, &end, 10) : 1;
@@ -425,24 +409,25 @@ static int host_parts(void)
     return (int)parts;
 }
 
-int main(int argc, char **argv)
-{
-    static const struct argp parser = {.options = option_table,
-                                       .parser = read_option,
-                                       .args_doc = "-- PROGRAM ARGUMENTS...",
-                                       .doc = "Runs a program on the slots there are, and again when ranks die or the slots change."};
+int main(int argc, char **argv) {
+    static const struct argp parser = {
+        .options = option_table,
+        .parser = read_option,
+        .args_doc = "-- PROGRAM ARGUMENTS...",
+        .doc =
+            "Runs a program on the slots there are, and again when ranks die or the slots change."};
     Options options = {.shell = SSH, .grace = DEFAULT_GRACE};
     Slots slots;
     ChoiceList list = {0};
     Place place = {.lock = -1};
     argp_err_exit_status = 1;
     argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
-    if (options.hold)
-        return remote_hold(options.words);
+    if (options.hold) return remote_hold(options.words);
     Arena *arena = arena_create();
     sigset_t set = heeded();
     sigprocmask(SIG_BLOCK, &set, NULL);
-    bool good = strategies_read(arena, options.strategies, options.cluster, &list) && slots_open(&slots, options.slots, host_parts()) &&
+    bool good = strategies_read(arena, options.strategies, options.cluster, &list) &&
+                slots_open(&slots, options.slots, host_parts()) &&
                 place_open(&place, options.slots, hash_slots(&options));
     Job job = make_job(&options);
     int status = good ? run(&job, &place, &slots, &list, options.grace) : 1;

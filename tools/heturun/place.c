@@ -21,27 +21,33 @@ static const char LOCK[] = "lock";
 
 /* ---- private folders ---- */
 
-static const char *shared_memory(void) { return secure_parent_wrong("/dev/shm") ? secure_parent() : "/dev/shm"; }
+static const char *shared_memory(void) {
+    return secure_parent_wrong("/dev/shm") ? secure_parent() : "/dev/shm";
+}
 
-/* Calls a function for each private folder whose path begins so, until it says true; whether it did. */
-static bool any_private(const char *head, bool (*is_it)(const char *path, const void *argument), const void *argument)
-{
+/* Calls a function for each private folder whose path begins so, until it says true; whether it
+ * did. */
+static bool any_private(const char *head, bool (*is_it)(const char *path, const void *argument),
+                        const void *argument) {
     char parent[PATH_ROOM], path[PATH_ROOM];
     const char *slash = strrchr(head, '/'), *name = slash ? slash + 1 : head;
-    snprintf(parent, sizeof parent, "%.*s", !slash ? 1 : slash > head ? (int)(slash - head) : 1, slash ? head : ".");
+    snprintf(parent, sizeof parent, "%.*s",
+             !slash         ? 1
+             : slash > head ? (int)(slash - head)
+                            : 1,
+             slash ? head : ".");
     bool found = false;
     DIR *top = opendir(parent);
     for (const struct dirent *entry; top && !found && (entry = readdir(top));)
-        if (!strncmp(entry->d_name, name, strlen(name)) && snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < (int)sizeof path &&
+        if (!strncmp(entry->d_name, name, strlen(name)) &&
+            snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < (int)sizeof path &&
             secure_is_private(path))
             found = is_it(path, argument);
-    if (top)
-        closedir(top);
+    if (top) closedir(top);
     return found;
 }
 
-static bool remove_it(const char *path, const void *argument)
-{
+static bool remove_it(const char *path, const void *argument) {
     (void)argument;
     secure_remove(path);
     return false;
@@ -52,32 +58,31 @@ void place_remove(const char *head) { any_private(head, remove_it, NULL); }
 /* ---- the lock ---- */
 
 /* Whether the heturun of a folder runs; what a dead one has left goes. */
-static bool is_other(const char *path, const void *own)
-{
+static bool is_other(const char *path, const void *own) {
     char name[PATH_ROOM + 16];
-    if (!strcmp(path, own))
-        return false;
+    if (!strcmp(path, own)) return false;
     snprintf(name, sizeof name, "%s/%s", path, LOCK);
     int lock = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool runs = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
-    if (lock >= 0)
-        close(lock);
-    if (lock >= 0 && !runs)
-        secure_remove(path);
+    if (lock >= 0) close(lock);
+    if (lock >= 0 && !runs) secure_remove(path);
     return runs;
 }
 
-/* Makes the folder with a lock that is held, under a name of its own at first: who sees the folder sees the lock. Returns 0, or an errno.
+/* Makes the folder with a lock that is held, under a name of its own at first: who sees the folder
+ * sees the lock. Returns 0, or an errno.
  */
-static int make(Place *place, const char *head)
-{
+static int make(Place *place, const char *head) {
     char fresh[sizeof place->folder], lock[sizeof fresh + 16];
-    if (snprintf(fresh, sizeof fresh, "%s/heturun-new-%d.XXXXXX", shared_memory(), (int)geteuid()) >= (int)sizeof fresh || !mkdtemp(fresh))
+    if (snprintf(fresh, sizeof fresh, "%s/heturun-new-%d.XXXXXX", shared_memory(),
+                 (int)geteuid()) >= (int)sizeof fresh ||
+        !mkdtemp(fresh))
         return errno ? errno : ENAMETOOLONG;
     snprintf(lock, sizeof lock, "%s/%s", fresh, LOCK);
     place->lock = open(lock, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (place->lock < 0 || flock(place->lock, LOCK_EX | LOCK_NB) ||
-        snprintf(place->folder, sizeof place->folder, "%s%s", head, strrchr(fresh, '.')) >= (int)sizeof place->folder ||
+        snprintf(place->folder, sizeof place->folder, "%s%s", head, strrchr(fresh, '.')) >=
+            (int)sizeof place->folder ||
         rename(fresh, place->folder)) {
         int error = errno;
         secure_remove(fresh);
@@ -86,64 +91,62 @@ static int make(Place *place, const char *head)
     return 0;
 }
 
-/* Two that start at once see one another, and both step back for a while; the first to come again finds nobody. */
-static void step_back(void)
-{
+/* Two that start at once see one another, and both step back for a while; the first to come again
+ * finds nobody. */
+static void step_back(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     unsigned random = (unsigned)now.tv_nsec ^ (unsigned)getpid() * 2654435761u;
     nanosleep(&(struct timespec){.tv_nsec = 20000000L + random % 100 * 2000000L}, NULL);
 }
 
-bool place_open(Place *place, const char *slots, uint64_t hash)
-{
+bool place_open(Place *place, const char *slots, uint64_t hash) {
     char head[128];
     *place = (Place){.lock = -1};
     if (!shared_memory()) {
-        fprintf(stderr, "heturun: neither /dev/shm nor TMPDIR is a folder in which other users cannot change what is made (chmod +t)\n");
+        fprintf(stderr, "heturun: neither /dev/shm nor TMPDIR is a folder in which other users "
+                        "cannot change what is made (chmod +t)\n");
         return false;
     }
     snprintf(head, sizeof head, "%s/heturun-%d-%016" PRIx64, shared_memory(), (int)geteuid(), hash);
     for (int try = 0; try < TRIES; try++) {
         int error = make(place, head);
         if (error) {
-            fprintf(stderr, "heturun: no folder can be made in %s: %s\n", shared_memory(), strerror(error));
+            fprintf(stderr, "heturun: no folder can be made in %s: %s\n", shared_memory(),
+                    strerror(error));
             return false;
         }
-        if (!any_private(head, is_other, place->folder))
-            return true;
+        if (!any_private(head, is_other, place->folder)) return true;
         place_close(place);
         step_back();
-        if (any_private(head, is_other, ""))
-            break;
+        if (any_private(head, is_other, "")) break;
     }
     fprintf(stderr, "heturun: another heturun runs on the slots of %s\n", slots);
     return false;
 }
 
-void place_close(Place *place)
-{
-    if (place->lock < 0)
-        return;
+void place_close(Place *place) {
+    if (place->lock < 0) return;
     secure_remove(place->folder);
     close(place->lock);
     place->lock = -1;
 }
 
-char *place_inside(const Place *place)
-{
+char *place_inside(const Place *place) {
     char path[sizeof place->folder + 16];
     snprintf(path, sizeof path, "%s/ranks", place->folder);
     return strdup(path);
 }
 
-char *place_beside(const char *slots)
-{
+char *place_beside(const char *slots) {
     char folder[PATH_ROOM], path[PATH_ROOM + 16];
     snprintf(folder, sizeof folder, "%s.meeting.", slots);
     place_remove(folder);
-    if (snprintf(folder, sizeof folder, "%s.meeting.XXXXXX", slots) >= (int)sizeof folder || !mkdtemp(folder)) {
-        fprintf(stderr, "heturun: no folder can be made beside %s, where the ranks are to meet: %s\n", slots, strerror(errno));
+    if (snprintf(folder, sizeof folder, "%s.meeting.XXXXXX", slots) >= (int)sizeof folder ||
+        !mkdtemp(folder)) {
+        fprintf(stderr,
+                "heturun: no folder can be made beside %s, where the ranks are to meet: %s\n",
+                slots, strerror(errno));
         return NULL;
     }
     snprintf(path, sizeof path, "%s/ranks", folder);

@@ -16,25 +16,23 @@
 
 enum { CANNOT_START = 127 };
 
-static void set_number(const char *name, int number)
-{
+static void set_number(const char *name, int number) {
     char text[16];
     snprintf(text, sizeof text, "%d", number);
     setenv(name, text, 1);
 }
 
 /* Ranks on the host of a slot in front of a rank. */
-static int local_rank(const Ranks *ranks, int rank)
-{
+static int local_rank(const Ranks *ranks, int rank) {
     int local = 0;
     for (int i = 0; i < rank; i++)
-        local += !strcmp(ranks->at[i].slot->host, ranks->at[rank].slot->host) && ranks->at[i].slot->part == ranks->at[rank].slot->part;
+        local += !strcmp(ranks->at[i].slot->host, ranks->at[rank].slot->host) &&
+                 ranks->at[i].slot->part == ranks->at[rank].slot->part;
     return local;
 }
 
 /* What the rank finds in its environment. */
-static void set_environment(const Job *job, const Ranks *ranks, int rank, const Choice *choice)
-{
+static void set_environment(const Job *job, const Ranks *ranks, int rank, const Choice *choice) {
     const Slot *slot = ranks->at[rank].slot;
     char copies[512], digest[20];
     set_number("HETU_RANK", rank);
@@ -47,24 +45,21 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
     setenv("HETU_STRATEGY_DIGEST", digest, 1);
     snprintf(copies, sizeof copies, slot->part < 0 ? "%s" : "%s.%d", job->copies, slot->part);
     setenv("HETU_COPIES", copies, 1);
-    if (slot->part >= 0)
-        set_number("HETU_NODE", slot->part);
+    if (slot->part >= 0) set_number("HETU_NODE", slot->part);
 }
 
 /* In the child: becomes the rank, or what starts it on its machine. */
-static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice, pid_t parent, int input)
-{
+static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
+                             pid_t parent, int input) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(CANNOT_START);
+    if (getppid() != parent) _exit(CANNOT_START);
     setpgid(0, 0);
     const Slot *slot = ranks->at[rank].slot;
     int from = slot->here ? open("/dev/null", O_RDONLY) : input;
-    if (from >= 0)
-        dup2(from, STDIN_FILENO);
+    if (from >= 0) dup2(from, STDIN_FILENO);
     set_environment(job, ranks, rank, choice);
     char **words = slot->here ? job->words : remote_words(job->shell, slot->host, job->words);
     execvp(words[0], words);
@@ -72,12 +67,10 @@ static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const
     _exit(CANNOT_START);
 }
 
-Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice)
-{
+Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice) {
     Ranks ranks = {.count = count, .at = calloc((size_t)count, sizeof *ranks.at)};
     for (int i = 0, rank = 0; i < slots->count && rank < count; i++)
-        if (!slots->at[i].lost)
-            ranks.at[rank++].slot = &slots->at[i];
+        if (!slots->at[i].lost) ranks.at[rank++].slot = &slots->at[i];
     pid_t parent = getpid();
     fflush(NULL);
     for (int rank = 0; rank < count; rank++) {
@@ -85,10 +78,8 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
         if (!ranks.at[rank].slot->here && pipe2(ends, O_CLOEXEC))
             fprintf(stderr, "heturun: %s\n", strerror(errno));
         ranks.at[rank].process = fork();
-        if (!ranks.at[rank].process)
-            become(job, &ranks, rank, choice, parent, ends[0]);
-        if (ends[0] >= 0)
-            close(ends[0]);
+        if (!ranks.at[rank].process) become(job, &ranks, rank, choice, parent, ends[0]);
+        if (ends[0] >= 0) close(ends[0]);
         ranks.at[rank].held = ends[1];
         if (ranks.at[rank].process < 0) {
             fprintf(stderr, "heturun: rank %d cannot be started: %s\n", rank, strerror(errno));
@@ -99,31 +90,26 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
     return ranks;
 }
 
-static Rank *find(Ranks *ranks, pid_t process)
-{
+static Rank *find(Ranks *ranks, pid_t process) {
     for (int rank = 0; rank < ranks->count; rank++)
-        if (ranks->at[rank].process == process && !ranks->at[rank].ended)
-            return &ranks->at[rank];
+        if (ranks->at[rank].process == process && !ranks->at[rank].ended) return &ranks->at[rank];
     return NULL;
 }
 
-static void note_end(Ranks *ranks, pid_t process, int status, bool died)
-{
+static void note_end(Ranks *ranks, pid_t process, int status, bool died) {
     Rank *rank = find(ranks, process);
-    if (!rank)
-        return;
+    if (!rank) return;
     rank->ended = true;
     ranks->first = ranks->first ? ranks->first : rank;
     rank->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    rank->died = died && (WIFSIGNALED(status) || rank->status == DEVICE_FAULT || (!rank->slot->here && rank->status >= 128));
-    if (rank->held >= 0)
-        close(rank->held);
+    rank->died = died && (WIFSIGNALED(status) || rank->status == DEVICE_FAULT ||
+                          (!rank->slot->here && rank->status >= 128));
+    if (rank->held >= 0) close(rank->held);
     rank->held = -1;
     kill(-process, SIGKILL);
 }
 
-bool ranks_look(Ranks *ranks)
-{
+bool ranks_look(Ranks *ranks) {
     bool any = false;
     int status;
     for (pid_t process; (process = waitpid(-1, &status, WNOHANG)) > 0; any = true)
@@ -131,8 +117,7 @@ bool ranks_look(Ranks *ranks)
     return any;
 }
 
-void ranks_tell(const Ranks *ranks, int signal_number)
-{
+void ranks_tell(const Ranks *ranks, int signal_number) {
     char byte = (char)signal_number;
     void (*had)(int) = signal(SIGPIPE, SIG_IGN);
     for (int rank = 0; rank < ranks->count; rank++)
@@ -143,8 +128,7 @@ void ranks_tell(const Ranks *ranks, int signal_number)
     signal(SIGPIPE, had);
 }
 
-void ranks_end(Ranks *ranks)
-{
+void ranks_end(Ranks *ranks) {
     int status;
     for (int rank = 0; rank < ranks->count; rank++)
         if (!ranks->at[rank].ended) {

@@ -1,4 +1,5 @@
-/* The ranks of a run: starting them, seeing how they end, ending them. They end when this process does, however that ends. */
+/* The ranks of a run: starting them, seeing how they end, ending them. They end when this process
+ * does, however that ends. */
 #ifndef HETURUN_RANKS_H
 #define HETURUN_RANKS_H
 
@@ -11,7 +12,8 @@ typedef struct Rank {
     pid_t process;
     Slot *slot;
     bool ended;
-    bool died;  // by a signal that this process has not sent, of a fault of its device, or its machine is out of reach
+    bool died;  // by a signal that this process has not sent, of a fault of its device, or its
+                // machine is out of reach
     int held;   // the other end of the standard input of one on another machine; -1: it is here
     int status; // of its end: an exit status, or 128 and the signal
 } Rank;
@@ -30,10 +32,12 @@ typedef struct Job {
     const char *shell;   // the command that starts others on another machine
 } Job;
 
-/* The exit status of rank 0 where the program cannot begin under the strategy (runtime/session/core/initial_strategy.h). */
+/* The exit status of rank 0 where the program cannot begin under the strategy
+ * (runtime/session/core/initial_strategy.h). */
 enum { NO_STRATEGY = 121 };
 
-/* That of a rank whose device or machine is at fault, and of one that could not exchange with others (runtime/base/fail.h). */
+/* That of a rank whose device or machine is at fault, and of one that could not exchange with
+ * others (runtime/base/fail.h). */
 enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 
 /* That of ssh, where it does not reach the other machine. */

@@ -19,8 +19,7 @@ extern char **environ;
 /* ---- here ---- */
 
 /* A word as a shell takes it for itself. */
-static void quote(FILE *out, const char *word)
-{
+static void quote(FILE *out, const char *word) {
     fputs(" '", out);
     for (; *word; word++)
         if (*word == '\'')
@@ -31,39 +30,34 @@ static void quote(FILE *out, const char *word)
 }
 
 /* Whether a variable, "NAME=VALUE", goes along. */
-static int goes_along(const char *variable)
-{
+static int goes_along(const char *variable) {
     static const char *const heads[] = {"HETU_", "OMP_", "OPENBLAS_", "PATH=", "LD_LIBRARY_PATH="};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        if (!strncmp(variable, heads[i], strlen(heads[i])))
-            return 1;
+        if (!strncmp(variable, heads[i], strlen(heads[i]))) return 1;
     return 0;
 }
 
-static char *hold_command(char **words)
-{
+static char *hold_command(char **words) {
     char *text = NULL, folder[PATH_ROOM] = "", own[PATH_ROOM] = "";
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    if (!out || !getcwd(folder, sizeof folder) || readlink("/proc/self/exe", own, sizeof own - 1) < 0)
+    if (!out || !getcwd(folder, sizeof folder) ||
+        readlink("/proc/self/exe", own, sizeof own - 1) < 0)
         abort();
     fputs("cd", out);
     quote(out, folder);
     fputs(" && exec env", out);
     for (char **variable = environ; *variable; variable++)
-        if (goes_along(*variable))
-            quote(out, *variable);
+        if (goes_along(*variable)) quote(out, *variable);
     quote(out, own);
     fputs(" --hold --", out);
-    for (; *words; words++)
-        quote(out, *words);
+    for (; *words; words++) quote(out, *words);
     fclose(out);
     return text;
 }
 
 /* The words of the shell, the host, and a command. */
-static char **shell_words(const char *shell, const char *host, char *command)
-{
+static char **shell_words(const char *shell, const char *host, char *command) {
     char **words = calloc(MOST_WORDS + 3, sizeof *words), *copy = strdup(shell), *rest = copy;
     int count = 0;
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
@@ -73,60 +67,51 @@ static char **shell_words(const char *shell, const char *host, char *command)
     return words;
 }
 
-char **remote_words(const char *shell, const char *host, char **words) { return shell_words(shell, host, hold_command(words)); }
+char **remote_words(const char *shell, const char *host, char **words) {
+    return shell_words(shell, host, hold_command(words));
+}
 
-void remote_remove(const char *shell, const char *host, const char *pattern)
-{
+void remote_remove(const char *shell, const char *host, const char *pattern) {
     char *command = NULL;
-    if (asprintf(&command, "rm -rf %s", pattern) < 0)
-        return;
+    if (asprintf(&command, "rm -rf %s", pattern) < 0) return;
     char **words = shell_words(shell, host, command);
     pid_t process = fork();
     if (!process) {
         execvp(words[0], words);
         _exit(CANNOT_START);
     }
-    if (process > 0)
-        waitpid(process, NULL, 0);
+    if (process > 0) waitpid(process, NULL, 0);
     free(command);
 }
 
 /* ---- there ---- */
 
 /* In the child: becomes the program, in a group of its own, without this one's standard input. */
-static _Noreturn void become(char **words, pid_t parent)
-{
+static _Noreturn void become(char **words, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(CANNOT_START);
+    if (getppid() != parent) _exit(CANNOT_START);
     setpgid(0, 0);
     int nothing = open("/dev/null", O_RDONLY);
-    if (nothing >= 0)
-        dup2(nothing, STDIN_FILENO);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     execvp(words[0], words);
     fprintf(stderr, "heturun: %s cannot be started: %s\n", words[0], strerror(errno));
     _exit(CANNOT_START);
 }
 
 /* Hands the process the signals that come by the standard input. Returns whether that has ended. */
-static int input_ended(pid_t process)
-{
+static int input_ended(pid_t process) {
     char byte;
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-    if (poll(&input, 1, LOOK) <= 0)
-        return 0;
-    if (read(STDIN_FILENO, &byte, 1) <= 0)
-        return 1;
+    if (poll(&input, 1, LOOK) <= 0) return 0;
+    if (read(STDIN_FILENO, &byte, 1) <= 0) return 1;
     kill(process, byte);
     return 0;
 }
 
-int remote_hold(char **words)
-{
+int remote_hold(char **words) {
     pid_t parent = getpid(), process = fork();
     int status = 0;
-    if (!process)
-        become(words, parent);
+    if (!process) become(words, parent);
     while (process > 0 && waitpid(process, &status, WNOHANG) == 0)
         if (input_ended(process)) {
             kill(-process, SIGKILL);
@@ -135,5 +120,7 @@ int remote_hold(char **words)
             break;
         }
     kill(-process, SIGKILL);
-    return process < 0 ? CANNOT_START : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return process < 0           ? CANNOT_START
+           : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                 : WEXITSTATUS(status);
 }

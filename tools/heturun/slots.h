@@ -1,9 +1,11 @@
-/* The file of slots: where ranks may run. A line is a host, and how many slots it has; # begins a comment:
+/* The file of slots: where ranks may run. A line is a host, and how many slots it has; # begins a
+ * comment:
  *
  *     localhost slots=4
  *     node7
  *
- * What the file lists when it is written anew counts from then on; a slot that was lost is back then, if it is listed.
+ * What the file lists when it is written anew counts from then on; a slot that was lost is back
+ * then, if it is listed.
  */
 #ifndef HETURUN_SLOTS_H
 #define HETURUN_SLOTS_H
@@ -33,8 +35,9 @@ typedef struct Slots {
 /* Reads the file for the first time. Returns whether that could be done; errors are reported. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
-/* Whether the file was written since it was read; then it is read again. What is no file of slots is reported and changes nothing. A file
- * that is still being written is let alone, and so is an empty one: a writer begins with that; a comment alone says that there are none. */
+/* Whether the file was written since it was read; then it is read again. What is no file of slots
+ * is reported and changes nothing. A file that is still being written is let alone, and so is an
+ * empty one: a writer begins with that; a comment alone says that there are none. */
 bool slots_changed(Slots *slots);
 
 /* Slots that are not lost. */

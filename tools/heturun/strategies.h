@@ -1,4 +1,5 @@
-/* The strategies of an elastic run: those of a file, or of all files *.strategy of a folder in the order of their names. */
+/* The strategies of an elastic run: those of a file, or of all files *.strategy of a folder in the
+ * order of their names. */
 #ifndef HETURUN_STRATEGIES_H
 #define HETURUN_STRATEGIES_H
 
@@ -14,14 +15,15 @@ typedef struct Choice {
 } Choice;
 typedef Array(Choice) ChoiceList;
 
-/* Reads them; false after errors, which are reported. Devices of classes are those of the file `cluster`, which may be NULL. */
+/* Reads them; false after errors, which are reported. Devices of classes are those of the file
+ * `cluster`, which may be NULL. */
 bool strategies_read(Arena *arena, const char *path, const char *cluster, ChoiceList *list);
 
 /* Leaves a strategy out from now on, which the program does not have. */
 void strategies_drop(ChoiceList *list, const Choice *choice);
 
-/* The first that so many slots are enough for; NULL: none. On as many ranks as *ranks says, main may also switch to all others that the
- * slots are enough for. */
+/* The first that so many slots are enough for; NULL: none. On as many ranks as *ranks says, main
+ * may also switch to all others that the slots are enough for. */
 const Choice *strategies_fit(const ChoiceList *list, int slots, int *ranks);
 
 #endif

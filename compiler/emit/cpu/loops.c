@@ -1,4 +1,5 @@
-/* Kernels from bodies, for the CPU: a loop nest over the factors of a rule, shared by threads, its innermost loop in vectors.
+/* Kernels from bodies, for the CPU: a loop nest over the factors of a rule, shared by threads, its
+ * innermost loop in vectors.
  *
  * Results come out the same whatever the number of threads: every sum has a fixed order.
  */
@@ -6,19 +7,18 @@
 
 enum { CHUNK = 4096, COLUMNS = 64, PARTS = 64, PARALLEL = 1 << 14, SERIAL_OUTPUTS = 16 };
 
-static Around around_of(const Nest *outputs, const Nest *contracted)
-{
-    return (Around){.outputs = outputs, .contracted = contracted, .access = text_element, .number = "at[$n]"};
+static Around around_of(const Nest *outputs, const Nest *contracted) {
+    return (Around){
+        .outputs = outputs, .contracted = contracted, .access = text_element, .number = "at[$n]"};
 }
 
-void cpu_for(Text *out, int depth, const Loop *loop, const char *end)
-{
+void cpu_for(Text *out, int depth, const Loop *loop, const char *end) {
     indent(out, depth);
-    text_print(out, "for (long %s = 0; %s < %lld; %s++)%s\n", loop->name, loop->name, (long long)loop->extent, loop->name, end);
+    text_print(out, "for (long %s = 0; %s < %lld; %s++)%s\n", loop->name, loop->name,
+               (long long)loop->extent, loop->name, end);
 }
 
-void cpu_parallel(Text *out, int loops)
-{
+void cpu_parallel(Text *out, int loops) {
     if (loops == 1)
         text_string(out, "#pragma omp parallel for\n");
     else if (loops > 1)
@@ -26,10 +26,10 @@ void cpu_parallel(Text *out, int loops)
 }
 
 /* Opens a loop over chunks of `step` indices, from c to before end. */
-static void emit_chunks(Text *out, int depth, int64_t extent, int step)
-{
+static void emit_chunks(Text *out, int depth, int64_t extent, int step) {
     Arena *arena = out->arena;
-    const char *total = arena_format(arena, "%lld", (long long)extent), *size = arena_format(arena, "%d", step),
+    const char *total = arena_format(arena, "%lld", (long long)extent),
+               *size = arena_format(arena, "%d", step),
                *blanks = arena_format(arena, "%*s", 4 * depth, "");
     indent(out, depth);
     text_fill(out,
@@ -40,43 +40,37 @@ static void emit_chunks(Text *out, int depth, int64_t extent, int step)
 
 int64_t cpu_parallel_from(bool calls) { return calls ? PARALLEL / 8 : PARALLEL; }
 
-static void emit_assignment(Text *out, const LocalOp *local, const Around *around, int depth)
-{
+static void emit_assignment(Text *out, const LocalOp *local, const Around *around, int depth) {
     indent(out, depth);
     text_result(out, local, around);
-    if (!text_terms(out, local, 0, around, true))
-        text_string(out, "0");
+    if (!text_terms(out, local, 0, around, true)) text_string(out, "0");
     text_result_end(out, local);
 }
 
-int cpu_vector_loops(Text *out, const Nest *nest, bool calls, int *depth)
-{
+int cpu_vector_loops(Text *out, const Nest *nest, bool calls, int *depth) {
     int last = nest->count - 1;
-    if (last < 0)
-        return 0;
+    if (last < 0) return 0;
     const Loop *inner = &nest->loop[last];
     bool parallel = nest_volume(nest, 0, nest->count) >= cpu_parallel_from(calls);
     bool chunked = parallel && inner->extent > 2 * CHUNK;
-    if (parallel && (last || chunked))
-        cpu_parallel(out, last + chunked);
-    for (int l = 0; l < last; l++)
-        cpu_for(out, (*depth)++, &nest->loop[l], "");
-    if (chunked)
-        emit_chunks(out, (*depth)++, inner->extent, CHUNK);
+    if (parallel && (last || chunked)) cpu_parallel(out, last + chunked);
+    for (int l = 0; l < last; l++) cpu_for(out, (*depth)++, &nest->loop[l], "");
+    if (chunked) emit_chunks(out, (*depth)++, inner->extent, CHUNK);
     text_string(out, "#pragma omp simd\n");
     indent(out, (*depth)++);
     if (chunked)
         text_print(out, "for (long %s = c; %s < end; %s++)", inner->name, inner->name, inner->name);
     else
-        text_print(out, "for (long %s = 0; %s < %lld; %s++)", inner->name, inner->name, (long long)inner->extent, inner->name);
+        text_print(out, "for (long %s = 0; %s < %lld; %s++)", inner->name, inner->name,
+                   (long long)inner->extent, inner->name);
     return chunked;
 }
 
 /* A body that contracts nothing. */
-static void emit_elementwise(Text *out, const LocalOp *local, const Nest *outputs)
-{
+static void emit_elementwise(Text *out, const LocalOp *local, const Nest *outputs) {
     Around around = around_of(outputs, NULL);
-    int depth = 1, open = cpu_vector_loops(out, outputs, calls_functions(local->rule->body), &depth);
+    int depth = 1,
+        open = cpu_vector_loops(out, outputs, calls_functions(local->rule->body), &depth);
     text_string(out, outputs->count ? "\n" : "");
     emit_assignment(out, local, &around, depth);
     if (open) {
@@ -87,23 +81,22 @@ static void emit_elementwise(Text *out, const LocalOp *local, const Nest *output
 /* ---- sums ---- */
 
 /* SUM += terms; inside the loops over `contracted`. */
-static void emit_addition(Text *out, const LocalOp *local, uint32_t set, const Around *around, const char *sum, int depth)
-{
+static void emit_addition(Text *out, const LocalOp *local, uint32_t set, const Around *around,
+                          const char *sum, int depth) {
     indent(out, depth);
     text_print(out, "%s += ", sum);
     text_terms(out, local, set, around, true);
     text_string(out, ";\n");
 }
 
-/* The loops of a scalar sum; the outermost runs over `range` when that is given: "long k0 = FROM; k0 < TO; k0++". */
-static void emit_scalar_sum(Text *out, const LocalOp *local, uint32_t set, const Around *around, const char *range, const char *sum,
-                            int depth)
-{
+/* The loops of a scalar sum; the outermost runs over `range` when that is given: "long k0 = FROM;
+ * k0 < TO; k0++". */
+static void emit_scalar_sum(Text *out, const LocalOp *local, uint32_t set, const Around *around,
+                            const char *range, const char *sum, int depth) {
     const Nest *nest = around->contracted;
     for (int l = 0; l < nest->count; l++) {
         const Loop *loop = &nest->loop[l];
-        if (l == nest->count - 1)
-            text_print(out, "#pragma omp simd reduction(+ : %s)\n", sum);
+        if (l == nest->count - 1) text_print(out, "#pragma omp simd reduction(+ : %s)\n", sum);
         if (l == 0 && range) {
             indent(out, depth++);
             text_print(out, "for (%s)\n", range);
@@ -115,14 +108,16 @@ static void emit_scalar_sum(Text *out, const LocalOp *local, uint32_t set, const
 }
 
 /* A long sum in PARTS parts of fixed borders, so that threads share it. */
-static void emit_parted_sum(Text *out, const LocalOp *local, uint32_t set, const Around *around, int depth)
-{
+static void emit_parted_sum(Text *out, const LocalOp *local, uint32_t set, const Around *around,
+                            int depth) {
     const Loop *outer = &around->contracted->loop[0];
     Arena *arena = out->arena;
     long long extent = (long long)outer->extent;
-    const char *parts = arena_format(arena, "%d", PARTS), *blanks = arena_format(arena, "%*s", 4 * depth, "");
-    const char *range = arena_format(arena, "long %s = %lldL * c / %d; %s < %lldL * (c + 1) / %d; %s++", outer->name, extent, PARTS,
-                                     outer->name, extent, PARTS, outer->name);
+    const char *parts = arena_format(arena, "%d", PARTS),
+               *blanks = arena_format(arena, "%*s", 4 * depth, "");
+    const char *range =
+        arena_format(arena, "long %s = %lldL * c / %d; %s < %lldL * (c + 1) / %d; %s++",
+                     outer->name, extent, PARTS, outer->name, extent, PARTS, outer->name);
     text_fill(out,
               "$b{\n"
               "$b    $type part[$parts];\n"
@@ -141,8 +136,8 @@ static void emit_parted_sum(Text *out, const LocalOp *local, uint32_t set, const
 }
 
 /* RESULT = sum + the terms that are not summed */
-static void emit_sum_result(Text *out, const LocalOp *local, const Nest *outputs, const char *sum, int depth)
-{
+static void emit_sum_result(Text *out, const LocalOp *local, const Nest *outputs, const char *sum,
+                            int depth) {
     Around around = around_of(outputs, NULL);
     indent(out, depth);
     text_result(out, local, &around);
@@ -151,13 +146,13 @@ static void emit_sum_result(Text *out, const LocalOp *local, const Nest *outputs
 }
 
 /* One sum for each element of the result. */
-static void emit_row_sums(Text *out, const LocalOp *local, const Nest *outputs, const uint32_t *sets, int set_count, int64_t volume)
-{
+static void emit_row_sums(Text *out, const LocalOp *local, const Nest *outputs,
+                          const uint32_t *sets, int set_count, int64_t volume) {
     int depth = 1;
     int64_t results = nest_volume(outputs, 0, outputs->count);
-    bool parallel = volume >= PARALLEL && results >= SERIAL_OUTPUTS, parted = volume >= PARALLEL && !parallel;
-    if (parallel)
-        cpu_parallel(out, outputs->count);
+    bool parallel = volume >= PARALLEL && results >= SERIAL_OUTPUTS,
+         parted = volume >= PARALLEL && !parallel;
+    if (parallel) cpu_parallel(out, outputs->count);
     for (int l = 0; l < outputs->count; l++)
         cpu_for(out, depth++, &outputs->loop[l], l == outputs->count - 1 ? " {" : "");
     indent(out, depth);
@@ -176,23 +171,20 @@ static void emit_row_sums(Text *out, const LocalOp *local, const Nest *outputs, 
     }
 }
 
-static void emit_column_loop(Text *out, const Loop *inner, int depth)
-{
+static void emit_column_loop(Text *out, const Loop *inner, int depth) {
     text_string(out, "#pragma omp simd\n");
     indent(out, depth);
     text_print(out, "for (long %s = c; %s < end; %s++)\n", inner->name, inner->name, inner->name);
 }
 
 /* Sums over rows, COLUMNS neighbouring elements of the result at a time. */
-static void emit_column_sums(Text *out, const LocalOp *local, const Nest *outputs, const uint32_t *sets, int set_count, int64_t volume)
-{
+static void emit_column_sums(Text *out, const LocalOp *local, const Nest *outputs,
+                             const uint32_t *sets, int set_count, int64_t volume) {
     const Loop *inner = &outputs->loop[outputs->count - 1];
     const char *sum = arena_format(out->arena, "sum[%s - c]", inner->name);
     int depth = 1;
-    if (volume >= PARALLEL)
-        cpu_parallel(out, outputs->count);
-    for (int l = 0; l < outputs->count - 1; l++)
-        cpu_for(out, depth++, &outputs->loop[l], "");
+    if (volume >= PARALLEL) cpu_parallel(out, outputs->count);
+    for (int l = 0; l < outputs->count - 1; l++) cpu_for(out, depth++, &outputs->loop[l], "");
     emit_chunks(out, depth++, inner->extent, COLUMNS);
     indent(out, depth);
     text_print(out, "%s sum[%d] = {0};\n", sum_type(local), COLUMNS);
@@ -200,8 +192,7 @@ static void emit_column_sums(Text *out, const LocalOp *local, const Nest *output
         Nest contracted = nest_of_sum(local, sets[s]);
         Around around = around_of(outputs, &contracted);
         int inside = depth;
-        for (int l = 0; l < contracted.count; l++)
-            cpu_for(out, inside++, &contracted.loop[l], "");
+        for (int l = 0; l < contracted.count; l++) cpu_for(out, inside++, &contracted.loop[l], "");
         emit_column_loop(out, inner, inside);
         emit_addition(out, local, sets[s], &around, sum, inside + 1);
     }
@@ -210,8 +201,7 @@ static void emit_column_sums(Text *out, const LocalOp *local, const Nest *output
     close_bracket(out, depth - 1);
 }
 
-void loops_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kernel)
-{
+void loops_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kernel) {
     (void)before, (void)kernel;
     uint32_t *sets = arena_array(out->arena, uint32_t, local->term_count + 1);
     int set_count = contracted_sets(local, sets);
@@ -221,8 +211,7 @@ void loops_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kern
         return;
     }
     int64_t volume = 1;
-    for (int f = 0; f < local->factor_count; f++)
-        volume *= local->extent[f] ? local->extent[f] : 1;
+    for (int f = 0; f < local->factor_count; f++) volume *= local->extent[f] ? local->extent[f] : 1;
     if (sums_columns(local, &outputs, sets[0]))
         emit_column_sums(out, local, &outputs, sets, set_count, volume);
     else

@@ -13,8 +13,9 @@ void cpu_for(Text *out, int depth, const Loop *loop, const char *end);
 /* Appends `#pragma omp parallel for` over the next `loops` loops. */
 void cpu_parallel(Text *out, int loops);
 
-/* Appends the loops around the vectors of a nest, and the head of the innermost loop; what it repeats follows at *depth. Threads share them
- * where that pays. Returns how many brackets are open. */
+/* Appends the loops around the vectors of a nest, and the head of the innermost loop; what it
+ * repeats follows at *depth. Threads share them where that pays. Returns how many brackets are
+ * open. */
 int cpu_vector_loops(Text *out, const Nest *nest, bool calls, int *depth);
 
 #endif

@@ -1,7 +1,8 @@
 /* Kernels from bodies, for CUDA: a __global__ function, and the function that launches it.
  *
- * A thread computes neighbouring elements at once where they are aligned: 16 bytes of the smallest type. What the loops are made of, and
- * the order in which threads add up a sum, stands in <hetu/cuda_loops.h>.
+ * A thread computes neighbouring elements at once where they are aligned: 16 bytes of the smallest
+ * type. What the loops are made of, and the order in which threads add up a sum, stands in
+ * <hetu/cuda_loops.h>.
  */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/words.h"
@@ -19,23 +20,26 @@ typedef struct KernelBody {
 } KernelBody;
 
 /* An operand at one of the lanes. An AccessWriter. */
-static void text_operand_lane(Text *out, const LocalOp *local, int operand, void *context)
-{
+static void text_operand_lane(Text *out, const LocalOp *local, int operand, void *context) {
     const Around *around = context;
     text_lane(out, local, local->result_count + operand, around->more, around);
 }
 
-static Around around_of(const Nest *outputs, const Nest *contracted, const Lanes *lanes)
-{
-    return (Around){.outputs = outputs, .contracted = contracted, .access = text_operand_lane, .number = "at$n", .more = lanes};
+static Around around_of(const Nest *outputs, const Nest *contracted, const Lanes *lanes) {
+    return (Around){.outputs = outputs,
+                    .contracted = contracted,
+                    .access = text_operand_lane,
+                    .number = "at$n",
+                    .more = lanes};
 }
 
 /* The tensors that terms over exactly the factors of `set` read. */
-static uint64_t read_by(const LocalOp *local, uint32_t set) { return terms_operands(local, set) << local->result_count; }
+static uint64_t read_by(const LocalOp *local, uint32_t set) {
+    return terms_operands(local, set) << local->result_count;
+}
 
 /* The beginning of a statement that is done for every lane. */
-static int emit_lanes(Text *out, const Lanes *lanes, int depth)
-{
+static int emit_lanes(Text *out, const Lanes *lanes, int depth) {
     if (lanes->width > 1) {
         indent(out, depth++);
         text_print(out, "for (int e = 0; e < %d; e++)\n", lanes->width);
@@ -45,8 +49,7 @@ static int emit_lanes(Text *out, const Lanes *lanes, int depth)
 }
 
 /* RESULT[...] = the terms that are not summed, with `sum` in front unless that is NULL. */
-static void emit_result(const KernelBody *body, const Lanes *lanes, const char *sum, int depth)
-{
+static void emit_result(const KernelBody *body, const Lanes *lanes, const char *sum, int depth) {
     const LocalOp *local = body->device.local;
     const Tensor *result = &local->results[0];
     Text *out = body->device.out;
@@ -54,7 +57,8 @@ static void emit_result(const KernelBody *body, const Lanes *lanes, const char *
     emit_loads(&body->device, read_by(local, 0), lanes, &around, depth);
     indent(out, depth);
     if (lanes->width > 1) {
-        text_print(out, "%s %s_v[%d];\n", value_type(result->value->type.dtype), result->name, lanes->width);
+        text_print(out, "%s %s_v[%d];\n", value_type(result->value->type.dtype), result->name,
+                   lanes->width);
         emit_lanes(out, lanes, depth);
         text_print(out, "%s_v[e] = ", result->name);
     } else {
@@ -78,8 +82,7 @@ static void emit_result(const KernelBody *body, const Lanes *lanes, const char *
 /* ---- elements ---- */
 
 /* The body of a kernel that sums nothing. Returns how it is launched: "grid, block". */
-static const char *emit_elementwise(const KernelBody *body)
-{
+static const char *emit_elementwise(const KernelBody *body) {
     const Device *device = &body->device;
     const Nest *outputs = body->outputs;
     Text *out = device->out;
@@ -96,20 +99,23 @@ static const char *emit_elementwise(const KernelBody *body)
 
 /* ---- sums ---- */
 
-/* The loop over the elements of one set of contracted factors: from `first` on, every `step`-th. `sum` is added to. */
-static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns, const char *first, const char *step, int depth)
-{
+/* The loop over the elements of one set of contracted factors: from `first` on, every `step`-th.
+ * `sum` is added to. */
+static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns,
+                          const char *first, const char *step, int depth) {
     const Device *device = &body->device;
     const LocalOp *local = device->local;
     Text *out = device->out;
     Nest contracted = nest_of_sum(local, set);
-    Lanes lanes = columns ? *columns : lanes_along(local, read_by(local, set), &contracted, body->outputs);
+    Lanes lanes =
+        columns ? *columns : lanes_along(local, read_by(local, set), &contracted, body->outputs);
     Lanes steps = columns ? (Lanes){NULL, 1} : lanes;
     Around around = around_of(body->outputs, &contracted, &lanes);
     const char *k = counter(&contracted, &steps, "k");
     indent(out, depth);
-    text_fill(out, "for ($index $k = $first; $k < $steps; $k += $step) {\n", "index", device->index, "k", k, "first", first, "steps",
-              c_number(out->arena, steps_of(&contracted, &steps)), "step", step, NULL);
+    text_fill(out, "for ($index $k = $first; $k < $steps; $k += $step) {\n", "index", device->index,
+              "k", k, "first", first, "steps", c_number(out->arena, steps_of(&contracted, &steps)),
+              "step", step, NULL);
     emit_indices(device, &contracted, &steps, "k", depth + 1);
     emit_loads(device, read_by(local, set), &lanes, &around, depth + 1);
     emit_lanes(out, &lanes, depth + 1);
@@ -119,8 +125,7 @@ static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *col
     close_bracket(out, depth);
 }
 
-static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_count)
-{
+static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_count) {
     int64_t longest = 1;
     for (int s = 0; s < set_count; s++) {
         Nest contracted = nest_of_sum(local, sets[s]);
@@ -131,28 +136,26 @@ static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_c
 }
 
 /* In how many parts blocks share a sum, where `blocks` of them would add it up alone. */
-static int64_t parts_of(int64_t elements, int64_t blocks)
-{
+static int64_t parts_of(int64_t elements, int64_t blocks) {
     int64_t parts = BLOCKS / blocks, most = elements / PART_SUM;
     parts = parts < most ? parts : most;
     return parts < 1 ? 1 : parts;
 }
 
-/* The first element of a thread, and its step: threads of a block lie along the sum, and so do `parts` blocks. */
-static const char *first_text(Arena *arena, int64_t parts, const char *thread, int threads)
-{
+/* The first element of a thread, and its step: threads of a block lie along the sum, and so do
+ * `parts` blocks. */
+static const char *first_text(Arena *arena, int64_t parts, const char *thread, int threads) {
     return parts > 1 ? arena_format(arena, "blockIdx.y * %d + %s", threads, thread) : thread;
 }
 
 /* A grid of so many blocks for the result, each sum in so many parts. */
-static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts)
-{
-    return parts > 1 ? arena_format(arena, "dim3(%lld, %lld)", (long long)blocks, (long long)parts) : c_number(arena, blocks);
+static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts) {
+    return parts > 1 ? arena_format(arena, "dim3(%lld, %lld)", (long long)blocks, (long long)parts)
+                     : c_number(arena, blocks);
 }
 
 /* A warp for each element of the result. */
-static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, int set_count)
-{
+static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, int set_count) {
     Text *out = body->device.out;
     const Lanes one = {NULL, 1};
     emit_own_warp(&body->device, body->outputs);
@@ -166,15 +169,16 @@ static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, 
 }
 
 /* A block for each element of the result, or several. */
-static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets, int set_count, int64_t results, int64_t longest)
-{
+static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets, int set_count,
+                                   int64_t results, int64_t longest) {
     Text *out = body->device.out;
     const Lanes one = {NULL, 1};
     int64_t parts = parts_of(longest, results);
     emit_own_block(&body->device, body->outputs);
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
-        emit_sum_loop(body, sets[s], NULL, first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
+        emit_sum_loop(body, sets[s], NULL,
+                      first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
                       c_number(out->arena, parts * CUDA_THREADS), 1);
     text_string(out, "    if (ht_block_sum(sum))\n");
     emit_result(body, &one, "sum", 2);
@@ -182,8 +186,7 @@ static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets,
 }
 
 /* The lanes of neighbouring elements of the result that one thread adds up. */
-static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_count)
-{
+static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_count) {
     const LocalOp *local = body->device.local;
     Lanes lanes = lanes_along(local, read_by(local, 0) | 1, body->outputs, NULL);
     for (int s = 0; s < set_count; s++) {
@@ -194,45 +197,47 @@ static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_
     return lanes;
 }
 
-/* Neighbouring elements of the result for each thread, the rows that they add up shared by the warps of a block and by blocks; `alone`:
- * each thread adds up all of them. */
-static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets, int set_count, int64_t longest, bool alone)
-{
+/* Neighbouring elements of the result for each thread, the rows that they add up shared by the
+ * warps of a block and by blocks; `alone`: each thread adds up all of them. */
+static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets, int set_count,
+                                    int64_t longest, bool alone) {
     Text *out = body->device.out;
     Arena *arena = out->arena;
     Lanes lanes = column_lanes(body, sets, set_count);
     int64_t steps = steps_of(body->outputs, &lanes);
     int across = alone ? CUDA_THREADS : CUDA_WARP;
-    int64_t blocks = (steps + across - 1) / across, parts = alone ? 1 : parts_of(longest * CUDA_WARP, blocks);
+    int64_t blocks = (steps + across - 1) / across,
+            parts = alone ? 1 : parts_of(longest * CUDA_WARP, blocks);
     const char *i = counter(body->outputs, &lanes, "i");
     emit_own_step(&body->device, body->outputs, &lanes, across, "threadIdx.x");
     emit_indices(&body->device, body->outputs, &lanes, "i", 1);
     text_print(out, "    %s sum[%d] = {0};\n", sum_type(body->device.local), lanes.width);
     text_print(out, "    if (%s < %lld) {\n", i, (long long)steps);
     for (int s = 0; s < set_count; s++)
-        emit_sum_loop(body, sets[s], &lanes, alone ? "0" : first_text(arena, parts, "threadIdx.y", CUDA_WARPS),
+        emit_sum_loop(body, sets[s], &lanes,
+                      alone ? "0" : first_text(arena, parts, "threadIdx.y", CUDA_WARPS),
                       alone ? "1" : c_number(arena, parts * CUDA_WARPS), 2);
     if (!alone)
-        text_print(out, "    }\n    if (ht_column_sums(sum) && %s < %lld) {\n", i, (long long)steps);
+        text_print(out, "    }\n    if (ht_column_sums(sum) && %s < %lld) {\n", i,
+                   (long long)steps);
     emit_result(body, &lanes, lanes.width > 1 ? "sum[e]" : "sum[0]", 2);
     text_string(out, "    }\n");
-    if (alone)
-        return arena_format(arena, "%lld, %d", (long long)blocks, CUDA_THREADS);
-    return arena_format(arena, "%s, dim3(%d, %d)", grid_text(arena, blocks, parts), CUDA_WARP, CUDA_WARPS);
+    if (alone) return arena_format(arena, "%lld, %d", (long long)blocks, CUDA_THREADS);
+    return arena_format(arena, "%s, dim3(%d, %d)", grid_text(arena, blocks, parts), CUDA_WARP,
+                        CUDA_WARPS);
 }
 
-static const char *emit_sums(const KernelBody *body, const uint32_t *sets, int set_count)
-{
-    int64_t results = nest_volume(body->outputs, 0, body->outputs->count), longest = longest_sum(body->device.local, sets, set_count);
-    if (sums_columns(body->device.local, body->outputs, sets[0]) || (longest < SERIAL_SUM && results > CUDA_THREADS))
+static const char *emit_sums(const KernelBody *body, const uint32_t *sets, int set_count) {
+    int64_t results = nest_volume(body->outputs, 0, body->outputs->count),
+            longest = longest_sum(body->device.local, sets, set_count);
+    if (sums_columns(body->device.local, body->outputs, sets[0]) ||
+        (longest < SERIAL_SUM && results > CUDA_THREADS))
         return emit_column_sums(body, sets, set_count, longest, longest < SERIAL_SUM);
-    if (longest <= CUDA_WARP_SUM && results > 1)
-        return emit_warp_sums(body, sets, set_count);
+    if (longest <= CUDA_WARP_SUM && results > 1) return emit_warp_sums(body, sets, set_count);
     return emit_block_sums(body, sets, set_count, results, longest);
 }
 
-void loops_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kernel)
-{
+void loops_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kernel) {
     uint32_t *sets = arena_array(out->arena, uint32_t, local->term_count + 1);
     int set_count = contracted_sets(local, sets);
     Nest outputs = nest_of_result(local);

@@ -1,8 +1,10 @@
-/* Kernels from equations, for CUDA: a warp or a block for each row; where there are no rows, a thread for neighbouring elements.
+/* Kernels from equations, for CUDA: a warp or a block for each row; where there are no rows, a
+ * thread for neighbouring elements.
  *
- * Loops along a row give each thread the same elements. Of a short row, it holds in registers what several loops need (NAME_h); else it
- * reads again what it wrote itself. Values of a row are computed by all its threads and stored by one, at the end, when no thread reads
- * operands any more.
+ * Loops along a row give each thread the same elements. Of a short row, it holds in registers what
+ * several loops need (NAME_h); else it reads again what it wrote itself. Values of a row are
+ * computed by all its threads and stored by one, at the end, when no thread reads operands any
+ * more.
  */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/kernel/rows.h"
@@ -22,8 +24,7 @@ typedef struct Team {
 } Team;
 
 /* Whether a tensor has elements along rows; where there are no rows, all have. */
-static bool goes_along(const Team *team, int tensor)
-{
+static bool goes_along(const Team *team, int tensor) {
     bool along = !team->rows->plan.rows;
     for (int l = 0; l < team->along->count; l++)
         along = along || team->along->loop[l].stride[tensor];
@@ -31,8 +32,7 @@ static bool goes_along(const Team *team, int tensor)
 }
 
 /* An operand or value where it is used: out of a variable, or from storage. An AccessWriter. */
-static void text_access(Text *out, const LocalOp *local, int operand, void *context)
-{
+static void text_access(Text *out, const LocalOp *local, int operand, void *context) {
     const RowsPlace *place = context;
     const Team *team = place->around.more;
     int tensor = operand >= 0 ? local->result_count + operand : -1 - operand;
@@ -46,28 +46,31 @@ static void text_access(Text *out, const LocalOp *local, int operand, void *cont
         text_lane(out, local, tensor, &team->lanes, &place->around);
 }
 
-static RowsPlace place_at(const Team *team, int loop) { return rows_place(team->rows, loop, text_access, team); }
+static RowsPlace place_at(const Team *team, int loop) {
+    return rows_place(team->rows, loop, text_access, team);
+}
 
-static const char *equation_name(const Team *team, int equation) { return rows_name(team->rows, rows_value(team->rows, equation)); }
+static const char *equation_name(const Team *team, int equation) {
+    return rows_name(team->rows, rows_value(team->rows, equation));
+}
 
 /* ---- elements ---- */
 
-/* The tensors that a loop loads: operands that have elements along the row, and results that it reads from storage. */
-static uint64_t expr_loads(const Team *team, const Expr *expr, int loop)
-{
+/* The tensors that a loop loads: operands that have elements along the row, and results that it
+ * reads from storage. */
+static uint64_t expr_loads(const Team *team, const Expr *expr, int loop) {
     const LocalOp *local = team->rows->local;
     uint64_t set = 0;
-    if (expr->kind == EXPR_ACCESS && goes_along(team, local->result_count + operand_of(local, expr->index)))
+    if (expr->kind == EXPR_ACCESS &&
+        goes_along(team, local->result_count + operand_of(local, expr->index)))
         set |= UINT64_C(1) << (local->result_count + operand_of(local, expr->index));
     if (expr->kind == EXPR_RESULT && rows_stored(team->rows, expr->index, loop))
         set |= UINT64_C(1) << expr->index;
-    for (int a = 0; a < expr->arg_count; a++)
-        set |= expr_loads(team, expr->arg[a], loop);
+    for (int a = 0; a < expr->arg_count; a++) set |= expr_loads(team, expr->arg[a], loop);
     return set;
 }
 
-static uint64_t loop_loads(const Team *team, int loop)
-{
+static uint64_t loop_loads(const Team *team, int loop) {
     uint64_t set = 0;
     for (int e = 0; e < team->rows->equation_count; e++)
         if (rows_computes(team->rows, e, loop) || rows_adds(team->rows, e, loop))
@@ -76,36 +79,33 @@ static uint64_t loop_loads(const Team *team, int loop)
 }
 
 /* The array with a thread's elements of a result: NAME_w, or a row of NAME_h. */
-static const char *lanes_name(const Team *team, int result)
-{
-    return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w", rows_name(team->rows, result));
+static const char *lanes_name(const Team *team, int result) {
+    return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w",
+                        rows_name(team->rows, result));
 }
 
 /* One lane, and what is to be stored of it. */
-static void emit_lane(const RowsPlace *place, int depth)
-{
+static void emit_lane(const RowsPlace *place, int depth) {
     const Team *team = place->around.more;
     Text *out = team->device.out;
     emit_row_element(out, place, depth);
     for (int e = 0; e < team->rows->equation_count; e++) {
-        if (!rows_stores(team->rows, e, place->loop))
-            continue;
+        if (!rows_stores(team->rows, e, place->loop)) continue;
         if (team->lanes.width == 1) {
             emit_row_store(out, place, e, depth);
             continue;
         }
         indent(out, depth);
-        text_print(out, "%s[e] = %s_v;\n", lanes_name(team, rows_value(team->rows, e)), equation_name(team, e));
+        text_print(out, "%s[e] = %s_v;\n", lanes_name(team, rows_value(team->rows, e)),
+                   equation_name(team, e));
     }
 }
 
 /* Loads what is held from this loop on. */
-static void emit_held_loads(const RowsPlace *place, int depth)
-{
+static void emit_held_loads(const RowsPlace *place, int depth) {
     const Team *team = place->around.more;
     uint64_t known = 0;
-    for (int loop = 0; loop < place->loop; loop++)
-        known |= loop_loads(team, loop);
+    for (int loop = 0; loop < place->loop; loop++) known |= loop_loads(team, loop);
     uint64_t new = loop_loads(team, place->loop) & team->held & ~known;
     for (int t = team->rows->local->result_count; new >> t; t++)
         if (new >> t & 1) {
@@ -117,8 +117,7 @@ static void emit_held_loads(const RowsPlace *place, int depth)
 }
 
 /* The elements that a thread computes at once: loads, the lanes, stores. */
-static void emit_step(const Team *team, int loop, int depth)
-{
+static void emit_step(const Team *team, int loop, int depth) {
     Text *out = team->device.out;
     const RowsPlace place = place_at(team, loop);
     if (team->lanes.width == 1) {
@@ -126,11 +125,13 @@ static void emit_step(const Team *team, int loop, int depth)
         return;
     }
     emit_held_loads(&place, depth);
-    emit_loads(&team->device, loop_loads(team, loop) & ~team->held, &team->lanes, &place.around, depth);
+    emit_loads(&team->device, loop_loads(team, loop) & ~team->held, &team->lanes, &place.around,
+               depth);
     for (int e = 0; e < team->rows->equation_count; e++)
         if (rows_stores(team->rows, e, loop) && !(team->held >> rows_value(team->rows, e) & 1)) {
             indent(out, depth);
-            text_print(out, "%s %s_w[%d];\n", rows_type(team->rows, rows_value(team->rows, e)), equation_name(team, e), team->lanes.width);
+            text_print(out, "%s %s_w[%d];\n", rows_type(team->rows, rows_value(team->rows, e)),
+                       equation_name(team, e), team->lanes.width);
         }
     indent(out, depth);
     text_print(out, "for (int e = 0; e < %d; e++) {\n", team->lanes.width);
@@ -148,37 +149,37 @@ static void emit_step(const Team *team, int loop, int depth)
 /* ---- rows ---- */
 
 /* The row of this warp or block, and what it reads once. */
-static void emit_row_begin(const Team *team)
-{
+static void emit_row_begin(const Team *team) {
     const LocalOp *local = team->rows->local;
     Text *out = team->device.out;
     const Around around = {.outputs = &team->rows->outer};
     (team->warp ? emit_own_warp : emit_own_block)(&team->device, &team->rows->outer);
     for (int k = 0; k < local->operand_count; k++) {
-        if (!local->operands[k].value || goes_along(team, local->result_count + k))
-            continue;
-        text_print(out, "    const %s %s_v = ", value_type(local->operands[k].value->type.dtype), local->operands[k].name);
+        if (!local->operands[k].value || goes_along(team, local->result_count + k)) continue;
+        text_print(out, "    const %s %s_v = ", value_type(local->operands[k].value->type.dtype),
+                   local->operands[k].name);
         text_element(out, local, k, (void *)&around);
         text_string(out, ";\n");
     }
 }
 
 /* The values of a row that are known in front of a loop. */
-static void emit_row_values(const Team *team, int loop)
-{
+static void emit_row_values(const Team *team, int loop) {
     const RowsPlace place = place_at(team, loop);
     for (int e = 0; e < team->rows->equation_count; e++) {
         bool sum = team->rows->plan.step[e].form == EQUATION_SUM;
         const char *total = team->warp ? "ht_warp_sum(%s_s)" : "ht_row_sum(%s_s)";
         if (rows_follows(team->rows, e, loop))
-            emit_row_value(team->device.out, &place, e, sum ? arena_format(team->device.out->arena, total, equation_name(team, e)) : NULL,
-                           1);
+            emit_row_value(
+                team->device.out, &place, e,
+                sum ? arena_format(team->device.out->arena, total, equation_name(team, e)) : NULL,
+                1);
     }
 }
 
-/* Opens the loop along a row, whose steps are `step`; indices that it does not need are left out. */
-static void open_row_loop(const Team *team, const char *step)
-{
+/* Opens the loop along a row, whose steps are `step`; indices that it does not need are left
+ * out. */
+static void open_row_loop(const Team *team, const char *step) {
     Text *out = team->device.out;
     int threads = team->warp ? CUDA_WARP : CUDA_THREADS;
     const char *index = team->device.index, *k = counter(team->along, &team->lanes, "k");
@@ -187,20 +188,18 @@ static void open_row_loop(const Team *team, const char *step)
     for (int l = 0; l < team->along->count; l++)
         used = used || has_word(step, team->along->loop[l].name);
     if (!team->turns) {
-        text_print(out, "    for (%s %s = threadIdx.x; %s < %lld; %s += %d) {\n", index, k, k, steps, k, threads);
+        text_print(out, "    for (%s %s = threadIdx.x; %s < %lld; %s += %d) {\n", index, k, k,
+                   steps, k, threads);
     } else {
         text_print(out, "#pragma unroll\n    for (int j = 0; j < %d; j++) {\n", team->turns);
         if (bound || used)
             text_print(out, "        const %s k = j * %d + threadIdx.x;\n", index, threads);
-        if (bound)
-            text_print(out, "        if (k >= %lld)\n            continue;\n", steps);
+        if (bound) text_print(out, "        if (k >= %lld)\n            continue;\n", steps);
     }
-    if (used)
-        emit_indices(&team->device, team->along, &team->lanes, "k", 2);
+    if (used) emit_indices(&team->device, team->along, &team->lanes, "k", 2);
 }
 
-static void emit_row_loop(const Team *team, int loop)
-{
+static void emit_row_loop(const Team *team, int loop) {
     Text *out = team->device.out, step = {.arena = out->arena};
     Team inside = *team;
     inside.device.out = &step;
@@ -214,15 +213,15 @@ static void emit_row_loop(const Team *team, int loop)
 }
 
 /* Chooses what is held: neighbours that more than one loop needs, where registers suffice. */
-static void choose_held(Team *team)
-{
+static void choose_held(Team *team) {
     uint64_t once = 0, again = 0;
     for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
         uint64_t loads = loop_loads(team, loop);
         again |= loads & once;
         once |= loads;
     }
-    int results = team->rows->local->result_count, count = 0, threads = team->warp ? CUDA_WARP : CUDA_THREADS;
+    int results = team->rows->local->result_count, count = 0,
+        threads = team->warp ? CUDA_WARP : CUDA_THREADS;
     uint64_t held = again | (once & ((UINT64_C(1) << results) - 1));
     for (int t = 0; held >> t; t++)
         if (held >> t & 1 && nest_inner(team->along)->stride[t] == 1)
@@ -230,28 +229,29 @@ static void choose_held(Team *team)
         else
             held &= ~(UINT64_C(1) << t);
     int64_t turns = (steps_of(team->along, &team->lanes) + threads - 1) / threads;
-    if (!count || team->lanes.width == 1 || turns * team->lanes.width * count > MOST_HELD)
-        return;
+    if (!count || team->lanes.width == 1 || turns * team->lanes.width * count > MOST_HELD) return;
     team->held = held;
     team->turns = (int)turns;
     for (int t = 0; held >> t; t++)
         if (held >> t & 1)
-            text_print(team->device.out, "    %s %s_h[%d][%d];\n", value_type(team->rows->local->tensors[t].value->type.dtype),
+            text_print(team->device.out, "    %s %s_h[%d][%d];\n",
+                       value_type(team->rows->local->tensors[t].value->type.dtype),
                        team->rows->local->tensors[t].name, team->turns, team->lanes.width);
 }
 
 /* The values of the row that are results. */
-static void emit_row_end(const Team *team)
-{
+static void emit_row_end(const Team *team) {
     const RowsPlace place = place_at(team, team->rows->plan.loop_count);
     int stores = 0, sums = 0;
     for (int e = 0; e < team->rows->equation_count; e++) {
-        stores += team->rows->plan.step[e].form != EQUATION_ELEMENT && rows_is_result(team->rows, e);
+        stores +=
+            team->rows->plan.step[e].form != EQUATION_ELEMENT && rows_is_result(team->rows, e);
         sums += team->rows->plan.step[e].form == EQUATION_SUM;
     }
-    if (!stores)
-        return;
-    text_string(team->device.out, sums ? "" : team->warp ? "    __syncwarp();\n" : "    __syncthreads();\n");
+    if (!stores) return;
+    text_string(team->device.out, sums         ? ""
+                                  : team->warp ? "    __syncwarp();\n"
+                                               : "    __syncthreads();\n");
     text_print(team->device.out, "    if (threadIdx.x == 0)%s\n", stores > 1 ? " {" : "");
     for (int e = 0; e < team->rows->equation_count; e++)
         if (team->rows->plan.step[e].form != EQUATION_ELEMENT && rows_is_result(team->rows, e))
@@ -260,8 +260,7 @@ static void emit_row_end(const Team *team)
 }
 
 /* A kernel with rows. Returns how it is launched: "grid, block". */
-static const char *emit_rows(Team *team)
-{
+static const char *emit_rows(Team *team) {
     Arena *arena = team->device.out->arena;
     int64_t count = nest_volume(&team->rows->outer, 0, team->rows->outer.count);
     team->warp = count > 1 && nest_volume(team->along, 0, team->along->count) <= CUDA_WARP_SUM;
@@ -273,14 +272,12 @@ static const char *emit_rows(Team *team)
     }
     emit_row_values(team, team->rows->plan.loop_count);
     emit_row_end(team);
-    if (team->warp)
-        return launch_warps(arena, &team->rows->outer);
+    if (team->warp) return launch_warps(arena, &team->rows->outer);
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
 /* Whether neighbours of a result, of a set of tensors, lie apart: each is stored by itself then. */
-static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors)
-{
+static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors) {
     bool apart = false;
     for (int t = 0; nest_inner(along) && t < local->result_count; t++)
         apart |= (tensors >> t & 1) && nest_inner(along)->stride[t] != 1;
@@ -288,8 +285,7 @@ static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tenso
 }
 
 /* A kernel without rows. Returns how it is launched. */
-static const char *emit_elements(const Team *team)
-{
+static const char *emit_elements(const Team *team) {
     Text *out = team->device.out;
     if (!team->along->count) {
         emit_step(team, 0, 1);
@@ -301,11 +297,12 @@ static const char *emit_elements(const Team *team)
     return launch;
 }
 
-void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kernel)
-{
+void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kernel) {
     Text text = {.arena = out->arena};
     Rows rows = rows_of(out->arena, local);
-    Team team = {.device = device_of(&text, local), .rows = &rows, .along = rows.plan.rows ? &rows.inner : &rows.outer};
+    Team team = {.device = device_of(&text, local),
+                 .rows = &rows,
+                 .along = rows.plan.rows ? &rows.inner : &rows.outer};
     uint64_t tensors = 0;
     for (int loop = 0; loop < rows.plan.loop_count; loop++) {
         tensors |= loop_loads(&team, loop);
@@ -313,8 +310,7 @@ void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kern
             tensors |= rows_stores(&rows, e, loop) ? UINT64_C(1) << rows_value(&rows, e) : 0;
     }
     team.lanes = lanes_along(local, tensors, team.along, rows.plan.rows ? &rows.outer : NULL);
-    if (stores_apart(local, team.along, tensors))
-        team.lanes.width = 1;
+    if (stores_apart(local, team.along, tensors)) team.lanes.width = 1;
     const char *launch = rows.plan.rows ? emit_rows(&team) : emit_elements(&team);
     emit_launch(before, out, local, kernel, text_bytes(&text), launch);
 }

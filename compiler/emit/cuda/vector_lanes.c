@@ -10,60 +10,58 @@ enum {
     LONG_INDEX = 1 << 30 // elements from which an index takes 64 bits
 };
 
-/* An index that reaches every element of every tensor: no tensor has more elements than all factors together. */
-Device device_of(Text *out, const LocalOp *local)
-{
+/* An index that reaches every element of every tensor: no tensor has more elements than all factors
+ * together. */
+Device device_of(Text *out, const LocalOp *local) {
     int64_t volume = 1;
-    for (int f = 0; f < local->factor_count; f++)
-        volume *= local->extent[f] ? local->extent[f] : 1;
+    for (int f = 0; f < local->factor_count; f++) volume *= local->extent[f] ? local->extent[f] : 1;
     return (Device){.out = out, .local = local, .index = volume < LONG_INDEX ? "int" : "int64_t"};
 }
 
 /* ---- how wide ---- */
 
-/* Whether a tensor begins at a multiple of VECTOR bytes: all do but a micro-batch's part of an input. */
-static bool is_aligned(const LocalOp *local, const Tensor *tensor)
-{
+/* Whether a tensor begins at a multiple of VECTOR bytes: all do but a micro-batch's part of an
+ * input. */
+static bool is_aligned(const LocalOp *local, const Tensor *tensor) {
     return !value_turns(local->module, local->op, tensor->value) ||
            tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
-/* Whether neighbours of a tensor along `inner` can be loaded `width` at once wherever the loops of `nest` stand. */
-static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop *inner, int width)
-{
+/* Whether neighbours of a tensor along `inner` can be loaded `width` at once wherever the loops of
+ * `nest` stand. */
+static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop *inner, int width) {
     for (int l = 0; nest && l < nest->count; l++)
-        if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width)
-            return false;
+        if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width) return false;
     return is_aligned(local, &local->tensors[tensor]);
 }
 
-Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other)
-{
+Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other) {
     Lanes lanes = {nest, 1};
     const Loop *inner = nest_inner(nest);
-    if (local->tensor_count > 64)
-        BUG("%s: too many tensors for a kernel", local->op->def->name);
+    if (local->tensor_count > 64) BUG("%s: too many tensors for a kernel", local->op->def->name);
     for (int t = 0; inner && tensors >> t; t++) {
         bool neighbours = tensors >> t & 1 && inner->stride[t] == 1;
         int width = neighbours ? VECTOR / dtype_size(local->tensors[t].value->type.dtype) : 1;
         lanes.width = width > lanes.width ? width : lanes.width;
     }
-    while (inner && inner->extent % lanes.width)
-        lanes.width /= 2;
+    while (inner && inner->extent % lanes.width) lanes.width /= 2;
     for (int t = 0; inner && tensors >> t; t++)
         while (tensors >> t & 1 && inner->stride[t] == 1 && lanes.width > 1 &&
-               !(fits(local, t, nest, inner, lanes.width) && fits(local, t, other, inner, lanes.width)))
+               !(fits(local, t, nest, inner, lanes.width) &&
+                 fits(local, t, other, inner, lanes.width)))
             lanes.width /= 2;
     return lanes;
 }
 
 /* ---- elements ---- */
 
-static int64_t inner_stride(const Lanes *lanes, int tensor) { return lanes->width > 1 ? nest_inner(lanes->nest)->stride[tensor] : 0; }
+static int64_t inner_stride(const Lanes *lanes, int tensor) {
+    return lanes->width > 1 ? nest_inner(lanes->nest)->stride[tensor] : 0;
+}
 
 /* The element of a tensor that lies apart from its neighbours: its index has (i0 + e) for i0. */
-static void text_apart(Text *out, const LocalOp *local, int tensor, const Lanes *lanes, const Around *around)
-{
+static void text_apart(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
+                       const Around *around) {
     Nest apart = *lanes->nest;
     Around there = *around;
     Loop *inner = &apart.loop[apart.count - 1];
@@ -72,8 +70,8 @@ static void text_apart(Text *out, const LocalOp *local, int tensor, const Lanes 
     text_tensor(out, local, tensor, &there);
 }
 
-void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes, const Around *around)
-{
+void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
+               const Around *around) {
     int64_t stride = inner_stride(lanes, tensor);
     if (lanes->width == 1)
         text_tensor(out, local, tensor, around);
@@ -83,16 +81,16 @@ void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes, 
         text_apart(out, local, tensor, lanes, around);
 }
 
-void text_place(Text *out, const LocalOp *local, int tensor, const Around *around)
-{
+void text_place(Text *out, const LocalOp *local, int tensor, const Around *around) {
     Text index = {.arena = out->arena};
     text_index(&index, around, tensor);
-    text_print(out, strcmp(text_bytes(&index), "0") ? "%s + %s" : "%s", local->tensors[tensor].name, text_bytes(&index));
+    text_print(out, strcmp(text_bytes(&index), "0") ? "%s + %s" : "%s", local->tensors[tensor].name,
+               text_bytes(&index));
 }
 
 /* One tensor: its neighbours, or the one element that serves all lanes. */
-static void emit_load(const Device *device, int number, const Lanes *lanes, const Around *around, int depth)
-{
+static void emit_load(const Device *device, int number, const Lanes *lanes, const Around *around,
+                      int depth) {
     const Tensor *tensor = &device->local->tensors[number];
     const char *type = value_type(tensor->value->type.dtype);
     Text *out = device->out;
@@ -110,8 +108,8 @@ static void emit_load(const Device *device, int number, const Lanes *lanes, cons
     }
 }
 
-void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, const Around *around, int depth)
-{
+void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, const Around *around,
+                int depth) {
     for (int t = 0; lanes->width > 1 && tensors >> t; t++)
         if (tensors >> t & 1 && inner_stride(lanes, t) <= 1)
             emit_load(device, t, lanes, around, depth);
@@ -119,17 +117,17 @@ void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, cons
 
 /* ---- counters ---- */
 
-const char *counter(const Nest *nest, const Lanes *lanes, const char *number)
-{
+const char *counter(const Nest *nest, const Lanes *lanes, const char *number) {
     return nest->count == 1 && lanes->width == 1 ? nest->loop[0].name : number;
 }
 
-int64_t steps_of(const Nest *nest, const Lanes *lanes) { return nest_volume(nest, 0, nest->count) / lanes->width; }
+int64_t steps_of(const Nest *nest, const Lanes *lanes) {
+    return nest_volume(nest, 0, nest->count) / lanes->width;
+}
 
-void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, const char *number, int depth)
-{
-    if (!nest->count || !strcmp(counter(nest, lanes, number), nest->loop[0].name))
-        return;
+void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, const char *number,
+                  int depth) {
+    if (!nest->count || !strcmp(counter(nest, lanes, number), nest->loop[0].name)) return;
     Text *out = device->out;
     indent(out, depth);
     text_print(out, "const %s ", device->index);
@@ -137,66 +135,65 @@ void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, co
         bool last = l == nest->count - 1;
         int64_t below = nest_volume(nest, l + 1, nest->count) / (last ? 1 : lanes->width);
         text_print(out, "%s%s = %s", l ? ", " : "", nest->loop[l].name, number);
-        if (below > 1)
-            text_print(out, " / %lld", (long long)below);
+        if (below > 1) text_print(out, " / %lld", (long long)below);
         if (l)
-            text_print(out, " %% %lld", (long long)(nest->loop[l].extent / (last ? lanes->width : 1)));
-        if (last && lanes->width > 1)
-            text_print(out, " * %d", lanes->width);
+            text_print(out, " %% %lld",
+                       (long long)(nest->loop[l].extent / (last ? lanes->width : 1)));
+        if (last && lanes->width > 1) text_print(out, " * %d", lanes->width);
     }
     text_string(out, ";\n");
 }
 
-const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes)
-{
+const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes) {
     Text *out = device->out;
     const char *steps = c_number(out->arena, steps_of(nest, lanes));
-    text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", device->index, "i",
-              counter(nest, lanes, "i"), "steps", steps, NULL);
+    text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n",
+              "index", device->index, "i", counter(nest, lanes, "i"), "steps", steps, NULL);
     emit_indices(device, nest, lanes, "i", 2);
     return arena_format(out->arena, "ht_blocks(%s, %d), %d", steps, CUDA_THREADS, CUDA_THREADS);
 }
 
-void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each, const char *thread)
-{
+void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each,
+                   const char *thread) {
     bool wide = !strcmp(device->index, "int64_t");
-    text_print(device->out, "    const %s %s = blockIdx.x * %d%s + %s;\n", device->index, counter(nest, lanes, "i"), each, wide ? "L" : "",
-               thread);
+    text_print(device->out, "    const %s %s = blockIdx.x * %d%s + %s;\n", device->index,
+               counter(nest, lanes, "i"), each, wide ? "L" : "", thread);
 }
 
 static const Lanes ONE = {NULL, 1};
 
-void emit_own_warp(const Device *device, const Nest *nest)
-{
+void emit_own_warp(const Device *device, const Nest *nest) {
     emit_own_step(device, nest, &ONE, CUDA_WARPS, "threadIdx.y");
-    text_print(device->out, "    if (%s >= %lld)\n        return;\n", counter(nest, &ONE, "i"), (long long)steps_of(nest, &ONE));
+    text_print(device->out, "    if (%s >= %lld)\n        return;\n", counter(nest, &ONE, "i"),
+               (long long)steps_of(nest, &ONE));
     emit_indices(device, nest, &ONE, "i", 1);
 }
 
-void emit_own_block(const Device *device, const Nest *nest)
-{
+void emit_own_block(const Device *device, const Nest *nest) {
     if (nest->count)
-        text_print(device->out, "    const %s %s = blockIdx.x;\n", device->index, counter(nest, &ONE, "i"));
+        text_print(device->out, "    const %s %s = blockIdx.x;\n", device->index,
+                   counter(nest, &ONE, "i"));
     emit_indices(device, nest, &ONE, "i", 1);
 }
 
-const char *launch_warps(Arena *arena, const Nest *nest)
-{
-    return arena_format(arena, "%lld, dim3(%d, %d)", (long long)((steps_of(nest, &ONE) + CUDA_WARPS - 1) / CUDA_WARPS), CUDA_WARP,
-                        CUDA_WARPS);
+const char *launch_warps(Arena *arena, const Nest *nest) {
+    return arena_format(arena, "%lld, dim3(%d, %d)",
+                        (long long)((steps_of(nest, &ONE) + CUDA_WARPS - 1) / CUDA_WARPS),
+                        CUDA_WARP, CUDA_WARPS);
 }
 
 /* ---- functions ---- */
 
 /* Parameters of the __global__ function and arguments of the launch: what its text uses. */
-static void text_arguments(Text *parameters, Text *arguments, const LocalOp *local, const char *body)
-{
+static void text_arguments(Text *parameters, Text *arguments, const LocalOp *local,
+                           const char *body) {
     for (int t = 0; t < local->tensor_count; t++) {
         const Tensor *tensor = &local->tensors[t];
-        if (!tensor->value || !has_word(body, tensor->name))
-            continue;
-        const char *comma = parameters->length ? ", " : "", *qualifier = t < local->result_count ? "" : "const ";
-        text_print(parameters, "%s%s%s *%s", comma, qualifier, c_type(tensor->value->type.dtype), tensor->name);
+        if (!tensor->value || !has_word(body, tensor->name)) continue;
+        const char *comma = parameters->length ? ", " : "",
+                   *qualifier = t < local->result_count ? "" : "const ";
+        text_print(parameters, "%s%s%s *%s", comma, qualifier, c_type(tensor->value->type.dtype),
+                   tensor->name);
         text_print(arguments, "%s%s", comma, tensor->name);
     }
     for (int t = 0, flag = 0; t < local->term_count; t++)
@@ -206,8 +203,8 @@ static void text_arguments(Text *parameters, Text *arguments, const LocalOp *loc
         }
 }
 
-void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel, const char *body, const char *launch)
-{
+void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel,
+                 const char *body, const char *launch) {
     Arena *arena = out->arena;
     Text parameters = {.arena = arena}, arguments = {.arena = arena};
     const char *name = arena_format(arena, "%s_device", kernel->name);
@@ -219,6 +216,6 @@ void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *ke
               "}\n"
               "\n",
               "name", name, "parameters", text_bytes(&parameters), "body", body, NULL);
-    text_fill(out, "    ht_launch($name, $launch, 0, $arguments);\n", "name", name, "launch", launch, "arguments", text_bytes(&arguments),
-              NULL);
+    text_fill(out, "    ht_launch($name, $launch, 0, $arguments);\n", "name", name, "launch",
+              launch, "arguments", text_bytes(&arguments), NULL);
 }

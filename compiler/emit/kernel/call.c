@@ -6,24 +6,25 @@
 
 #include <math.h>
 
-/* The extent of a dimension of the whole tensor: of rows of a micro-batch, that of the batch; of a chunk of rows, that of all; where a
- * pipeline reads rows only so far, that of the padded batch. */
-static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d)
-{
+/* The extent of a dimension of the whole tensor: of rows of a micro-batch, that of the batch; of a
+ * chunk of rows, that of all; where a pipeline reads rows only so far, that of the padded batch. */
+static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = &local->module->templates;
     int stage = local->op->stage;
-    bool shorter = stage != STAGE_ALL && bodies->at.at[bodies->stages.at[stage].template_index].short_rows;
+    bool shorter =
+        stage != STAGE_ALL && bodies->at.at[bodies->stages.at[stage].template_index].short_rows;
     const Chunk *chunk = tensor->value->chunk;
-    if (chunk && chunk->dim == d)
-        return chunk->extent;
-    return (shorter || tensor->value->micro == d + 1) && dim->count ? local->op->binding->factors[dim->factors[0]].extent
-                                                                    : tensor->value->type.extent[d];
+    if (chunk && chunk->dim == d) return chunk->extent;
+    return (shorter || tensor->value->micro == d + 1) && dim->count
+               ? local->op->binding->factors[dim->factors[0]].extent
+               : tensor->value->type.extent[d];
 }
 
-/* The extent of a dimension of a kernel's view: those of the dimensions that it merges, multiplied. */
-static int64_t written_extent(const LocalOp *local, const Tensor *tensor, int written, bool global)
-{
+/* The extent of a dimension of a kernel's view: those of the dimensions that it merges,
+ * multiplied. */
+static int64_t written_extent(const LocalOp *local, const Tensor *tensor, int written,
+                              bool global) {
     int64_t extent = 1;
     for (int d = 0; d < tensor->bound->rank; d++)
         if (tensor->bound->dims[d].written == written)
@@ -31,21 +32,21 @@ static int64_t written_extent(const LocalOp *local, const Tensor *tensor, int wr
     return extent;
 }
 
-static void emit_extents(Text *out, const LocalOp *local, const char *field, const Tensor *tensor, bool global)
-{
+static void emit_extents(Text *out, const LocalOp *local, const char *field, const Tensor *tensor,
+                         bool global) {
     text_print(out, ", .%s = {", field);
     for (int w = 0; w < tensor->bound->written_rank; w++)
-        text_print(out, "%s%lld", w ? ", " : "", (long long)written_extent(local, tensor, w, global));
+        text_print(out, "%s%lld", w ? ", " : "",
+                   (long long)written_extent(local, tensor, w, global));
     text_string(out, "}");
 }
 
-/* Inside the loop over micro-batches: how far the one at work starts behind the batch's first row. */
-static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written)
-{
+/* Inside the loop over micro-batches: how far the one at work starts behind the batch's first
+ * row. */
+static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written) {
     int64_t stride = 0, unit = local->module->templates.row_unit;
     for (int d = 0; d < tensor->bound->rank; d++) {
-        if (tensor->bound->dims[d].written != written)
-            continue;
+        if (tensor->bound->dims[d].written != written) continue;
         stride = tensor->value->micro == d + 1 ? 1 : stride * tensor->value->type.extent[d];
     }
     if (stride && unit > 1)
@@ -54,46 +55,40 @@ static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tens
         text_print(out, " + r->row * %lld", (long long)stride);
 }
 
-/* A field of a view with numbers of the device's row, for each of its dimensions that has one: the `which`-th of those that say where the
- * piece lies. */
-static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, const char *field, int which, int number)
-{
+/* A field of a view with numbers of the device's row, for each of its dimensions that has one: the
+ * `which`-th of those that say where the piece lies. */
+static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, const char *field,
+                        int which, int number) {
     int written = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++) {
         bool folded = written_is_folded(tensor, w);
-        if (!written_has_offset(local, tensor, w))
-            continue;
+        if (!written_has_offset(local, tensor, w)) continue;
         if (!which || folded) {
             text_print(out, written ? "" : ", .%s = {", field);
-            for (; written < w; written++)
-                text_string(out, written ? ", 0" : "0");
+            for (; written < w; written++) text_string(out, written ? ", 0" : "0");
             text_print(out, "%sat[%d]", written++ ? ", " : "", number + which);
         }
-        if (!which)
-            emit_turn_offset(out, local, tensor, w);
+        if (!which) emit_turn_offset(out, local, tensor, w);
         number += folded ? 3 : 1;
     }
     text_string(out, written ? "}" : "");
 }
 
 /* Numbers of a tensor in the device's row. */
-static int place_count(const LocalOp *local, const Tensor *tensor)
-{
+static int place_count(const LocalOp *local, const Tensor *tensor) {
     int count = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++)
-        if (written_has_offset(local, tensor, w))
-            count += written_is_folded(tensor, w) ? 3 : 1;
+        if (written_has_offset(local, tensor, w)) count += written_is_folded(tensor, w) ? 3 : 1;
     return count;
 }
 
-static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int *number)
-{
+static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int *number) {
     if (!tensor->value) {
         text_print(out, "        {0}, /* %s is absent */\n", tensor->access->name);
         return;
     }
-    text_print(out, "        {.data = %s, .dtype = %s, .rank = %d", tensor->name, c_dtype(tensor->value->type.dtype),
-               tensor->bound->written_rank);
+    text_print(out, "        {.data = %s, .dtype = %s, .rank = %d", tensor->name,
+               c_dtype(tensor->value->type.dtype), tensor->bound->written_rank);
     if (tensor->bound->written_rank) {
         emit_extents(out, local, "extent", tensor, false);
         emit_places(out, local, tensor, "offset", 0, *number);
@@ -102,42 +97,36 @@ static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int
         *number += place_count(local, tensor);
         emit_extents(out, local, "global", tensor, true);
     }
-    if (tensor->pitch)
-        text_print(out, ", .pitch = %lld", (long long)tensor->pitch);
+    if (tensor->pitch) text_print(out, ", .pitch = %lld", (long long)tensor->pitch);
     text_string(out, "},\n");
 }
 
-static void emit_views(Text *out, const LocalOp *local, const char *name, const Tensor *tensors, int count, int *number)
-{
+static void emit_views(Text *out, const LocalOp *local, const char *name, const Tensor *tensors,
+                       int count, int *number) {
     text_print(out, "    const ht_view %s[] = {\n", name);
-    for (int k = 0; k < count; k++)
-        emit_view(out, local, &tensors[k], number);
+    for (int k = 0; k < count; k++) emit_view(out, local, &tensors[k], number);
     text_string(out, count ? "    };\n" : "        {0},\n    };\n");
 }
 
-static void emit_shape_attr(Text *out, const Attr *attr)
-{
+static void emit_shape_attr(Text *out, const Attr *attr) {
     text_print(out, "{.dims = {%d, {", attr->count);
     for (int d = 0; d < attr->count; d++)
         text_print(out, "%s%lld", d ? ", " : "", (long long)attr->ints[d]);
     text_string(out, attr->count ? "}}}" : "0}}}");
 }
 
-static void emit_double(Text *out, double value)
-{
+static void emit_double(Text *out, double value) {
     if (isnan(value) || isinf(value))
         text_string(out, isnan(value) ? "NAN" : value < 0 ? "-INFINITY" : "INFINITY");
     else
         print_number(out, value);
 }
 
-static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs)
-{
+static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs) {
     text_string(out, "    static const ht_attr attr[] = {\n");
     for (int p = 0, a = 0; p < def->param_count; p++) {
         ParamKind kind = def->params[p].kind;
-        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS)
-            continue;
+        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS) continue;
         text_string(out, "        ");
         if (kind == PARAM_FLOAT) {
             text_string(out, "{.f = ");
@@ -155,45 +144,46 @@ static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs)
 }
 
 /* What the results are where a contracted factor is empty. */
-static bool identity_is_maximum(const LocalOp *local)
-{
+static bool identity_is_maximum(const LocalOp *local) {
     for (int f = 0; f < local->factor_count; f++)
-        if (!local->extent[f] && local->rule->factors[local->op->binding->factors[f].factor].reduction == REDUCE_MAX)
+        if (!local->extent[f] &&
+            local->rule->factors[local->op->binding->factors[f].factor].reduction == REDUCE_MAX)
             return true;
     return false;
 }
 
 /* The operand that is added to a result; NULL: there is none. */
-static const Tensor *added_to(const LocalOp *local, const Tensor *result)
-{
+static const Tensor *added_to(const LocalOp *local, const Tensor *result) {
     int k = result->access->plus < 0 ? -1 : operand_of(local, result->access->plus);
     return k < 0 ? NULL : &local->operands[k];
 }
 
-void emit_identity(Text *out, const LocalOp *local)
-{
+void emit_identity(Text *out, const LocalOp *local) {
     for (int k = 0; k < local->result_count; k++)
         if (tensor_elements(&local->results[k]) && added_to(local, &local->results[k]))
-            text_print(out, "    ht_copy(%s, %s, %lld);\n", local->results[k].name, added_to(local, &local->results[k])->name,
-                       (long long)(tensor_elements(&local->results[k]) * dtype_size(local->results[k].value->type.dtype)));
+            text_print(out, "    ht_copy(%s, %s, %lld);\n", local->results[k].name,
+                       added_to(local, &local->results[k])->name,
+                       (long long)(tensor_elements(&local->results[k]) *
+                                   dtype_size(local->results[k].value->type.dtype)));
         else if (tensor_elements(&local->results[k]))
             text_print(out, "    ht_fill_identity(%s, %s, %lld, %s);\n", local->results[k].name,
-                       c_dtype(local->results[k].value->type.dtype), (long long)tensor_elements(&local->results[k]),
+                       c_dtype(local->results[k].value->type.dtype),
+                       (long long)tensor_elements(&local->results[k]),
                        identity_is_maximum(local) ? "true" : "false");
 }
 
-void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update)
-{
+void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update) {
     int number = 0;
     emit_views(out, local, "result", local->results, local->result_count, &number);
     emit_views(out, local, "operand", local->operands, local->operand_count, &number);
     const OpDef *def = local->op->def;
-    if (def->attr_count)
-        emit_attrs(out, def, local->op->attrs);
-    text_fill(
-        out,
-        "    ht_call call = {.result = result, .operand = operand, .result_count = $results, .operand_count = $operands$attr$hyper};\n"
-        "    ht_run_kernel(r, $kernel, &call, where);\n",
-        "results", c_number(out->arena, local->result_count), "operands", c_number(out->arena, local->operand_count), "attr",
-        def->attr_count ? ", .attr = attr" : "", "hyper", update ? ", .hyper = r->hyper" : "", "kernel", kernel, NULL);
+    if (def->attr_count) emit_attrs(out, def, local->op->attrs);
+    text_fill(out,
+              "    ht_call call = {.result = result, .operand = operand, .result_count = $results, "
+              ".operand_count = $operands$attr$hyper};\n"
+              "    ht_run_kernel(r, $kernel, &call, where);\n",
+              "results", c_number(out->arena, local->result_count), "operands",
+              c_number(out->arena, local->operand_count), "attr",
+              def->attr_count ? ", .attr = attr" : "", "hyper", update ? ", .hyper = r->hyper" : "",
+              "kernel", kernel, NULL);
 }

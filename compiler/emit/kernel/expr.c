@@ -4,14 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static void emit_integer(Text *out, int64_t value)
-{
+static void emit_integer(Text *out, int64_t value) {
     bool wide = value > INT32_MAX || value < -INT32_MAX;
     text_print(out, value < 0 ? "(%lld%s)" : "%lld%s", (long long)value, wide ? "L" : "");
 }
 
-static void emit_float(Text *out, double value, bool wide)
-{
+static void emit_float(Text *out, double value, bool wide) {
     if (isnan(value) || isinf(value)) {
         text_string(out, isnan(value) ? "NAN" : value < 0 ? "(-INFINITY)" : "INFINITY");
         return;
@@ -22,10 +20,9 @@ static void emit_float(Text *out, double value, bool wide)
     text_print(out, value < 0 ? "(%s%s%s)" : "%s%s%s", digits, point ? "" : ".0", wide ? "" : "f");
 }
 
-/* Whether the operator computes in f64: where a tensor is f64, and where none is of floating point, whose constants are integers that f32
- * may lack. */
-static bool is_wide(const LocalOp *local)
-{
+/* Whether the operator computes in f64: where a tensor is f64, and where none is of floating point,
+ * whose constants are integers that f32 may lack. */
+static bool is_wide(const LocalOp *local) {
     bool floating = false;
     for (int t = 0; t < local->tensor_count; t++) {
         const Value *value = local->tensors[t].value;
@@ -36,8 +33,7 @@ static bool is_wide(const LocalOp *local)
     return !floating;
 }
 
-static void emit_attr(Text *out, const LocalOp *local, int index)
-{
+static void emit_attr(Text *out, const LocalOp *local, int index) {
     const Attr *attr = &local->op->attrs[index];
     switch (opdef_attr_kind(local->op->def, index)) {
     case PARAM_FLOAT: emit_float(out, attr->f, is_wide(local)); break;
@@ -47,8 +43,7 @@ static void emit_attr(Text *out, const LocalOp *local, int index)
     }
 }
 
-static void emit_size(Text *out, const LocalOp *local, int factor)
-{
+static void emit_size(Text *out, const LocalOp *local, int factor) {
     int64_t size = 1;
     for (int f = 0; f < local->factor_count; f++)
         if (local->op->binding->factors[f].factor == factor)
@@ -57,11 +52,9 @@ static void emit_size(Text *out, const LocalOp *local, int factor)
 }
 
 /* Whether all results are bf16. */
-static bool is_half(const LocalOp *local)
-{
+static bool is_half(const LocalOp *local) {
     for (int t = 0; t < local->result_count; t++)
-        if (local->tensors[t].value && !tensor_is_half(&local->tensors[t]))
-            return false;
+        if (local->tensors[t].value && !tensor_is_half(&local->tensors[t])) return false;
     return true;
 }
 
@@ -73,22 +66,25 @@ typedef struct Leaves {
 } Leaves;
 
 /* An ExprLeaf; the context is a Leaves. */
-static void emit_leaf(Text *out, const Expr *leaf, void *context)
-{
+static void emit_leaf(Text *out, const Expr *leaf, void *context) {
     const Leaves *leaves = context;
     switch (leaf->kind) {
-    case EXPR_ACCESS: leaves->access(out, leaves->local, operand_of(leaves->local, leaf->index), leaves->context); break;
+    case EXPR_ACCESS:
+        leaves->access(out, leaves->local, operand_of(leaves->local, leaf->index), leaves->context);
+        break;
     case EXPR_RESULT: leaves->access(out, leaves->local, -1 - leaf->index, leaves->context); break;
     case EXPR_ATTR: emit_attr(out, leaves->local, leaf->index); break;
     case EXPR_SIZE: emit_size(out, leaves->local, leaf->index); break;
-    case EXPR_CALL: text_string(out, backend_function(leaves->local->backend, leaf->spelling, is_half(leaves->local))); break;
+    case EXPR_CALL:
+        text_string(
+            out, backend_function(leaves->local->backend, leaf->spelling, is_half(leaves->local)));
+        break;
     default: BUG("no leaf: %d", leaf->kind);
     }
 }
 
-void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context)
-{
-    if (is_wide(local))
-        expr = expr_widened(out->arena, expr);
+void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access,
+               void *context) {
+    if (is_wide(local)) expr = expr_widened(out->arena, expr);
     expr_print(out, expr, emit_leaf, &(Leaves){local, access, context});
 }

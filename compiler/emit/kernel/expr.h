@@ -8,6 +8,7 @@
 /* Appends the text of an operand, or of value -1 - `operand` of equations. */
 typedef void AccessWriter(Text *out, const LocalOp *local, int operand, void *context);
 
-void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context);
+void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access,
+               void *context);
 
 #endif

@@ -1,4 +1,5 @@
-/* The functions that role programs call: one for each operator and local shape, shared by all roles and models of a unit. */
+/* The functions that role programs call: one for each operator and local shape, shared by all roles
+ * and models of a unit. */
 #ifndef EMIT_KERNEL_KERNEL_H
 #define EMIT_KERNEL_KERNEL_H
 

@@ -8,107 +8,111 @@
 #include <stdio.h>
 #include <string.h>
 
-int64_t tensor_elements(const Tensor *tensor)
-{
+int64_t tensor_elements(const Tensor *tensor) {
     int64_t count = 1;
-    for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
-        count *= tensor->extent[d];
+    for (int d = 0; tensor->value && d < tensor->bound->rank; d++) count *= tensor->extent[d];
     return tensor->value && !tensor->empty ? count : 0;
 }
 
-int64_t tensor_stride(const Tensor *tensor, int factor)
-{
+int64_t tensor_stride(const Tensor *tensor, int factor) {
     int64_t stride = 0, step = 1;
     for (int d = tensor->value ? tensor->bound->rank - 1 : -1; d >= 0; d--) {
-        if (tensor->bound->dims[d].factors[0] == factor)
-            stride += step;
+        if (tensor->bound->dims[d].factors[0] == factor) stride += step;
         step *= tensor->extent[d];
     }
     return stride;
 }
 
-bool tensor_is_half(const Tensor *tensor) { return tensor->value && tensor->value->type.dtype == DTYPE_BF16; }
+bool tensor_is_half(const Tensor *tensor) {
+    return tensor->value && tensor->value->type.dtype == DTYPE_BF16;
+}
 
-int operand_of(const LocalOp *local, int index)
-{
+int operand_of(const LocalOp *local, int index) {
     for (int k = 0; k < local->operand_count; k++)
-        if (local->operands[k].value && local->operands[k].bound->access == index)
-            return k;
+        if (local->operands[k].value && local->operands[k].bound->access == index) return k;
     return -1;
 }
 
-bool value_turns(const Module *module, const Op *op, const Value *value)
-{
+bool value_turns(const Module *module, const Op *op, const Value *value) {
     bool collects = op->def == module->builtin.collect && value == op->results[0];
     return collects || (value->micro > 0 && value_storage(value)->kind == VALUE_INPUT);
 }
 
-/* Whether generated functions use a name themselves: words of a back end, counters of loops, and numbered ones as i0. */
-static bool is_own_name(const char *name, bool loops)
-{
-    if (backend_word(name) || (loops && strlen(name) == 1 && strchr("ijke", *name)))
-        return true;
+/* Whether generated functions use a name themselves: words of a back end, counters of loops, and
+ * numbered ones as i0. */
+static bool is_own_name(const char *name, bool loops) {
+    if (backend_word(name) || (loops && strlen(name) == 1 && strchr("ijke", *name))) return true;
     const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
     return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
 }
 
-/* Whether a name ends as those of the variables that generated functions keep a tensor's elements in: NAME_v, NAME_w, NAME_h, NAME_s. */
-static bool is_variable(const char *name)
-{
+/* Whether a name ends as those of the variables that generated functions keep a tensor's elements
+ * in: NAME_v, NAME_w, NAME_h, NAME_s. */
+static bool is_variable(const char *name) {
     size_t length = strlen(name);
     return length > 2 && name[length - 2] == '_' && strchr("vwhs", name[length - 1]);
 }
 
 /* A name for a tensor in emitted C that stands beside the names that generated functions use. */
-static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number)
-{
+static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number) {
     bool taken = is_variable(name) || is_own_name(name, rule->kind != RULE_CALL);
-    return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
+    return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "")
+                      : arena_format(arena, "%s_%d", name, number);
 }
 
-/* Fills in one tensor, and the extents of its factors where this device holds something of it. A kernel's tensor may have dimensions of no
- * one factor, which are never cut (passes/factor_dims/factor_dims.c). */
-static bool local_tensor(LocalOp *local, RoleWriter *writer, Tensor *tensor, const Value *value, const BoundAccess *bound,
-                         const Access *access, int number)
-{
-    *tensor = (Tensor){
-        .value = value, .access = access, .bound = bound, .name = tensor_name(writer->emitter->arena, local->rule, access->name, number)};
-    if (!value)
-        return true;
+/* Fills in one tensor, and the extents of its factors where this device holds something of it. A
+ * kernel's tensor may have dimensions of no one factor, which are never cut
+ * (passes/factor_dims/factor_dims.c). */
+static bool local_tensor(LocalOp *local, RoleWriter *writer, Tensor *tensor, const Value *value,
+                         const BoundAccess *bound, const Access *access, int number) {
+    *tensor =
+        (Tensor){.value = value,
+                 .access = access,
+                 .bound = bound,
+                 .name = tensor_name(writer->emitter->arena, local->rule, access->name, number)};
+    if (!value) return true;
     if (!op_local(writer->module, local->op, value, local->device, tensor->extent)) {
         diag_error(writer->module->diag, local->op->at,
-                   "\"%s\" would run on pieces that are several boxes; an operator that is not elementwise needs one box a device",
+                   "\"%s\" would run on pieces that are several boxes; an operator that is not "
+                   "elementwise needs one box a device",
                    local->op->def->name);
-        diag_note(writer->module->diag, value->at, "the pieces are those of this value; convert it with `reshard` before");
+        diag_note(writer->module->diag, value->at,
+                  "the pieces are those of this value; convert it with `reshard` before");
         return false;
     }
-    if (!tensor_pitch(writer->module, local->op, access, bound, value, local->device, &tensor->pitch))
+    if (!tensor_pitch(writer->module, local->op, access, bound, value, local->device,
+                      &tensor->pitch))
         BUG("%s cannot read or make %%%d where it lies", local->op->def->name, value->id);
     tensor->empty = !value_region(writer->module, value, local->device)->box_count;
     for (int d = 0; d < bound->rank && !tensor->empty; d++) {
-        if (!bound->dims[d].count && local->rule->kind == RULE_CALL)
-            continue;
+        if (!bound->dims[d].count && local->rule->kind == RULE_CALL) continue;
         if (bound->dims[d].count != 1)
             BUG("%s: dimension %d of %s is not refined", local->op->def->name, d, access->name);
         int64_t *extent = &local->extent[bound->dims[d].factors[0]];
         if (*extent >= 0 && *extent != tensor->extent[d])
-            BUG("%s: pieces of %s differ in factor %s: %lld and %lld", local->op->def->name, access->name,
-                local->rule->factors[local->op->binding->factors[bound->dims[d].factors[0]].factor].name, (long long)*extent,
-                (long long)tensor->extent[d]);
+            BUG("%s: pieces of %s differ in factor %s: %lld and %lld", local->op->def->name,
+                access->name,
+                local->rule->factors[local->op->binding->factors[bound->dims[d].factors[0]].factor]
+                    .name,
+                (long long)*extent, (long long)tensor->extent[d]);
         *extent = tensor->extent[d];
     }
     return true;
 }
 
-/* Whether the kernel of an operator can be told where a piece lies: in two ranges of a dimension at most. */
-static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor *tensor)
-{
+/* Whether the kernel of an operator can be told where a piece lies: in two ranges of a dimension at
+ * most. */
+static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor *tensor) {
     Range ranges[2];
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
-        for (int i = 0; i < writer->role->device_count && written_has_offset(local, tensor, tensor->bound->dims[d].written); i++)
-            if (region_ranges(value_region(writer->module, tensor->value, writer->role->devices[i]), d, ranges) > 2) {
+        for (int i = 0; i < writer->role->device_count &&
+                        written_has_offset(local, tensor, tensor->bound->dims[d].written);
+             i++)
+            if (region_ranges(value_region(writer->module, tensor->value, writer->role->devices[i]),
+                              d, ranges) > 2) {
                 diag_error(writer->module->diag, local->op->at,
-                           "\"%s\" would run on pieces of more than two ranges of a dimension, and is told of two; fold what is cut once",
+                           "\"%s\" would run on pieces of more than two ranges of a dimension, and "
+                           "is told of two; fold what is cut once",
                            local->op->def->name);
                 return false;
             }
@@ -116,27 +120,23 @@ static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor 
 }
 
 /* Of an empty piece only the other tensors tell which factors are not empty. */
-static void local_empty_tensor(LocalOp *local, Tensor *tensor)
-{
+static void local_empty_tensor(LocalOp *local, Tensor *tensor) {
     for (int d = 0; tensor->empty && d < tensor->bound->rank; d++) {
-        int64_t *extent = tensor->bound->dims[d].count ? &local->extent[tensor->bound->dims[d].factors[0]] : NULL;
-        if (extent)
-            *extent = *extent < 0 ? 0 : *extent;
+        int64_t *extent =
+            tensor->bound->dims[d].count ? &local->extent[tensor->bound->dims[d].factors[0]] : NULL;
+        if (extent) *extent = *extent < 0 ? 0 : *extent;
         tensor->extent[d] = extent ? *extent : tensor->value->type.extent[d];
     }
 }
 
-static uint32_t bound_factors(const BoundAccess *bound)
-{
+static uint32_t bound_factors(const BoundAccess *bound) {
     uint32_t set = 0;
     for (int d = 0; d < bound->rank; d++)
-        for (int f = 0; f < bound->dims[d].count; f++)
-            set |= 1u << bound->dims[d].factors[f];
+        for (int f = 0; f < bound->dims[d].count; f++) set |= 1u << bound->dims[d].factors[f];
     return set;
 }
 
-static bool local_tensors(LocalOp *local, RoleWriter *writer)
-{
+static bool local_tensors(LocalOp *local, RoleWriter *writer) {
     const Op *op = local->op;
     const Binding *binding = op->binding;
     bool ok = true;
@@ -147,7 +147,9 @@ static bool local_tensors(LocalOp *local, RoleWriter *writer)
     for (int k = 0, number = -1; k < op->operand_count; k++) {
         const Access *access = &local->rule->operands[binding->operands[k].access];
         number = access->variadic ? number + 1 : -1;
-        ok = local_tensor(local, writer, &local->operands[k], op->operands[k], &binding->operands[k], access, number) && ok;
+        ok = local_tensor(local, writer, &local->operands[k], op->operands[k],
+                          &binding->operands[k], access, number) &&
+             ok;
     }
     for (int t = 0; t < local->tensor_count; t++) {
         local_empty_tensor(local, &local->tensors[t]);
@@ -156,43 +158,39 @@ static bool local_tensors(LocalOp *local, RoleWriter *writer)
     return ok;
 }
 
-uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent)
-{
+uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent) {
     uint64_t set = 0;
     if (expr->kind == EXPR_ACCESS) {
         int k = operand_of(local, expr->index);
         *absent = *absent || k < 0;
         return k < 0 ? 0 : UINT64_C(1) << k;
     }
-    for (int a = 0; a < expr->arg_count; a++)
-        set |= expr_operands(local, expr->arg[a], absent);
+    for (int a = 0; a < expr->arg_count; a++) set |= expr_operands(local, expr->arg[a], absent);
     return set;
 }
 
 /* How many terms `expr` adds up at most. */
-static int term_most(const Expr *expr)
-{
+static int term_most(const Expr *expr) {
     if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB)
         return term_most(expr->arg[0]) + term_most(expr->arg[1]);
     return expr->kind == EXPR_NEG ? term_most(expr->arg[0]) : 1;
 }
 
-/* Whether an expression divides by the extent of a contracted factor that has none in the whole tensor: a mean of nothing. */
-static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr)
-{
+/* Whether an expression divides by the extent of a contracted factor that has none in the whole
+ * tensor: a mean of nothing. */
+static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr) {
     const Binding *binding = local->op->binding;
     for (int f = 0; f < binding->factor_count && expr->kind == EXPR_DIV; f++)
-        if (local->contracted >> f & 1 && !binding->factors[f].extent && expr_mentions(expr->arg[1], EXPR_SIZE, binding->factors[f].factor))
+        if (local->contracted >> f & 1 && !binding->factors[f].extent &&
+            expr_mentions(expr->arg[1], EXPR_SIZE, binding->factors[f].factor))
             return true;
     for (int a = 0; a < expr->arg_count; a++)
-        if (is_mean_of_nothing(local, expr->arg[a]))
-            return true;
+        if (is_mean_of_nothing(local, expr->arg[a])) return true;
     return false;
 }
 
 /* Collects the terms that `expr` adds up; those that read an absent operand are left out. */
-static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
-{
+static void collect_terms(LocalOp *local, const Expr *expr, bool minus) {
     if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB) {
         collect_terms(local, expr->arg[0], minus);
         collect_terms(local, expr->arg[1], minus != (expr->kind == EXPR_SUB));
@@ -204,8 +202,7 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
     }
     bool absent = false;
     uint64_t operands = expr_operands(local, expr, &absent);
-    if (absent)
-        return;
+    if (absent) return;
     Term *term = &local->terms[local->term_count++];
     *term = (Term){.expr = expr, .minus = minus};
     for (int k = 0; k < local->operand_count; k++)
@@ -215,14 +212,15 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
         *term = (Term){.expr = expr_number(local->module->arena, NAN, "NAN"), .minus = minus};
 }
 
-/* The expression of which a rule adds up the terms: a body, or the product in front of an epilogue. */
-static const Expr *summed_body(const Rule *rule)
-{
-    return rule->kind == RULE_BODY ? rule->body : rule->kind == RULE_EQUATIONS && rule->epilogue ? rule->equations[0].expr : NULL;
+/* The expression of which a rule adds up the terms: a body, or the product in front of an
+ * epilogue. */
+static const Expr *summed_body(const Rule *rule) {
+    return rule->kind == RULE_BODY                          ? rule->body
+           : rule->kind == RULE_EQUATIONS && rule->epilogue ? rule->equations[0].expr
+                                                            : NULL;
 }
 
-bool local_op(LocalOp *local, RoleWriter *writer, const Op *op)
-{
+bool local_op(LocalOp *local, RoleWriter *writer, const Op *op) {
     memset(local, 0, sizeof *local);
     local->module = writer->module;
     local->backend = writer->emitter->backend;
@@ -235,15 +233,13 @@ bool local_op(LocalOp *local, RoleWriter *writer, const Op *op)
     local->results = local->tensors;
     local->operands = local->tensors + op->result_count;
     local->factor_count = op->binding->factor_count;
-    if (op->operand_count > IR_MAX_OPERANDS || op->result_count > IR_MAX_RESULTS || local->factor_count > IR_MAX_FACTORS)
+    if (op->operand_count > IR_MAX_OPERANDS || op->result_count > IR_MAX_RESULTS ||
+        local->factor_count > IR_MAX_FACTORS)
         BUG("%s: too many operands, results or factors", op->def->name);
-    for (int f = 0; f < local->factor_count; f++)
-        local->extent[f] = -1;
-    if (!local_tensors(local, writer))
-        return false;
+    for (int f = 0; f < local->factor_count; f++) local->extent[f] = -1;
+    if (!local_tensors(local, writer)) return false;
     uint32_t kept = 0;
-    for (int k = 0; k < op->result_count; k++)
-        kept |= bound_factors(&op->binding->results[k]);
+    for (int k = 0; k < op->result_count; k++) kept |= bound_factors(&op->binding->results[k]);
     for (int f = 0; f < local->factor_count; f++) {
         local->extent[f] = local->extent[f] < 0 ? 1 : local->extent[f];
         local->contracted |= kept >> f & 1 ? 0 : 1u << f;
@@ -258,65 +254,62 @@ bool local_op(LocalOp *local, RoleWriter *writer, const Op *op)
 }
 
 /* Whether a device has as much of a value as another. */
-static bool same_local(Module *module, const Value *value, int device, int other)
-{
+static bool same_local(Module *module, const Value *value, int device, int other) {
     int64_t own[IR_MAX_RANK], its[IR_MAX_RANK];
-    bool has = value_region(module, value, device)->box_count, same = has == (value_region(module, value, other)->box_count > 0);
-    if (!same || !has || !value_local(module, value, device, own) || !value_local(module, value, other, its))
+    bool has = value_region(module, value, device)->box_count,
+         same = has == (value_region(module, value, other)->box_count > 0);
+    if (!same || !has || !value_local(module, value, device, own) ||
+        !value_local(module, value, other, its))
         return same && !has;
     return !memcmp(own, its, sizeof *own * (size_t)value->type.rank);
 }
 
-/* Whether all devices that run a sum have pieces of one shape in a product: those that have the same sum must have the same bits of it,
- * which another product, or none, would not give. */
-static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum)
-{
+/* Whether all devices that run a sum have pieces of one shape in a product: those that have the
+ * same sum must have the same bits of it, which another product, or none, would not give. */
+static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum) {
     bool alike = true;
     for (int r = 0; r < writer->module->devices.roles->role_count && alike; r++) {
         const Role *role = &writer->module->devices.roles->at[r];
-        for (int t = 0; role_runs(writer->module, role, sum) && t < local->tensor_count && alike; t++)
-            alike = !local->tensors[t].value || same_local(writer->module, local->tensors[t].value, local->device, role->devices[0]);
+        for (int t = 0; role_runs(writer->module, role, sum) && t < local->tensor_count && alike;
+             t++)
+            alike = !local->tensors[t].value || same_local(writer->module, local->tensors[t].value,
+                                                           local->device, role->devices[0]);
     }
     return alike;
 }
 
-void local_take_sum(LocalOp *local, RoleWriter *writer)
-{
+void local_take_sum(LocalOp *local, RoleWriter *writer) {
     const Op *op = local->op, *sum = op->index ? local->module->ops.at[op->index - 1] : NULL;
     Product product;
-    if (!sum || op_side_reduction(local->module, sum) != op || local_nothing(local) || !product_of(local, &product) || product.bias >= 0 ||
-        !runs_alike(local, writer, sum))
+    if (!sum || op_side_reduction(local->module, sum) != op || local_nothing(local) ||
+        !product_of(local, &product) || product.bias >= 0 || !runs_alike(local, writer, sum))
         return;
     local->summed = summed_operand(sum, op);
-    local->sums = (Tensor){.value = sum->results[0], .bound = &sum->binding->results[0], .name = "sums_"};
+    local->sums =
+        (Tensor){.value = sum->results[0], .bound = &sum->binding->results[0], .name = "sums_"};
     if (op_local(writer->module, sum, local->sums.value, local->device, local->sums.extent))
         local->sum = sum;
 }
 
-bool local_nothing(const LocalOp *local)
-{
+bool local_nothing(const LocalOp *local) {
     for (int k = 0; k < local->result_count; k++)
-        if (tensor_elements(&local->results[k]))
-            return false;
+        if (tensor_elements(&local->results[k])) return false;
     return true;
 }
 
-/* Whether a factor is one member's of a variadic operand: a member without elements leaves the others. */
-static bool is_of_member(const LocalOp *local, int factor)
-{
+/* Whether a factor is one member's of a variadic operand: a member without elements leaves the
+ * others. */
+static bool is_of_member(const LocalOp *local, int factor) {
     int rule_factor = local->op->binding->factors[factor].factor;
-    if (!local->rule->factors[rule_factor].contracted)
-        return false;
+    if (!local->rule->factors[rule_factor].contracted) return false;
     for (int k = 0; k < local->rule->operand_count; k++)
         if (local->rule->operands[k].variadic && access_has(&local->rule->operands[k], rule_factor))
             return true;
     return false;
 }
 
-bool local_empty(const LocalOp *local)
-{
+bool local_empty(const LocalOp *local) {
     for (int f = 0; f < local->factor_count; f++)
-        if (!local->extent[f] && !is_of_member(local, f))
-            return true;
+        if (!local->extent[f] && !is_of_member(local, f)) return true;
     return false;
 }

@@ -7,10 +7,8 @@
 /* ---- nests ---- */
 
 /* Appends a loop over a bound factor, merged with the one before where every tensor allows it. */
-static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter)
-{
-    if (local->extent[factor] == 1)
-        return;
+static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter) {
+    if (local->extent[factor] == 1) return;
     Loop loop = {.extent = local->extent[factor]};
     for (int t = 0; t < local->tensor_count; t++)
         loop.stride[t] = tensor_stride(&local->tensors[t], factor);
@@ -26,96 +24,84 @@ static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter)
     nest->loop[nest->count++] = loop;
 }
 
-Nest nest_of_result(const LocalOp *local)
-{
+Nest nest_of_result(const LocalOp *local) {
     Nest nest = {0};
     const BoundAccess *bound = local->results[0].bound;
-    for (int d = 0; d < bound->rank; d++)
-        nest_add(&nest, local, bound->dims[d].factors[0], 'i');
+    for (int d = 0; d < bound->rank; d++) nest_add(&nest, local, bound->dims[d].factors[0], 'i');
     return nest;
 }
 
-Nest nest_of_sum(const LocalOp *local, uint32_t contracted)
-{
+Nest nest_of_sum(const LocalOp *local, uint32_t contracted) {
     Nest nest = {0};
     for (int k = 0; k < local->operand_count; k++)
         for (int d = 0; local->operands[k].value && d < local->operands[k].bound->rank; d++) {
             int factor = local->operands[k].bound->dims[d].factors[0];
-            if (contracted >> factor & 1)
-                nest_add(&nest, local, factor, 'k');
+            if (contracted >> factor & 1) nest_add(&nest, local, factor, 'k');
             contracted &= ~(1u << factor);
         }
     return nest;
 }
 
-Nest nest_of_factors(const LocalOp *local, const int *factors, int count, char letter)
-{
+Nest nest_of_factors(const LocalOp *local, const int *factors, int count, char letter) {
     Nest nest = {0};
-    for (int f = 0; f < count; f++)
-        nest_add(&nest, local, factors[f], letter);
+    for (int f = 0; f < count; f++) nest_add(&nest, local, factors[f], letter);
     return nest;
 }
 
-int64_t nest_volume(const Nest *nest, int first, int last)
-{
+int64_t nest_volume(const Nest *nest, int first, int last) {
     int64_t volume = 1;
-    for (int l = first; l < last; l++)
-        volume *= nest->loop[l].extent;
+    for (int l = first; l < last; l++) volume *= nest->loop[l].extent;
     return volume;
 }
 
-const Loop *nest_inner(const Nest *nest) { return nest->count ? &nest->loop[nest->count - 1] : NULL; }
+const Loop *nest_inner(const Nest *nest) {
+    return nest->count ? &nest->loop[nest->count - 1] : NULL;
+}
 
 /* ---- elements ---- */
 
-static void nest_index(Text *out, const Nest *nest, int tensor, bool *any)
-{
+static void nest_index(Text *out, const Nest *nest, int tensor, bool *any) {
     for (int l = 0; nest && l < nest->count; l++) {
         const Loop *loop = &nest->loop[l];
-        if (!loop->stride[tensor])
-            continue;
+        if (!loop->stride[tensor]) continue;
         text_print(out, "%s%s", *any ? " + " : "", loop->name);
-        if (loop->stride[tensor] != 1)
-            text_print(out, " * %lld", (long long)loop->stride[tensor]);
+        if (loop->stride[tensor] != 1) text_print(out, " * %lld", (long long)loop->stride[tensor]);
         *any = true;
     }
 }
 
-void text_index(Text *out, const Around *around, int tensor)
-{
+void text_index(Text *out, const Around *around, int tensor) {
     bool any = false;
     nest_index(out, around->outputs, tensor, &any);
     nest_index(out, around->contracted, tensor, &any);
     text_string(out, any ? "" : "0");
 }
 
-void text_tensor(Text *out, const LocalOp *local, int number, const Around *around)
-{
+void text_tensor(Text *out, const LocalOp *local, int number, const Around *around) {
     const Tensor *tensor = &local->tensors[number];
     text_print(out, "%s%s[", tensor_is_half(tensor) ? "ht_bf16_load(" : "", tensor->name);
     text_index(out, around, number);
     text_string(out, tensor_is_half(tensor) ? "])" : "]");
 }
 
-void text_element(Text *out, const LocalOp *local, int operand, void *around)
-{
+void text_element(Text *out, const LocalOp *local, int operand, void *around) {
     text_tensor(out, local, local->result_count + operand, around);
 }
 
-void text_result(Text *out, const LocalOp *local, const Around *around)
-{
+void text_result(Text *out, const LocalOp *local, const Around *around) {
     text_print(out, "%s[", local->results[0].name);
     text_index(out, around, 0);
     text_string(out, tensor_is_half(&local->results[0]) ? "] = ht_bf16_store(" : "] = ");
 }
 
-void text_result_end(Text *out, const LocalOp *local) { text_string(out, tensor_is_half(&local->results[0]) ? ");\n" : ";\n"); }
+void text_result_end(Text *out, const LocalOp *local) {
+    text_string(out, tensor_is_half(&local->results[0]) ? ");\n" : ";\n");
+}
 
 /* ---- terms ---- */
 
 /* Whether exactly one term is summed over exactly the factors of `set`, added as it is. */
-static bool one_term(const LocalOp *local, uint32_t set)
-{
+static bool one_term(const LocalOp *local, uint32_t set) {
     int count = 0;
     for (int t = 0; t < local->term_count; t++)
         if (local->terms[t].contracted == set)
@@ -124,8 +110,8 @@ static bool one_term(const LocalOp *local, uint32_t set)
 }
 
 /* One term; `flag` is the number of the device that says whether it is added, -1 none. */
-static void text_term(Text *out, const LocalOp *local, const Term *term, const Around *around, int flag, bool alone)
-{
+static void text_term(Text *out, const LocalOp *local, const Term *term, const Around *around,
+                      int flag, bool alone) {
     bool brackets = !alone && term->expr->kind >= EXPR_LT && term->expr->kind <= EXPR_SELECT;
     if (flag >= 0) {
         text_string(out, "(");
@@ -138,15 +124,13 @@ static void text_term(Text *out, const LocalOp *local, const Term *term, const A
     text_string(out, flag >= 0 ? " : 0)" : "");
 }
 
-bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first)
-{
+bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first) {
     int flag = 0;
     bool alone = first && one_term(local, set);
     for (int t = 0; t < local->term_count; t++) {
         const Term *term = &local->terms[t];
         int mine = term->flagged ? flag++ : -1;
-        if (term->contracted != set)
-            continue;
+        if (term->contracted != set) continue;
         text_string(out, first ? term->minus ? "-" : "" : term->minus ? " - " : " + ");
         first = false;
         text_term(out, local, term, around, mine, alone);
@@ -154,24 +138,21 @@ bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *aro
     return !first;
 }
 
-bool has_terms(const LocalOp *local, uint32_t set)
-{
+bool has_terms(const LocalOp *local, uint32_t set) {
     for (int t = 0; t < local->term_count; t++)
-        if (local->terms[t].contracted == set)
-            return true;
+        if (local->terms[t].contracted == set) return true;
     return false;
 }
 
-void text_sum_value(Text *out, const LocalOp *local, const Around *around, const char *sum)
-{
+void text_sum_value(Text *out, const LocalOp *local, const Around *around, const char *sum) {
     bool more = has_terms(local, 0);
-    text_print(out, "(%s)%s%s", value_type(local->results[0].value->type.dtype), more ? "(" : "", sum);
+    text_print(out, "(%s)%s%s", value_type(local->results[0].value->type.dtype), more ? "(" : "",
+               sum);
     text_terms(out, local, 0, around, false);
     text_string(out, more ? ")" : "");
 }
 
-uint64_t terms_operands(const LocalOp *local, uint32_t set)
-{
+uint64_t terms_operands(const LocalOp *local, uint32_t set) {
     uint64_t operands = 0;
     bool absent;
     for (int t = 0; t < local->term_count; t++)
@@ -180,53 +161,44 @@ uint64_t terms_operands(const LocalOp *local, uint32_t set)
     return operands;
 }
 
-int contracted_sets(const LocalOp *local, uint32_t *sets)
-{
+int contracted_sets(const LocalOp *local, uint32_t *sets) {
     int count = 0;
     for (int t = 0; t < local->term_count; t++) {
         uint32_t set = local->terms[t].contracted;
         bool known = !set;
-        for (int s = 0; s < count; s++)
-            known = known || sets[s] == set;
+        for (int s = 0; s < count; s++) known = known || sets[s] == set;
         for (int f = 0; f < local->factor_count; f++)
             known = known || (set >> f & 1 && !local->extent[f]);
-        if (!known)
-            sets[count++] = set;
+        if (!known) sets[count++] = set;
     }
     return count;
 }
 
-bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set)
-{
+bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set) {
     const Loop *inner = nest_inner(outputs);
-    if (!inner || inner->extent < 8)
-        return false;
+    if (!inner || inner->extent < 8) return false;
     int largest = 0;
     for (int k = 1; k < local->operand_count; k++)
         if (tensor_elements(&local->operands[k]) > tensor_elements(&local->operands[largest]))
             largest = k;
     Nest contracted = nest_of_sum(local, set);
     for (int l = 0; l < contracted.count; l++)
-        if (contracted.loop[l].stride[local->result_count + largest] == 1)
-            return false;
+        if (contracted.loop[l].stride[local->result_count + largest] == 1) return false;
     return inner->stride[local->result_count + largest] == 1;
 }
 
 /* ---- words ---- */
 
-const char *sum_type(const LocalOp *local)
-{
+const char *sum_type(const LocalOp *local) {
     DType dtype = local->results[0].value->type.dtype;
     return dtype == DTYPE_I32 || dtype == DTYPE_I64 ? "int64_t" : "double";
 }
 
 const char *value_type(DType dtype) { return dtype == DTYPE_BF16 ? "float" : c_type(dtype); }
 
-bool calls_functions(const Expr *expr)
-{
+bool calls_functions(const Expr *expr) {
     bool calls = expr->kind == EXPR_CALL;
-    for (int a = 0; a < expr->arg_count; a++)
-        calls = calls || calls_functions(expr->arg[a]);
+    for (int a = 0; a < expr->arg_count; a++) calls = calls || calls_functions(expr->arg[a]);
     return calls;
 }
 

@@ -2,30 +2,33 @@
 
 /* ---- which devices add a term ---- */
 
-/* What devices have in common that would add the same contribution of a term to the same piece of the result, appended to `key`; and
- * whether this one has the first of several copies of the operands, as far as their subgroups are copies. */
-static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands, int device)
-{
+/* What devices have in common that would add the same contribution of a term to the same piece of
+ * the result, appended to `key`; and whether this one has the first of several copies of the
+ * operands, as far as their subgroups are copies. */
+static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands, int device) {
     Module *module = local->module;
     const Value *result = local->results[0].value;
     bool first = true;
-    text_append(key, (const char *)(int[]){value_region(module, result, device)->replica, value_same_boxes(module, result, device)},
+    text_append(key,
+                (const char *)(int[]){value_region(module, result, device)->replica,
+                                      value_same_boxes(module, result, device)},
                 2 * sizeof(int));
     for (int k = 0; k < local->operand_count; k++) {
         const Value *operand = local->operands[k].value;
-        if (!(operands >> k & 1))
-            continue;
+        if (!(operands >> k & 1)) continue;
         const Region *region = value_region(module, operand, device);
-        text_append(key, (const char *)(int[]){region->partial, value_same_boxes(module, operand, device)}, 2 * sizeof(int));
+        text_append(
+            key, (const char *)(int[]){region->partial, value_same_boxes(module, operand, device)},
+            2 * sizeof(int));
         first = first && !region->replica;
     }
     return first;
 }
 
-/* By device of the roles, whether it adds a term to the partial result: of those whose contributions to the same piece would be the same,
- * the one with the lowest partial id does; where subgroups have copies, their pieces may differ, and those of the first are added. */
-static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands)
-{
+/* By device of the roles, whether it adds a term to the partial result: of those whose
+ * contributions to the same piece would be the same, the one with the lowest partial id does; where
+ * subgroups have copies, their pieces may differ, and those of the first are added. */
+static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands) {
     const Roles *roles = local->module->devices.roles;
     const Value *result = local->results[0].value;
     bool *adding = arena_array(arena, bool, roles->device_count);
@@ -34,47 +37,45 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     Text key = {.arena = scratch};
     int count;
     const int *holders = value_holders(scratch, local->module, result, &count);
-    int *of = arena_array(scratch, int, count);     // by holder: the number of its contribution; -1: another copy has it
+    int *of = arena_array(
+        scratch, int, count); // by holder: the number of its contribution; -1: another copy has it
     int *lowest = arena_array(scratch, int, count); // by contribution
     for (int i = 0, contributions = 0; i < count; i++) {
         int partial = value_region(local->module, result, holders[i])->partial;
         key.length = 0;
         of[i] = -1;
-        if (!contribution_key(&key, local, operands, holders[i]))
-            continue;
+        if (!contribution_key(&key, local, operands, holders[i])) continue;
         intptr_t *number = intern_slot(known, key.bytes, key.length);
-        if (!*number)
-            lowest[(*number = ++contributions) - 1] = partial;
+        if (!*number) lowest[(*number = ++contributions) - 1] = partial;
         of[i] = (int)*number - 1;
         lowest[of[i]] = partial < lowest[of[i]] ? partial : lowest[of[i]];
     }
     for (int i = 0; i < count; i++)
-        adding[roles_index(roles, holders[i])] = of[i] >= 0 && value_region(local->module, result, holders[i])->partial == lowest[of[i]];
+        adding[roles_index(roles, holders[i])] =
+            of[i] >= 0 && value_region(local->module, result, holders[i])->partial == lowest[of[i]];
     arena_destroy(scratch);
     return adding;
 }
 
 /* What a tensor's pieces follow from. */
-static void value_key(Text *key, const Value *value)
-{
+static void value_key(Text *key, const Value *value) {
     bool staged = value->def && value->def->stage != STAGE_ALL;
     text_append(key, (const char *)&value->layout, sizeof value->layout);
     text_append(key, (const char *)&staged, sizeof staged);
     text_append(key, (const char *)&value->type.rank, sizeof value->type.rank);
-    text_append(key, (const char *)value->type.extent, sizeof *value->type.extent * (size_t)value->type.rank);
+    text_append(key, (const char *)value->type.extent,
+                sizeof *value->type.extent * (size_t)value->type.rank);
 }
 
 /* Whether some device of a role leaves out a term. */
-static bool some_leave_out(const RoleWriter *writer, const bool *adding)
-{
+static bool some_leave_out(const RoleWriter *writer, const bool *adding) {
     for (int i = 0; i < writer->role->device_count; i++)
         if (!adding[roles_index(writer->module->devices.roles, writer->role->devices[i])])
             return true;
     return false;
 }
 
-static const AddedTerm *term_added(RoleWriter *writer, const LocalOp *local, const Term *term)
-{
+static const AddedTerm *term_added(RoleWriter *writer, const LocalOp *local, const Term *term) {
     Emitter *emitter = writer->emitter;
     bool absent = false;
     uint64_t operands = expr_operands(local, term->expr, &absent);
@@ -83,14 +84,12 @@ static const AddedTerm *term_added(RoleWriter *writer, const LocalOp *local, con
     text_append(key, (const char *)&local->module, sizeof local->module);
     value_key(key, local->results[0].value);
     for (int k = 0; k < local->operand_count; k++)
-        if (operands >> k & 1)
-            value_key(key, local->operands[k].value);
+        if (operands >> k & 1) value_key(key, local->operands[k].value);
     AddedTerm **slot = intern_slot(writer->flags, key->bytes, key->length);
     if (!*slot) {
         AddedTerm *added = arena_new(emitter->arena, AddedTerm);
         const bool **by = intern_slot(emitter->adding, key->bytes, key->length);
-        if (!*by)
-            *by = devices_adding(emitter->arena, local, operands);
+        if (!*by) *by = devices_adding(emitter->arena, local, operands);
         added->by = *by;
         added->flagged = some_leave_out(writer, added->by);
         *slot = added;
@@ -98,23 +97,19 @@ static const AddedTerm *term_added(RoleWriter *writer, const LocalOp *local, con
     return *slot;
 }
 
-void flag_terms(LocalOp *local, RoleWriter *writer)
-{
-    if (layout_partial(local->results[0].value->layout) != STATE_SUM)
-        return;
+void flag_terms(LocalOp *local, RoleWriter *writer) {
+    if (layout_partial(local->results[0].value->layout) != STATE_SUM) return;
     for (int t = 0; t < local->term_count; t++)
         local->terms[t].flagged = term_added(writer, local, &local->terms[t])->flagged;
 }
 
 /* ---- places ---- */
 
-static const Factor *rule_factor(const LocalOp *local, int bound)
-{
+static const Factor *rule_factor(const LocalOp *local, int bound) {
     return &local->rule->factors[local->op->binding->factors[bound].factor];
 }
 
-bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
-{
+bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written) {
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
         if (tensor->bound->dims[d].written == written && tensor->bound->dims[d].count &&
             rule_factor(local, tensor->bound->dims[d].factors[0])->offset)
@@ -122,41 +117,39 @@ bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
     return false;
 }
 
-bool written_is_folded(const Tensor *tensor, int written)
-{
+bool written_is_folded(const Tensor *tensor, int written) {
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
-        if (tensor->bound->dims[d].written == written && layout_has_zigzag(tensor->value->layout, d))
+        if (tensor->bound->dims[d].written == written &&
+            layout_has_zigzag(tensor->value->layout, d))
             return true;
     return false;
 }
 
-int region_ranges(const Region *region, int dim, Range ranges[2])
-{
+int region_ranges(const Region *region, int dim, Range ranges[2]) {
     int count = 0;
     for (int b = 0; b < region->box_count; b++) {
         Range range = region->boxes[b].dim[dim];
         bool known = false;
-        for (int i = 0; i < count && i < 2; i++)
-            known |= ranges[i].lo == range.lo;
-        if (!known && count < 2)
-            ranges[count] = range;
+        for (int i = 0; i < count && i < 2; i++) known |= ranges[i].lo == range.lo;
+        if (!known && count < 2) ranges[count] = range;
         count += !known;
     }
     return count;
 }
 
-/* Where the piece of `device` lies in a dimension of a kernel's view: the place where it starts; and of a dimension that may be folded, the
- * length of its first range, and what is between that and the second. Returns how many numbers these are. */
-static int written_places(const LocalOp *local, const Tensor *tensor, int written, int device, int64_t *numbers)
-{
+/* Where the piece of `device` lies in a dimension of a kernel's view: the place where it starts;
+ * and of a dimension that may be folded, the length of its first range, and what is between that
+ * and the second. Returns how many numbers these are. */
+static int written_places(const LocalOp *local, const Tensor *tensor, int written, int device,
+                          int64_t *numbers) {
     const Region *region = value_region(local->module, tensor->value, device);
     int64_t offset = 0, first = 0, gap = 0;
     for (int d = 0; d < tensor->bound->rank; d++) {
-        const Chunk *chunk = tensor->value->chunk && tensor->value->chunk->dim == d ? tensor->value->chunk : NULL;
+        const Chunk *chunk =
+            tensor->value->chunk && tensor->value->chunk->dim == d ? tensor->value->chunk : NULL;
         int64_t extent = chunk ? chunk->extent : tensor->value->type.extent[d];
         Range range[2] = {{0, 0}, {0, 0}};
-        if (tensor->bound->dims[d].written != written)
-            continue;
+        if (tensor->bound->dims[d].written != written) continue;
         int count = region_ranges(region, d, range);
         bool folded = layout_has_zigzag(tensor->value->layout, d);
         offset = offset * extent + range[0].lo + (chunk ? chunk->start : 0);
@@ -169,8 +162,7 @@ static int written_places(const LocalOp *local, const Tensor *tensor, int writte
     return written_is_folded(tensor, written) ? 3 : 1;
 }
 
-static int tensor_places(const LocalOp *local, const Tensor *tensor, int device, int64_t *numbers)
-{
+static int tensor_places(const LocalOp *local, const Tensor *tensor, int device, int64_t *numbers) {
     int count = 0;
     for (int w = 0; tensor->value && w < tensor->bound->written_rank; w++)
         if (written_has_offset(local, tensor, w))
@@ -181,8 +173,8 @@ static int tensor_places(const LocalOp *local, const Tensor *tensor, int device,
 /* ---- the table ---- */
 
 /* By flagged term, which devices add it; how many there are goes to *count. */
-static const bool **flagged_terms(Arena *arena, RoleWriter *writer, const LocalOp *local, int *count)
-{
+static const bool **flagged_terms(Arena *arena, RoleWriter *writer, const LocalOp *local,
+                                  int *count) {
     const bool **added = arena_array(arena, const bool *, local->term_count);
     *count = 0;
     for (int t = 0; t < local->term_count; t++)
@@ -192,21 +184,18 @@ static const bool **flagged_terms(Arena *arena, RoleWriter *writer, const LocalO
 }
 
 /* Writes the numbers that a call reads for a device and gives how many: 0 when it reads none. */
-static int local_numbers(const LocalOp *local, const Roles *roles, const bool **added, int count, int device, int64_t *numbers)
-{
+static int local_numbers(const LocalOp *local, const Roles *roles, const bool **added, int count,
+                         int device, int64_t *numbers) {
     int index = count ? roles_index(roles, device) : 0;
-    for (int t = 0; t < count; t++)
-        numbers[t] = added[t][index];
-    if (local->rule->kind != RULE_CALL)
-        return count;
+    for (int t = 0; t < count; t++) numbers[t] = added[t][index];
+    if (local->rule->kind != RULE_CALL) return count;
     for (int k = 0; k < local->tensor_count; k++)
         count += tensor_places(local, &local->tensors[k], device, numbers + count);
     return count;
 }
 
 /* The column with these numbers, added when new; -1 when there are none. */
-static int write_column(RoleWriter *writer, const LocalOp *local)
-{
+static int write_column(RoleWriter *writer, const LocalOp *local) {
     Arena *scratch = arena_create();
     NumberTable *table = &writer->numbers;
     int64_t numbers[EMIT_MAX_TENSORS * IR_MAX_RANK * 3];
@@ -214,7 +203,8 @@ static int write_column(RoleWriter *writer, const LocalOp *local)
     int count = 0, term_count;
     const bool **added = flagged_terms(scratch, writer, local, &term_count);
     for (int i = 0; i < table->device_count; i++) {
-        count = local_numbers(local, writer->module->devices.roles, added, term_count, writer->role->devices[i], numbers);
+        count = local_numbers(local, writer->module->devices.roles, added, term_count,
+                              writer->role->devices[i], numbers);
         text_append(&all, (const char *)numbers, sizeof *numbers * (size_t)count);
     }
     intptr_t *slot = intern_slot(table->known, all.bytes, all.length);
@@ -222,15 +212,16 @@ static int write_column(RoleWriter *writer, const LocalOp *local)
         *slot = table->width + 1;
         table->width += count;
         for (int64_t i = 0; i < (int64_t)table->device_count * count; i++)
-            array_push(writer->emitter->arena, &table->rows[i / count], ((const int64_t *)(const void *)all.bytes)[i]);
+            array_push(writer->emitter->arena, &table->rows[i / count],
+                       ((const int64_t *)(const void *)all.bytes)[i]);
     }
     arena_destroy(scratch);
     return (int)*slot - 1;
 }
 
-/* What an operator's numbers follow from: which terms are flagged, and the tensors whose pieces have places that the kernel is told. */
-static void numbers_key(Text *key, const LocalOp *local)
-{
+/* What an operator's numbers follow from: which terms are flagged, and the tensors whose pieces
+ * have places that the kernel is told. */
+static void numbers_key(Text *key, const LocalOp *local) {
     text_append(key, (const char *)&local->op->def, sizeof local->op->def);
     text_append(key, (const char *)&local->op->binding, sizeof local->op->binding);
     for (int t = 0; t < local->term_count; t++)
@@ -240,19 +231,18 @@ static void numbers_key(Text *key, const LocalOp *local)
             text_append(key, (const char *)&k, sizeof k);
             value_key(key, local->tensors[k].value);
             const Chunk *chunk = local->tensors[k].value->chunk;
-            const int64_t place[] = {chunk ? chunk->dim : -1, chunk ? chunk->start : 0, chunk ? chunk->extent : 0};
+            const int64_t place[] = {chunk ? chunk->dim : -1, chunk ? chunk->start : 0,
+                                     chunk ? chunk->extent : 0};
             text_append(key, (const char *)place, sizeof place);
         }
 }
 
-int number_column(RoleWriter *writer, const LocalOp *local)
-{
+int number_column(RoleWriter *writer, const LocalOp *local) {
     Arena *scratch = arena_create();
     Text key = {.arena = scratch};
     numbers_key(&key, local);
     intptr_t *slot = intern_slot(writer->numbers.made, key.bytes, key.length);
-    if (!*slot)
-        *slot = write_column(writer, local) + 2;
+    if (!*slot) *slot = write_column(writer, local) + 2;
     arena_destroy(scratch);
     return (int)*slot - 2;
 }

@@ -4,10 +4,9 @@
 
 /* ---- loops ---- */
 
-/* The factors of the rule's tensors in the order of the first tensor that has all of them, those along rows or the others. Returns how
- * many. */
-static int factors_in_order(const Rows *rows, bool inner, int *factors)
-{
+/* The factors of the rule's tensors in the order of the first tensor that has all of them, those
+ * along rows or the others. Returns how many. */
+static int factors_in_order(const Rows *rows, bool inner, int *factors) {
     const LocalOp *local = rows->local;
     int count = 0;
     uint32_t seen = 0;
@@ -18,24 +17,24 @@ static int factors_in_order(const Rows *rows, bool inner, int *factors)
                 continue;
             for (int d = 0; d < tensor->bound->rank; d++) {
                 int factor = tensor->bound->dims[d].factors[0];
-                bool along = rows->plan.rows && rows->plan.inner[local->op->binding->factors[factor].factor];
-                if (along == inner && !(seen >> factor & 1))
-                    factors[count++] = factor;
+                bool along =
+                    rows->plan.rows && rows->plan.inner[local->op->binding->factors[factor].factor];
+                if (along == inner && !(seen >> factor & 1)) factors[count++] = factor;
                 seen |= UINT32_C(1) << factor;
             }
         }
     return count;
 }
 
-Rows rows_of(Arena *arena, const LocalOp *local)
-{
+Rows rows_of(Arena *arena, const LocalOp *local) {
     const Rule *rule = local->rule;
-    Rows rows = {.local = local, .equation_count = rule->equation_count, .plan = equations_plan(arena, rule)};
+    Rows rows = {.local = local,
+                 .equation_count = rule->equation_count,
+                 .plan = equations_plan(arena, rule)};
     const Expr **expr = arena_array(arena, const Expr *, rule->equation_count);
     bool *present = arena_array(arena, bool, rule->operand_count + 1);
     int factors[IR_MAX_FACTORS];
-    for (int k = 0; k < rule->operand_count; k++)
-        present[k] = operand_of(local, k) >= 0;
+    for (int k = 0; k < rule->operand_count; k++) present[k] = operand_of(local, k) >= 0;
     for (int e = 0; e < rule->equation_count; e++) {
         expr[e] = equations_present(arena, rule, rule->equations[e].expr, present);
         rows.calls = rows.calls || calls_functions(expr[e]);
@@ -48,19 +47,23 @@ Rows rows_of(Arena *arena, const LocalOp *local)
 
 /* ---- values ---- */
 
-int rows_value(const Rows *rows, int equation) { return rows->local->rule->equations[equation].value; }
-
-bool rows_is_result(const Rows *rows, int equation) { return rows_value(rows, equation) < rows->local->result_count; }
-
-const char *rows_name(const Rows *rows, int value)
-{
-    const LocalOp *local = rows->local;
-    return value < local->result_count ? local->results[value].name : equations_value(local->rule, value)->name;
+int rows_value(const Rows *rows, int equation) {
+    return rows->local->rule->equations[equation].value;
 }
 
-/* The type of a value: that of its storage, or that the rule gives a local one, or that of the first result. */
-static DType value_dtype(const Rows *rows, int value)
-{
+bool rows_is_result(const Rows *rows, int equation) {
+    return rows_value(rows, equation) < rows->local->result_count;
+}
+
+const char *rows_name(const Rows *rows, int value) {
+    const LocalOp *local = rows->local;
+    return value < local->result_count ? local->results[value].name
+                                       : equations_value(local->rule, value)->name;
+}
+
+/* The type of a value: that of its storage, or that the rule gives a local one, or that of the
+ * first result. */
+static DType value_dtype(const Rows *rows, int value) {
     const LocalOp *local = rows->local;
     const Element *element = &equations_value(local->rule, value)->element;
     if (value >= local->result_count && element->kind == ELEMENT_FIXED)
@@ -68,64 +71,63 @@ static DType value_dtype(const Rows *rows, int value)
     return local->results[value < local->result_count ? value : 0].value->type.dtype;
 }
 
-const char *rows_type(const Rows *rows, int value)
-{
+const char *rows_type(const Rows *rows, int value) {
     const LocalOp *local = rows->local;
     DType dtype = value_dtype(rows, value);
     return value_type(value >= local->result_count && !dtype_is_float(dtype) ? DTYPE_F32 : dtype);
 }
 
-static const EquationStep *step_of(const Rows *rows, int equation) { return &rows->plan.step[equation]; }
-
-bool rows_computes(const Rows *rows, int equation, int loop)
-{
-    return step_of(rows, equation)->form == EQUATION_ELEMENT && step_of(rows, equation)->loops >> loop & 1;
+static const EquationStep *step_of(const Rows *rows, int equation) {
+    return &rows->plan.step[equation];
 }
 
-bool rows_stores(const Rows *rows, int equation, int loop)
-{
-    return rows_computes(rows, equation, loop) && rows_is_result(rows, equation) && step_of(rows, equation)->loop == loop;
+bool rows_computes(const Rows *rows, int equation, int loop) {
+    return step_of(rows, equation)->form == EQUATION_ELEMENT &&
+           step_of(rows, equation)->loops >> loop & 1;
 }
 
-bool rows_adds(const Rows *rows, int equation, int loop)
-{
+bool rows_stores(const Rows *rows, int equation, int loop) {
+    return rows_computes(rows, equation, loop) && rows_is_result(rows, equation) &&
+           step_of(rows, equation)->loop == loop;
+}
+
+bool rows_adds(const Rows *rows, int equation, int loop) {
     return step_of(rows, equation)->form == EQUATION_SUM && step_of(rows, equation)->loop == loop;
 }
 
-bool rows_follows(const Rows *rows, int equation, int loop)
-{
+bool rows_follows(const Rows *rows, int equation, int loop) {
     const EquationStep *step = step_of(rows, equation);
     return step->form != EQUATION_ELEMENT && step->loop + (step->form == EQUATION_SUM) == loop;
 }
 
-bool rows_stored(const Rows *rows, int value, int loop)
-{
+bool rows_stored(const Rows *rows, int value, int loop) {
     int equation = rows->plan.equation[value];
-    return step_of(rows, equation)->form == EQUATION_ELEMENT && !rows_computes(rows, equation, loop);
+    return step_of(rows, equation)->form == EQUATION_ELEMENT &&
+           !rows_computes(rows, equation, loop);
 }
 
-bool rows_rounds(const Rows *rows, int value)
-{
+bool rows_rounds(const Rows *rows, int value) {
     const LocalOp *local = rows->local;
-    bool given = value < local->result_count || equations_value(local->rule, value)->element.kind == ELEMENT_FIXED;
-    if (!given || value_dtype(rows, value) != DTYPE_BF16)
-        return false;
+    bool given = value < local->result_count ||
+                 equations_value(local->rule, value)->element.kind == ELEMENT_FIXED;
+    if (!given || value_dtype(rows, value) != DTYPE_BF16) return false;
     for (int e = 0; e < rows->equation_count; e++)
-        if (expr_mentions(rows->expr[e], EXPR_RESULT, value))
-            return true;
+        if (expr_mentions(rows->expr[e], EXPR_RESULT, value)) return true;
     return false;
 }
 
 /* ---- text ---- */
 
-RowsPlace rows_place(const Rows *rows, int loop, AccessWriter *access, const void *more)
-{
-    return (RowsPlace){
-        .around = {.outputs = &rows->outer, .contracted = &rows->inner, .access = access, .more = more}, .rows = rows, .loop = loop};
+RowsPlace rows_place(const Rows *rows, int loop, AccessWriter *access, const void *more) {
+    return (RowsPlace){.around = {.outputs = &rows->outer,
+                                  .contracted = &rows->inner,
+                                  .access = access,
+                                  .more = more},
+                       .rows = rows,
+                       .loop = loop};
 }
 
-void text_row_access(Text *out, const LocalOp *local, int operand, void *context)
-{
+void text_row_access(Text *out, const LocalOp *local, int operand, void *context) {
     RowsPlace *place = context;
     int value = -1 - operand;
     if (operand >= 0)
@@ -136,21 +138,20 @@ void text_row_access(Text *out, const LocalOp *local, int operand, void *context
         text_print(out, "%s_v", rows_name(place->rows, value));
 }
 
-static void text_expr(Text *out, const RowsPlace *place, const Expr *expr)
-{
+static void text_expr(Text *out, const RowsPlace *place, const Expr *expr) {
     emit_expr(out, place->rows->local, expr, place->around.access, (void *)place);
 }
 
-/* The terms of a sum that are along the row, or those that are not; `first`: nothing stands before them. */
-static void text_terms_along(Text *out, const RowsPlace *place, int equation, bool along, bool first)
-{
+/* The terms of a sum that are along the row, or those that are not; `first`: nothing stands before
+ * them. */
+static void text_terms_along(Text *out, const RowsPlace *place, int equation, bool along,
+                             bool first) {
     const Rows *rows = place->rows;
     int count = expr_terms(rows->expr[equation], NULL, 0);
     ExprTerm *terms = arena_array(out->arena, ExprTerm, count);
     expr_terms(rows->expr[equation], terms, count);
     for (int t = 0; t < count; t++) {
-        if (equations_along(rows->local->rule, &rows->plan, terms[t].expr) != along)
-            continue;
+        if (equations_along(rows->local->rule, &rows->plan, terms[t].expr) != along) continue;
         text_string(out, first ? terms[t].negative ? "-" : "" : terms[t].negative ? " - " : " + ");
         first = false;
         bool brackets = terms[t].expr->kind >= EXPR_LT && terms[t].expr->kind <= EXPR_SELECT;
@@ -160,14 +161,14 @@ static void text_terms_along(Text *out, const RowsPlace *place, int equation, bo
     }
 }
 
-void emit_row_value(Text *out, const RowsPlace *place, int equation, const char *sum, int depth)
-{
+void emit_row_value(Text *out, const RowsPlace *place, int equation, const char *sum, int depth) {
     const Rows *rows = place->rows;
     int value = rows_value(rows, equation);
     const char *type = rows_type(rows, value);
     bool rounds = rows_rounds(rows, value);
     indent(out, depth);
-    text_print(out, "const %s %s_v = %s", type, rows_name(rows, value), rounds ? "ht_bf16_load(ht_bf16_store(" : "");
+    text_print(out, "const %s %s_v = %s", type, rows_name(rows, value),
+               rounds ? "ht_bf16_load(ht_bf16_store(" : "");
     if (sum) {
         text_print(out, "(%s)%s", type, sum);
         text_terms_along(out, place, equation, false, false);
@@ -177,12 +178,10 @@ void emit_row_value(Text *out, const RowsPlace *place, int equation, const char 
     text_string(out, rounds ? "));\n" : ";\n");
 }
 
-void emit_row_element(Text *out, const RowsPlace *place, int depth)
-{
+void emit_row_element(Text *out, const RowsPlace *place, int depth) {
     const Rows *rows = place->rows;
     for (int e = 0; e < rows->equation_count; e++)
-        if (rows_computes(rows, e, place->loop))
-            emit_row_value(out, place, e, NULL, depth);
+        if (rows_computes(rows, e, place->loop)) emit_row_value(out, place, e, NULL, depth);
     for (int e = 0; e < rows->equation_count; e++)
         if (rows_adds(rows, e, place->loop)) {
             indent(out, depth);
@@ -192,12 +191,12 @@ void emit_row_element(Text *out, const RowsPlace *place, int depth)
         }
 }
 
-void emit_row_store(Text *out, const RowsPlace *place, int equation, int depth)
-{
+void emit_row_store(Text *out, const RowsPlace *place, int equation, int depth) {
     int value = rows_value(place->rows, equation);
     const Tensor *result = &place->rows->local->results[value];
     indent(out, depth);
     text_print(out, "%s[", result->name);
     text_index(out, &place->around, value);
-    text_print(out, tensor_is_half(result) ? "] = ht_bf16_store(%s_v);\n" : "] = %s_v;\n", rows_name(place->rows, value));
+    text_print(out, tensor_is_half(result) ? "] = ht_bf16_store(%s_v);\n" : "] = %s_v;\n",
+               rows_name(place->rows, value));
 }

@@ -9,7 +9,8 @@
 
 enum { MOST_NUMBERS = 512 };
 
-/* A kernel's text in two parts: what is the same in all that share a body, and the numbers that may differ. */
+/* A kernel's text in two parts: what is the same in all that share a body, and the numbers that may
+ * differ. */
 typedef struct Parted {
     const KernelText *kernel;
     int count; // of numbers
@@ -29,70 +30,65 @@ typedef struct Sharing {
 static bool part_of_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
 /* The exponent of a floating-point number: 1e-05. */
-static bool is_exponent(const char *text, const char *at)
-{
+static bool is_exponent(const char *text, const char *at) {
     return at - text >= 3 && (at[-1] == '-' || at[-1] == '+') && (at[-2] == 'e' || at[-2] == 'E') &&
            (isdigit((unsigned char)at[-3]) || at[-3] == '.');
 }
 
 /* Whether the digits at a place are a number that a body can be told. */
-static bool may_differ(const char *text, const char *at)
-{
+static bool may_differ(const char *text, const char *at) {
     const char *before = at, *end = at + strspn(at, "0123456789");
-    while (before > text && before[-1] == ' ')
-        before--;
+    while (before > text && before[-1] == ' ') before--;
     char left = before > text ? before[-1] : ' ';
-    return (at == text || !part_of_word(at[-1])) && !part_of_word(*end) && !is_exponent(text, at) && left != '/' && left != '%' &&
-           left != '[';
+    return (at == text || !part_of_word(at[-1])) && !part_of_word(*end) && !is_exponent(text, at) &&
+           left != '/' && left != '%' && left != '[';
 }
 
-/* Behind what is to be copied as it is: a line of the preprocessor, a comment, a word, or one character. */
-static const char *copied_end(const char *text, const char *at)
-{
+/* Behind what is to be copied as it is: a line of the preprocessor, a comment, a word, or one
+ * character. */
+static const char *copied_end(const char *text, const char *at) {
     const char *end = NULL;
     if (*at == '#' && (at == text || at[-1] == '\n'))
         end = strchr(at, '\n');
     else if (!strncmp(at, "/*", 2))
         end = strstr(at, "*/");
-    if (end)
-        return end;
-    for (end = at + 1; part_of_word(*at) && part_of_word(*end);)
-        end++;
+    if (end) return end;
+    for (end = at + 1; part_of_word(*at) && part_of_word(*end);) end++;
     return end;
 }
 
 /* Finds the numbers, and writes all else to the key, with a mark in their places. */
-static void part_kernel(Parted *parted, const KernelText *kernel, Text *key)
-{
+static void part_kernel(Parted *parted, const KernelText *kernel, Text *key) {
     const char *name = strstr(kernel->prototype, kernel->name);
     *parted = (Parted){.kernel = kernel};
     key->length = 0;
     text_append(key, kernel->prototype, (size_t)(name - kernel->prototype));
     text_string(key, name + strlen(kernel->name));
     for (const char *at = kernel->body; *at;) {
-        bool number = isdigit((unsigned char)*at) && parted->count < MOST_NUMBERS && may_differ(kernel->body, at);
+        bool number = isdigit((unsigned char)*at) && parted->count < MOST_NUMBERS &&
+                      may_differ(kernel->body, at);
         const char *end = number ? at + strspn(at, "0123456789") : copied_end(kernel->body, at);
-        if (number)
-            parted->at[parted->count++] = at;
+        if (number) parted->at[parted->count++] = at;
         text_append(key, number ? "\1" : at, number ? 1 : (size_t)(end - at));
         at = end;
     }
 }
 
-static long number_at(const Parted *parted, int index) { return strtol(parted->at[index], NULL, 10); }
+static long number_at(const Parted *parted, int index) {
+    return strtol(parted->at[index], NULL, 10);
+}
 
 /* Whether all that share a body have the same number at a place, or at both of two places. */
-static bool same_numbers(const Sharing *sharing, int one, int other)
-{
+static bool same_numbers(const Sharing *sharing, int one, int other) {
     for (int i = 0; i < sharing->count; i++)
         if (number_at(sharing->at[i], one) != number_at(sharing->at[one == other ? 0 : i], other))
             return false;
     return true;
 }
 
-/* The places of the numbers that the body is told, each of another list of values; gives by place which of them it is, or -1. */
-static int find_told(const Sharing *sharing, int *told, int *which)
-{
+/* The places of the numbers that the body is told, each of another list of values; gives by place
+ * which of them it is, or -1. */
+static int find_told(const Sharing *sharing, int *told, int *which) {
     int count = 0;
     for (int place = 0; place < sharing->at[0]->count; place++) {
         which[place] = -1;
@@ -108,14 +104,14 @@ static int find_told(const Sharing *sharing, int *told, int *which)
 
 /* ---- writing ---- */
 
-static void write_whole(Text *out, const KernelText *kernel)
-{
-    text_print(out, "%s%s%s%s\n{\n%s}\n", kernel->banner, kernel->before, kernel->how, kernel->prototype, kernel->body);
+static void write_whole(Text *out, const KernelText *kernel) {
+    text_print(out, "%s%s%s%s\n{\n%s}\n", kernel->banner, kernel->before, kernel->how,
+               kernel->prototype, kernel->body);
 }
 
-/* A body's text without `static`, since tables in it may differ, with names in the places of what it is told. */
-static void write_told(Text *out, const Parted *parted, const int *which)
-{
+/* A body's text without `static`, since tables in it may differ, with names in the places of what
+ * it is told. */
+static void write_told(Text *out, const Parted *parted, const int *which) {
     static const char TABLE[] = "    static const ";
     const char *done = parted->kernel->body, *end;
     for (int place = 0; place <= parted->count; place++) {
@@ -134,42 +130,38 @@ static void write_told(Text *out, const Parted *parted, const int *which)
 }
 
 /* The function that has the body of all: "gpt_add_5_shared". */
-static void write_shared(Text *out, const Sharing *sharing, const int *which, int told)
-{
+static void write_shared(Text *out, const Sharing *sharing, const int *which, int told) {
     const KernelText *first = sharing->at[0]->kernel;
     const char *parameters = strchr(first->prototype, '(');
-    text_print(out, "%s/* The body of %d functions, which differ in numbers. */\n%s void %s_shared%.*s", first->banner, sharing->count,
-               *first->how ? "HT_SHARED_CLONES" : "HT_SHARED_BODY", first->name, (int)strlen(parameters) - 1, parameters);
-    for (int t = 0; t < told; t++)
-        text_print(out, ", long n%d", t);
+    text_print(out,
+               "%s/* The body of %d functions, which differ in numbers. */\n%s void %s_shared%.*s",
+               first->banner, sharing->count, *first->how ? "HT_SHARED_CLONES" : "HT_SHARED_BODY",
+               first->name, (int)strlen(parameters) - 1, parameters);
+    for (int t = 0; t < told; t++) text_print(out, ", long n%d", t);
     text_string(out, ")\n{\n");
     write_told(out, sharing->at[0], which);
     text_string(out, "}\n");
 }
 
 /* "y, x" of "(float *y, const float *x)". */
-static void write_arguments(Text *out, const char *prototype)
-{
+static void write_arguments(Text *out, const char *prototype) {
     for (const char *at = strchr(prototype, '(') + 1, *end; *at; at = *end ? end + 1 : end) {
         end = at + strcspn(at, ",)");
         const char *name = end;
-        while (part_of_word(name[-1]))
-            name--;
+        while (part_of_word(name[-1])) name--;
         text_print(out, "%.*s%s", (int)(end - name), name, *end == ',' ? ", " : "");
     }
 }
 
-static void write_call(Text *out, const Parted *parted, const KernelText *first, const int *told, int count)
-{
+static void write_call(Text *out, const Parted *parted, const KernelText *first, const int *told,
+                       int count) {
     text_print(out, "%s\n{\n    %s_shared(", parted->kernel->prototype, first->name);
     write_arguments(out, parted->kernel->prototype);
-    for (int t = 0; t < count; t++)
-        text_print(out, ", %ld", number_at(parted, told[t]));
+    for (int t = 0; t < count; t++) text_print(out, ", %ld", number_at(parted, told[t]));
     text_string(out, ");\n}\n");
 }
 
-static void write_parted(Text *out, const Parted *parted)
-{
+static void write_parted(Text *out, const Parted *parted) {
     int told[MOST_NUMBERS], which[MOST_NUMBERS + 1];
     Sharing *sharing = parted->sharing;
     int count = sharing->count > 1 ? find_told(sharing, told, which) : 0;
@@ -177,15 +169,13 @@ static void write_parted(Text *out, const Parted *parted)
         write_whole(out, parted->kernel);
         return;
     }
-    if (!sharing->written)
-        write_shared(out, sharing, which, count);
+    if (!sharing->written) write_shared(out, sharing, which, count);
     sharing->written = true;
     text_string(out, "\n");
     write_call(out, parted, sharing->at[0]->kernel, told, count);
 }
 
-static void write_sharing(Text *out, const KernelTexts *kernels)
-{
+static void write_sharing(Text *out, const KernelTexts *kernels) {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch);
     Parted *parted = arena_array(scratch, Parted, kernels->count);
@@ -193,21 +183,16 @@ static void write_sharing(Text *out, const KernelTexts *kernels)
     for (int i = 0; i < kernels->count; i++) {
         part_kernel(&parted[i], &kernels->at[i], &key);
         Sharing **slot = intern_slot(known, text_bytes(&key), key.length);
-        if (!*slot)
-            *slot = arena_new(scratch, Sharing);
+        if (!*slot) *slot = arena_new(scratch, Sharing);
         parted[i].sharing = *slot;
         const Parted *one = &parted[i];
         array_push(scratch, parted[i].sharing, one);
     }
-    for (int i = 0; i < kernels->count; i++)
-        write_parted(out, &parted[i]);
+    for (int i = 0; i < kernels->count; i++) write_parted(out, &parted[i]);
     arena_destroy(scratch);
 }
 
-void write_kernels(Text *out, const KernelTexts *kernels, bool share)
-{
-    if (share)
-        write_sharing(out, kernels);
-    for (int i = 0; i < kernels->count && !share; i++)
-        write_whole(out, &kernels->at[i]);
+void write_kernels(Text *out, const KernelTexts *kernels, bool share) {
+    if (share) write_sharing(out, kernels);
+    for (int i = 0; i < kernels->count && !share; i++) write_whole(out, &kernels->at[i]);
 }

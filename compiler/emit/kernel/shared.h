@@ -1,4 +1,5 @@
-/* Kernels of several strategies that differ in numbers alone, of rows for instance, have one body: the C compiler translates it once. */
+/* Kernels of several strategies that differ in numbers alone, of rows for instance, have one body:
+ * the C compiler translates it once. */
 #ifndef EMIT_KERNEL_SHARED_H
 #define EMIT_KERNEL_SHARED_H
 
@@ -20,8 +21,9 @@ typedef struct KernelTexts {
     KernelText *at;
 } KernelTexts;
 
-/* Appends the functions. With `share`, of those that differ in numbers alone the first is preceded by a body that takes the numbers, which
- * they all call; numbers by which is divided, and those of arrays, stay apart, since the C compiler makes something of them. */
+/* Appends the functions. With `share`, of those that differ in numbers alone the first is preceded
+ * by a body that takes the numbers, which they all call; numbers by which is divided, and those of
+ * arrays, stay apart, since the C compiler makes something of them. */
 void write_kernels(Text *out, const KernelTexts *kernels, bool share);
 
 #endif

@@ -20,55 +20,54 @@ typedef Array(int64_t) Numbers;
 /* What a device has of a tensor. */
 typedef struct Piece {
     int count;
-    Numbers bounds;  // a box: lo and hi of each dimension
-    Numbers placing; // where each lies: the element at which it begins, and the extents of its tensor
+    Numbers bounds; // a box: lo and hi of each dimension
+    Numbers
+        placing; // where each lies: the element at which it begins, and the extents of its tensor
 } Piece;
 
-static int64_t box_volume(const Box *box, int rank)
-{
+static int64_t box_volume(const Box *box, int rank) {
     int64_t volume = 1;
-    for (int d = 0; d < rank; d++)
-        volume *= box->dim[d].hi - box->dim[d].lo;
+    for (int d = 0; d < rank; d++) volume *= box->dim[d].hi - box->dim[d].lo;
     return volume;
 }
 
-/* Appends the boxes of a region, of which dimension `dim` is moved by so many rows (-1: none); `before` elements are in front of it. */
-static void add_region(Arena *arena, Piece *piece, const Region *region, int dim, int64_t rows, int64_t before)
-{
+/* Appends the boxes of a region, of which dimension `dim` is moved by so many rows (-1: none);
+ * `before` elements are in front of it. */
+static void add_region(Arena *arena, Piece *piece, const Region *region, int dim, int64_t rows,
+                       int64_t before) {
     for (int b = 0; b < region->box_count; b++) {
         const Box *box = &region->boxes[b];
         array_push(arena, &piece->placing, before);
         before += region->placing ? 0 : box_volume(box, region->rank);
-        if (region->placing)
-            piece->placing.at[piece->placing.count - 1] += region->placing[b].at;
+        if (region->placing) piece->placing.at[piece->placing.count - 1] += region->placing[b].at;
         for (int d = 0; d < region->rank; d++) {
             array_push(arena, &piece->bounds, box->dim[d].lo + (d == dim ? rows : 0));
             array_push(arena, &piece->bounds, box->dim[d].hi + (d == dim ? rows : 0));
-            array_push(arena, &piece->placing, region->placing ? region->placing[b].room[d] : box->dim[d].hi - box->dim[d].lo);
+            array_push(arena, &piece->placing,
+                       region->placing ? region->placing[b].room[d]
+                                       : box->dim[d].hi - box->dim[d].lo);
         }
     }
     piece->count += region->box_count;
 }
 
 /* A line that says where a box lies. */
-static void emit_placing(Text *out, const int64_t *placing, int rank)
-{
+static void emit_placing(Text *out, const int64_t *placing, int rank) {
     text_print(out, "    %lld, ", (long long)placing[0]);
-    for (int d = 0; d < rank; d++)
-        text_print(out, " %lld,", (long long)placing[1 + d]);
+    for (int d = 0; d < rank; d++) text_print(out, " %lld,", (long long)placing[1 + d]);
     text_string(out, "\n");
 }
 
-/* A tensor of which the devices' pieces are written: one that lies as its layout says, or one that has the rows of all micro-batches, of
- * which each device has those that the values `turns` have of one. */
+/* A tensor of which the devices' pieces are written: one that lies as its layout says, or one that
+ * has the rows of all micro-batches, of which each device has those that the values `turns` have of
+ * one. */
 typedef struct Stored {
     const Value *value;
     Array(const Value *) turns;
 } Stored;
 
 /* What a device has of one micro-batch; NULL: nothing. */
-static const Value *stored_turn(const Tables *tables, const Stored *stored, int device)
-{
+static const Value *stored_turn(const Tables *tables, const Stored *stored, int device) {
     for (int i = 0; i < stored->turns.count; i++)
         if (value_region(tables->module, stored->turns.at[i], device)->member)
             return stored->turns.at[i];
@@ -85,16 +84,13 @@ typedef struct PiecesText {
     bool placed;      // boxes may lie otherwise than one after another
 } PiecesText;
 
-static bool layout_is_folded(const Layout *layout, int rank)
-{
+static bool layout_is_folded(const Layout *layout, int rank) {
     bool folded = false;
-    for (int d = 0; d < rank; d++)
-        folded |= layout_has_zigzag(layout, d);
+    for (int d = 0; d < rank; d++) folded |= layout_has_zigzag(layout, d);
     return folded;
 }
 
-static bool stored_is_folded(const Stored *stored, int rank)
-{
+static bool stored_is_folded(const Stored *stored, int rank) {
     bool folded = !stored->turns.count && layout_is_folded(stored->value->layout, rank);
     for (int i = 0; i < stored->turns.count; i++)
         folded |= layout_is_folded(stored->turns.at[i]->layout, rank);
@@ -102,23 +98,25 @@ static bool stored_is_folded(const Stored *stored, int rank)
 }
 
 /* The boxes of a device's micro-batches, one after another. */
-static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const Stored *stored, int device)
-{
+static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const Stored *stored,
+                      int device) {
     int stage = 0;
     const Value *turn = stored_turn(tables, stored, device);
     const PipelineRun *run = device_run(tables->module, device, &stage);
     const Region *region = turn ? value_region(tables->module, turn, device) : NULL;
     for (int64_t m = 0; region && m < run->microbatches; m++) {
-        int64_t row = (run->first_row + m * tables->module->templates.at.at[run->template_index].rows) / tables->module->templates.row_unit;
+        int64_t row =
+            (run->first_row + m * tables->module->templates.at.at[run->template_index].rows) /
+            tables->module->templates.row_unit;
         add_region(arena, piece, region, turn->micro - 1, row, m * region->volume);
     }
 }
 
 /* What a device has; nothing where it is idle. */
-static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stored, int device)
-{
+static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stored, int device) {
     Piece piece = {0};
-    const Region *region = stored->turns.count ? NULL : value_region(tables->module, stored->value, device);
+    const Region *region =
+        stored->turns.count ? NULL : value_region(tables->module, stored->value, device);
     if ((region && !region->box_count) || roles_index(tables->module->devices.roles, device) < 0)
         return piece;
     if (region)
@@ -129,16 +127,16 @@ static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stor
 }
 
 /* The number of a piece, whose boxes are added when it is new. */
-static int add_piece(PiecesText *text, Arena *scratch, const Piece *piece, int rank)
-{
+static int add_piece(PiecesText *text, Arena *scratch, const Piece *piece, int rank) {
     Text key = {.arena = scratch};
     text_append(&key, (const char *)&piece->count, sizeof piece->count);
-    text_append(&key, (const char *)piece->bounds.at, sizeof *piece->bounds.at * (size_t)piece->bounds.count);
+    text_append(&key, (const char *)piece->bounds.at,
+                sizeof *piece->bounds.at * (size_t)piece->bounds.count);
     if (text->placed)
-        text_append(&key, (const char *)piece->placing.at, sizeof *piece->placing.at * (size_t)piece->placing.count);
+        text_append(&key, (const char *)piece->placing.at,
+                    sizeof *piece->placing.at * (size_t)piece->placing.count);
     intptr_t *number = intern_slot(text->known, key.bytes, key.length);
-    if (*number)
-        return (int)*number - 1;
+    if (*number) return (int)*number - 1;
     *number = text->first.count;
     for (int i = 0; i < piece->bounds.count; i++)
         array_push(scratch, &text->boxes, piece->bounds.at[i]);
@@ -149,8 +147,8 @@ static int add_piece(PiecesText *text, Arena *scratch, const Piece *piece, int r
     return (int)*number - 1;
 }
 
-static PiecesText find_pieces(Arena *scratch, const Tables *tables, const Stored *stored, int rank)
-{
+static PiecesText find_pieces(Arena *scratch, const Tables *tables, const Stored *stored,
+                              int rank) {
     PiecesText text = {.placed = stored_is_folded(stored, rank), .known = intern_create(scratch)};
     text.piece = arena_array(scratch, int, tables->device_count);
     text.placing.arena = scratch;
@@ -164,25 +162,27 @@ static PiecesText find_pieces(Arena *scratch, const Tables *tables, const Stored
 
 /* ---- runs ---- */
 
-/* Rows `{device, how many, piece, step}` of devices of which each has the piece that is `step` behind the one before. */
-static Text device_runs(Arena *arena, const int *piece, int count, int *runs)
-{
+/* Rows `{device, how many, piece, step}` of devices of which each has the piece that is `step`
+ * behind the one before. */
+static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
     for (int device = 0, end; device < count; device = end) {
-        int step = device + 1 < count && piece[device + 1] >= 0 ? piece[device + 1] - piece[device] : 0;
-        for (end = device + 1; end < count && piece[device] >= 0 && piece[end] >= 0 && piece[end] == piece[end - 1] + step;)
+        int step =
+            device + 1 < count && piece[device + 1] >= 0 ? piece[device + 1] - piece[device] : 0;
+        for (end = device + 1; end < count && piece[device] >= 0 && piece[end] >= 0 &&
+                               piece[end] == piece[end - 1] + step;)
             end++;
         if (piece[device] >= 0)
-            text_print(&rows, "%s{%d, %d, %d, %d}", (*runs)++ ? ", " : "", device, end - device, piece[device],
-                       end - device > 1 ? step : 0);
+            text_print(&rows, "%s{%d, %d, %d, %d}", (*runs)++ ? ", " : "", device, end - device,
+                       piece[device], end - device > 1 ? step : 0);
     }
     return rows;
 }
 
-/* Whether box `b` lies by the same steps behind the one in front of it as the second box of a run, whose first is `a`, behind that. */
-static bool goes_on(const int64_t *boxes, int rank, int a, int b)
-{
+/* Whether box `b` lies by the same steps behind the one in front of it as the second box of a run,
+ * whose first is `a`, behind that. */
+static bool goes_on(const int64_t *boxes, int rank, int a, int b) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *last = boxes + (ptrdiff_t)b * 2 * rank;
     bool on = true;
     for (int i = 0; i < 2 * rank; i++)
@@ -191,8 +191,7 @@ static bool goes_on(const int64_t *boxes, int rank, int a, int b)
 }
 
 /* Whether two boxes that follow each other have the same extents. */
-static bool same_extents(const int64_t *boxes, int rank, int a)
-{
+static bool same_extents(const int64_t *boxes, int rank, int a) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *second = first + (ptrdiff_t)2 * rank;
     bool same = true;
     for (int d = 0; d < rank; d++)
@@ -200,15 +199,14 @@ static bool same_extents(const int64_t *boxes, int rank, int a)
     return same;
 }
 
-/* Rows `box, lo, hi, step, ...` of boxes of which each is moved by the steps behind the one before. */
-static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs)
-{
+/* Rows `box, lo, hi, step, ...` of boxes of which each is moved by the steps behind the one
+ * before. */
+static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
     for (int b = 0, end; b < count; b = end, ++*runs) {
         bool several = b + 1 < count && same_extents(boxes, rank, b);
-        for (end = b + 1; several && end < count && goes_on(boxes, rank, b, end);)
-            end++;
+        for (end = b + 1; several && end < count && goes_on(boxes, rank, b, end);) end++;
         text_print(&rows, "    %d,", b);
         for (int d = 0; d < rank; d++) {
             const int64_t *bounds = boxes + ((ptrdiff_t)b * rank + d) * 2;
@@ -221,11 +219,9 @@ static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, in
 }
 
 /* The numbers of the pieces' first boxes; nothing where each piece is one box. */
-static Text first_boxes(Arena *arena, const PiecesText *text)
-{
+static Text first_boxes(Arena *arena, const PiecesText *text) {
     Text numbers = {.arena = arena};
-    if (text->first.at[text->first.count - 1] == text->first.count - 1)
-        return numbers;
+    if (text->first.at[text->first.count - 1] == text->first.count - 1) return numbers;
     for (int p = 0; p < text->first.count; p++)
         text_print(&numbers, p ? ", %d" : "%d", text->first.at[p]);
     return numbers;
@@ -234,8 +230,7 @@ static Text first_boxes(Arena *arena, const PiecesText *text)
 /* ---- tables ---- */
 
 /* The name of a list of runs of devices, written when new. */
-static const char *runs_write(Emitter *emitter, Text *out, const char *runs)
-{
+static const char *runs_write(Emitter *emitter, Text *out, const char *runs) {
     intptr_t *slot = intern_slot(emitter->lists, runs, strlen(runs));
     if (!*slot) {
         *slot = ++emitter->list_count;
@@ -245,17 +240,17 @@ static const char *runs_write(Emitter *emitter, Text *out, const char *runs)
 }
 
 /* The text of a layout for a comment, of a long one its beginning. */
-static const char *layout_comment(Arena *arena, const Stored *stored, const Layout *laid)
-{
+static const char *layout_comment(Arena *arena, const Stored *stored, const Layout *laid) {
     Text layout = {.arena = arena};
     text_string(&layout, stored->turns.count ? "of each micro-batch " : "");
     layout_print(&layout, laid);
-    return layout.length > LONGEST_LAYOUT ? arena_format(arena, "%.*s ...", LONGEST_LAYOUT, text_bytes(&layout)) : text_bytes(&layout);
+    return layout.length > LONGEST_LAYOUT
+               ? arena_format(arena, "%.*s ...", LONGEST_LAYOUT, text_bytes(&layout))
+               : text_bytes(&layout);
 }
 
 /* The number of the table with these pieces, written when new. */
-static int write_stored(const Tables *tables, const Stored *stored)
-{
+static int write_stored(const Tables *tables, const Stored *stored) {
     Emitter *emitter = tables->emitter;
     Arena *arena = arena_create();
     const Layout *laid = stored->turns.count ? stored->turns.at[0]->layout : stored->value->layout;
@@ -263,47 +258,58 @@ static int write_stored(const Tables *tables, const Stored *stored)
     Text extents = {.arena = arena}, placing = {.arena = arena};
     PiecesText text = find_pieces(arena, tables, stored, view.rank);
     int device_run_count, box_run_count;
-    Text devices = device_runs(arena, text.piece, tables->device_count, &device_run_count), first = first_boxes(arena, &text);
-    Text boxes = box_runs(arena, text.boxes.at, text.first.at[text.first.count - 1], view.rank, &box_run_count);
+    Text devices = device_runs(arena, text.piece, tables->device_count, &device_run_count),
+         first = first_boxes(arena, &text);
+    Text boxes = box_runs(arena, text.boxes.at, text.first.at[text.first.count - 1], view.rank,
+                          &box_run_count);
     for (int d = 0; d < view.rank; d++)
         text_print(&extents, "%s%lld", d ? ", " : "", (long long)view.extent[d]);
-    const char *key = arena_format(arena, "%s|%s|%s|%s|%s", text_bytes(&extents), text_bytes(&devices), text_bytes(&first),
-                                   text_bytes(&boxes), text_bytes(&text.placing));
+    const char *key =
+        arena_format(arena, "%s|%s|%s|%s|%s", text_bytes(&extents), text_bytes(&devices),
+                     text_bytes(&first), text_bytes(&boxes), text_bytes(&text.placing));
     intptr_t *slot = intern_slot(emitter->pieces, key, strlen(key));
     int number = *slot ? (int)*slot - 1 : emitter->boxes_count;
     if (!*slot) {
         *slot = ++emitter->boxes_count;
         const char *n = c_number(arena, number);
         if (text.placed)
-            text_print(&placing, "\nstatic const int64_t placing_%s[] = {\n%s};", n, text_bytes(&text.placing));
+            text_print(&placing, "\nstatic const int64_t placing_%s[] = {\n%s};", n,
+                       text_bytes(&text.placing));
         if (first.length)
             text_print(&placing, "\nstatic const int first_%s[] = {%s};", n, text_bytes(&first));
-        const char *list = runs_write(emitter, tables->out, devices.length ? text_bytes(&devices) : "{0, 0, 0, 0}");
+        const char *list = runs_write(emitter, tables->out,
+                                      devices.length ? text_bytes(&devices) : "{0, 0, 0, 0}");
         text_fill(tables->out,
                   "/* ($extents) $layout */\n"
                   "static const int64_t extent_$n[] = {$extents_or_1};\n"
                   "static const int64_t box_$n[] = { // box, then lo, hi, step of each dimension\n"
                   "$boxes};$placing\n"
-                  "static const ht_pieces pieces_$n = {$rank, $device_runs, $box_runs, extent_$n, $runs, $first, box_$n, $placed};\n\n",
-                  "runs", list, "layout", layout_comment(arena, stored, laid), "extents", text_bytes(&extents), "n", n, "extents_or_1",
-                  view.rank ? text_bytes(&extents) : "1", "boxes", boxes.length ? text_bytes(&boxes) : "    0,\n", "placing",
-                  text_bytes(&placing), "placed", text.placed ? arena_format(arena, "placing_%s", n) : "NULL", "rank",
-                  c_number(arena, view.rank), "first", first.length ? arena_format(arena, "first_%s", n) : "NULL", "device_runs",
-                  c_number(arena, device_run_count), "box_runs", c_number(arena, box_run_count), NULL);
+                  "static const ht_pieces pieces_$n = {$rank, $device_runs, $box_runs, extent_$n, "
+                  "$runs, $first, box_$n, $placed};\n\n",
+                  "runs", list, "layout", layout_comment(arena, stored, laid), "extents",
+                  text_bytes(&extents), "n", n, "extents_or_1",
+                  view.rank ? text_bytes(&extents) : "1", "boxes",
+                  boxes.length ? text_bytes(&boxes) : "    0,\n", "placing", text_bytes(&placing),
+                  "placed", text.placed ? arena_format(arena, "placing_%s", n) : "NULL", "rank",
+                  c_number(arena, view.rank), "first",
+                  first.length ? arena_format(arena, "first_%s", n) : "NULL", "device_runs",
+                  c_number(arena, device_run_count), "box_runs", c_number(arena, box_run_count),
+                  NULL);
     }
     arena_destroy(arena);
     return number;
 }
 
-/* What the micro-batches of a tensor that has the rows of all of them are: of an input its parts, of an output what is collected. */
-static Stored stored_of(const Tables *tables, const Value *value)
-{
+/* What the micro-batches of a tensor that has the rows of all of them are: of an input its parts,
+ * of an output what is collected. */
+static Stored stored_of(const Tables *tables, const Value *value) {
     const Module *module = tables->module;
     Arena *arena = tables->emitter->arena;
     Stored stored = {.value = value};
     const Op *def = value->def;
     for (int i = 0; value->kind == VALUE_INPUT && value->micro && i < module->ops.count; i++)
-        if (module->ops.at[i]->def == module->builtin.local_part && module->ops.at[i]->operands[0] == value)
+        if (module->ops.at[i]->def == module->builtin.local_part &&
+            module->ops.at[i]->operands[0] == value)
             array_push(arena, &stored.turns, module->ops.at[i]->results[0]);
     if (def && def->def == module->builtin.collect)
         array_push(arena, &stored.turns, def->operands[0]);
@@ -313,12 +319,11 @@ static Stored stored_of(const Tables *tables, const Value *value)
     return stored;
 }
 
-int pieces_write(Text *out, Emitter *emitter, Module *module, int device_count, const Value *value)
-{
+int pieces_write(Text *out, Emitter *emitter, Module *module, int device_count,
+                 const Value *value) {
     Tables tables = {emitter, module, out, device_count};
     Stored stored = stored_of(&tables, value);
-    if (stored.turns.count || !value->layout)
-        return write_stored(&tables, &stored);
+    if (stored.turns.count || !value->layout) return write_stored(&tables, &stored);
     Text *key = &emitter->key;
     key->length = 0;
     text_append(key, (const char *)&value->layout, sizeof value->layout);
@@ -326,7 +331,6 @@ int pieces_write(Text *out, Emitter *emitter, Module *module, int device_count, 
     for (int d = 0; d < value->type.rank; d++)
         text_append(key, (const char *)&value->type.extent[d], sizeof *value->type.extent);
     intptr_t *slot = intern_slot(emitter->pieces_known, key->bytes, key->length);
-    if (!*slot)
-        *slot = write_stored(&tables, &stored) + 1;
+    if (!*slot) *slot = write_stored(&tables, &stored) + 1;
     return (int)*slot - 1;
 }

@@ -12,32 +12,31 @@ enum {
     LEAST_SAVED = 6   // calls, for which a loop is worth it
 };
 
-Calls calls_create(Arena *arena, UsedKernels *used) { return (Calls){.arena = arena, .local = arena_new(arena, LocalOp), .used = used}; }
+Calls calls_create(Arena *arena, UsedKernels *used) {
+    return (Calls){.arena = arena, .local = arena_new(arena, LocalOp), .used = used};
+}
 
-Call *call_new(Calls *calls, const char *opening, const Op *op)
-{
+Call *call_new(Calls *calls, const char *opening, const Op *op) {
     Call *call = arena_new(calls->arena, Call);
     *call = (Call){.opening = opening, .op = op};
     array_push(calls->arena, calls, call);
     return call;
 }
 
-void call_add(Calls *calls, Call *call, Argument argument) { array_push(calls->arena, &call->arguments, argument); }
+void call_add(Calls *calls, Call *call, Argument argument) {
+    array_push(calls->arena, &call->arguments, argument);
+}
 
-void calls_use(Calls *calls, const Kernel *kernel)
-{
+void calls_use(Calls *calls, const Kernel *kernel) {
     UsedKernels *used = calls->used;
-    if (!used->known)
-        used->known = intern_create(calls->arena);
+    if (!used->known) used->known = intern_create(calls->arena);
     const Kernel **slot = intern_slot(used->known, &kernel, sizeof kernel);
-    if (*slot)
-        return;
+    if (*slot) return;
     *slot = kernel;
     array_push(calls->arena, &used->list, kernel);
 }
 
-void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used)
-{
+void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used) {
     text_print(out, "extern const ht_reshard *const %s_plan[];\n", writer->name);
     for (int i = 0; i < used->list.count; i++)
         text_print(out, "%s;\n", used->list.at[i]->prototype);
@@ -45,20 +44,17 @@ void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used)
 
 /* ---- keys ---- */
 
-static void key_text(Text *key, const Call *call)
-{
+static void key_text(Text *key, const Call *call) {
     text_string(key, call->opening);
     for (int a = 0; a < call->arguments.count; a++) {
         const Argument *argument = &call->arguments.at[a];
         text_print(key, ",%d", (int)argument->kind);
-        if (argument->text)
-            text_string(key, argument->text);
+        if (argument->text) text_string(key, argument->text);
     }
     text_print(key, "@%s:%d", call->op->at.file ? call->op->at.file : "", call->op->at.line);
 }
 
-static void calls_number(Calls *calls)
-{
+static void calls_number(Calls *calls) {
     Text key = {.arena = calls->arena};
     Intern *known = intern_create(calls->arena);
     int count = 0;
@@ -66,8 +62,7 @@ static void calls_number(Calls *calls)
         key.length = 0;
         key_text(&key, calls->at[i]);
         intptr_t *slot = intern_slot(known, key.bytes, key.length);
-        if (!*slot)
-            *slot = ++count;
+        if (!*slot) *slot = ++count;
         calls->at[i]->key = (int)*slot - 1;
     }
 }
@@ -81,17 +76,16 @@ typedef struct Stretch {
 typedef Array(Stretch) Stretches;
 
 /* How many calls from `first` on equal those `period` later. */
-static int match_length(const int *keys, int count, int first, int period)
-{
+static int match_length(const int *keys, int count, int first, int period) {
     int length = 0;
     while (first + period + length < count && keys[first + length] == keys[first + period + length])
         length++;
     return length;
 }
 
-/* The repeat at `first` that covers most; times 1 when none is worth a loop. `next` has for each call the next one with its key. */
-static Stretch best_repeat(const int *keys, const int *next, int count, int first)
-{
+/* The repeat at `first` that covers most; times 1 when none is worth a loop. `next` has for each
+ * call the next one with its key. */
+static Stretch best_repeat(const int *keys, const int *next, int count, int first) {
     Stretch best = {first, 1, 1};
     int covered = 0, tried = 0;
     for (int at = next[first]; at >= 0 && tried < CANDIDATES; at = next[at], tried++) {
@@ -104,14 +98,11 @@ static Stretch best_repeat(const int *keys, const int *next, int count, int firs
     return best;
 }
 
-static int *next_of_key(Arena *arena, const int *keys, int count)
-{
+static int *next_of_key(Arena *arena, const int *keys, int count) {
     int most = 0;
-    for (int i = 0; i < count; i++)
-        most = keys[i] > most ? keys[i] : most;
+    for (int i = 0; i < count; i++) most = keys[i] > most ? keys[i] : most;
     int *last = arena_array(arena, int, most + 1), *next = arena_array(arena, int, count);
-    for (int k = 0; k <= most; k++)
-        last[k] = -1;
+    for (int k = 0; k <= most; k++) last[k] = -1;
     for (int i = count - 1; i >= 0; i--) {
         next[i] = last[keys[i]];
         last[keys[i]] = i;
@@ -120,8 +111,7 @@ static int *next_of_key(Arena *arena, const int *keys, int count)
 }
 
 /* Cuts a sequence of keys into stretches that cover it. */
-static void stretches_find(Arena *arena, const int *keys, int count, Stretches *stretches)
-{
+static void stretches_find(Arena *arena, const int *keys, int count, Stretches *stretches) {
     Arena *scratch = arena_create();
     const int *next = next_of_key(scratch, keys, count);
     for (int i = 0; i < count;) {
@@ -139,17 +129,23 @@ static void stretches_find(Arena *arena, const int *keys, int count, Stretches *
 /* ---- text ---- */
 
 /* One argument; its number is in column `column` of the turn's row `b` unless that is negative. */
-static void text_argument(Text *out, const Argument *argument, int column)
-{
-    bool fixed = column < 0, slot = argument->number < 0, kept = !slot && argument->number & HT_KEPT;
+static void text_argument(Text *out, const Argument *argument, int column) {
+    bool fixed = column < 0, slot = argument->number < 0,
+         kept = !slot && argument->number & HT_KEPT;
     int64_t place = argument->kind != ARGUMENT_BUFFER ? argument->number
                     : slot                            ? -1 - argument->number
                     : kept                            ? argument->number - HT_KEPT
                                                       : argument->number;
-    const char *number = fixed ? c_number(out->arena, place) : arena_format(out->arena, "b[%d]", column);
+    const char *number =
+        fixed ? c_number(out->arena, place) : arena_format(out->arena, "b[%d]", column);
     switch (argument->kind) {
     case ARGUMENT_BUFFER:
-        text_print(out, !fixed ? "ht_at(r, %s)" : slot ? "ht_slot(r, %s)" : kept ? "ht_kept(r, %s)" : "ht_arena(r, %s)", number);
+        text_print(out,
+                   !fixed ? "ht_at(r, %s)"
+                   : slot ? "ht_slot(r, %s)"
+                   : kept ? "ht_kept(r, %s)"
+                          : "ht_arena(r, %s)",
+                   number);
         break;
     case ARGUMENT_NUMBERS: text_print(out, "r->piece + %s", number); break;
     case ARGUMENT_NUMBER: text_print(out, fixed ? "%s" : "(size_t)%s", number); break;
@@ -166,20 +162,22 @@ typedef struct Repeat {
     int column_count;
 } Repeat;
 
-static bool turns_differ(const Calls *calls, Stretch stretch, int call, int argument)
-{
+static bool turns_differ(const Calls *calls, Stretch stretch, int call, int argument) {
     int64_t number = calls->at[stretch.first + call]->arguments.at[argument].number;
     for (int turn = 1; turn < stretch.times; turn++)
-        if (calls->at[stretch.first + turn * stretch.length + call]->arguments.at[argument].number != number)
+        if (calls->at[stretch.first + turn * stretch.length + call]
+                ->arguments.at[argument]
+                .number != number)
             return true;
     return false;
 }
 
-static bool columns_equal(const Calls *calls, Stretch stretch, int a_call, int a_argument, int b_call, int b_argument)
-{
+static bool columns_equal(const Calls *calls, Stretch stretch, int a_call, int a_argument,
+                          int b_call, int b_argument) {
     for (int turn = 0; turn < stretch.times; turn++) {
         int first = stretch.first + turn * stretch.length;
-        if (calls->at[first + a_call]->arguments.at[a_argument].number != calls->at[first + b_call]->arguments.at[b_argument].number)
+        if (calls->at[first + a_call]->arguments.at[a_argument].number !=
+            calls->at[first + b_call]->arguments.at[b_argument].number)
             return false;
     }
     return true;
@@ -191,22 +189,23 @@ typedef struct ColumnHome {
 } ColumnHome;
 
 /* Finds the columns; those that are equal in every turn are one. */
-static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, ColumnHome **homes)
-{
+static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, ColumnHome **homes) {
     int arguments = 0;
     for (int c = 0; c < stretch.length; c++)
         arguments += calls->at[stretch.first + c]->arguments.count;
-    Repeat repeat = {.calls = calls, .stretch = stretch, .column = arena_array(arena, int, arguments + 1)};
+    Repeat repeat = {
+        .calls = calls, .stretch = stretch, .column = arena_array(arena, int, arguments + 1)};
     *homes = arena_array(arena, ColumnHome, arguments + 1);
     int n = 0;
     for (int c = 0; c < stretch.length; c++)
         for (int a = 0; a < calls->at[stretch.first + c]->arguments.count; a++, n++) {
             repeat.column[n] = -1;
-            if (!turns_differ(calls, stretch, c, a))
-                continue;
+            if (!turns_differ(calls, stretch, c, a)) continue;
             int64_t number = calls->at[stretch.first + c]->arguments.at[a].number;
             for (int k = 0; k < repeat.column_count && repeat.column[n] < 0; k++)
-                if (calls->at[stretch.first + (*homes)[k].call]->arguments.at[(*homes)[k].argument].number == number &&
+                if (calls->at[stretch.first + (*homes)[k].call]
+                            ->arguments.at[(*homes)[k].argument]
+                            .number == number &&
                     columns_equal(calls, stretch, c, a, (*homes)[k].call, (*homes)[k].argument))
                     repeat.column[n] = k;
             if (repeat.column[n] < 0) {
@@ -218,14 +217,14 @@ static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, Column
 }
 
 /* One call; `repeat` NULL outside of repeats, else *n is the number of its first argument there. */
-static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
-{
+static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n) {
     text_print(out, "    %s", call->opening);
     for (int a = 0; a < call->arguments.count; a++) {
         text_string(out, a ? ", " : "");
         text_argument(out, &call->arguments.at[a], repeat ? repeat->column[(*n)++] : -1);
     }
-    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->source.scope), *mark = call->aside ? "" : " ht_did(r);";
+    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->source.scope),
+               *mark = call->aside ? "" : " ht_did(r);";
     if (call->places)
         text_print(out, ", \"%s\");%s", c_string(out->arena, place), mark);
     else
@@ -236,62 +235,67 @@ static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
         text_string(out, call->places ? "\n" : " */\n");
 }
 
-static const char *scope_of(const Call *call) { return call->op->source.scope ? call->op->source.scope : ""; }
+static const char *scope_of(const Call *call) {
+    return call->op->source.scope ? call->op->source.scope : "";
+}
 
 /* The scopes of a stretch: "h0 .. h9". */
-static const char *stretch_scopes(Arena *arena, const Calls *calls, Stretch stretch)
-{
-    const char *first = scope_of(calls->at[stretch.first]), *last = scope_of(calls->at[stretch.first + stretch.length * stretch.times - 1]);
-    return strcmp(first, last) ? arena_format(arena, "%s .. %s", *first ? first : "-", *last ? last : "-") : first;
+static const char *stretch_scopes(Arena *arena, const Calls *calls, Stretch stretch) {
+    const char *first = scope_of(calls->at[stretch.first]),
+               *last = scope_of(calls->at[stretch.first + stretch.length * stretch.times - 1]);
+    return strcmp(first, last)
+               ? arena_format(arena, "%s .. %s", *first ? first : "-", *last ? last : "-")
+               : first;
 }
 
 /* Whether a function that began at `first` should end before call `at`. */
-static bool function_ends(const Calls *calls, int first, int at)
-{
-    if (at - first >= FUNCTION_CALLS)
-        return true;
-    return at - first >= SCOPE_CALLS && strcmp(scope_of(calls->at[at - 1]), scope_of(calls->at[at]));
+static bool function_ends(const Calls *calls, int first, int at) {
+    if (at - first >= FUNCTION_CALLS) return true;
+    return at - first >= SCOPE_CALLS &&
+           strcmp(scope_of(calls->at[at - 1]), scope_of(calls->at[at]));
 }
 
-static void emit_table(Text *out, const Repeat *repeat, const ColumnHome *homes, const char *name)
-{
+static void emit_table(Text *out, const Repeat *repeat, const ColumnHome *homes, const char *name) {
     Stretch stretch = repeat->stretch;
-    text_print(out, "static const int64_t %s_buffers[%d][%d] = {\n", name, stretch.times, repeat->column_count);
+    text_print(out, "static const int64_t %s_buffers[%d][%d] = {\n", name, stretch.times,
+               repeat->column_count);
     for (int turn = 0; turn < stretch.times; turn++) {
         text_string(out, "    {");
         for (int k = 0; k < repeat->column_count; k++) {
-            const Call *call = repeat->calls->at[stretch.first + turn * stretch.length + homes[k].call];
-            text_print(out, "%s%lld", k ? ", " : "", (long long)call->arguments.at[homes[k].argument].number);
+            const Call *call =
+                repeat->calls->at[stretch.first + turn * stretch.length + homes[k].call];
+            text_print(out, "%s%lld", k ? ", " : "",
+                       (long long)call->arguments.at[homes[k].argument].number);
         }
         text_string(out, "},\n");
     }
     text_string(out, "};\n\n");
 }
 
-static void open_function(Text *out, const char *name, int part, const char *parameters)
-{
+static void open_function(Text *out, const char *name, int part, const char *parameters) {
     if (part)
         text_print(out, "static void %s_%d(%s)\n{\n", name, part, parameters);
     else
         text_print(out, "static void %s(%s)\n{\n", name, parameters);
 }
 
-/* The functions of one turn of a repeat: `name`, or name_1, name_2, ... when it is long. Returns how many parts, 0 for one. */
-static int emit_turn(Text *out, const Repeat *repeat, const char *name)
-{
+/* The functions of one turn of a repeat: `name`, or name_1, name_2, ... when it is long. Returns
+ * how many parts, 0 for one. */
+static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
     Stretch stretch = repeat->stretch;
-    const char *parameters = repeat->column_count ? "ht_worker *r, const int64_t *b" : "ht_worker *r";
+    const char *parameters =
+        repeat->column_count ? "ht_worker *r, const int64_t *b" : "ht_worker *r";
     bool split = stretch.length > FUNCTION_CALLS;
     int part = split, n = 0;
     open_function(out, name, part, parameters);
     for (int c = 0, first = 0; c < stretch.length; c++) {
-        if (split && c > first && function_ends(repeat->calls, stretch.first + first, stretch.first + c)) {
+        if (split && c > first &&
+            function_ends(repeat->calls, stretch.first + first, stretch.first + c)) {
             text_string(out, "}\n\n");
             open_function(out, name, ++part, parameters);
             first = c;
         }
-        if (c == first && repeat->column_count)
-            text_string(out, split ? "    (void)b;\n" : "");
+        if (c == first && repeat->column_count) text_string(out, split ? "    (void)b;\n" : "");
         text_call(out, repeat->calls->at[stretch.first + c], repeat, &n);
     }
     text_string(out, "}\n\n");
@@ -309,22 +313,21 @@ typedef struct Writer {
     int functions;
 } Writer;
 
-static void emit_repeat(Writer *writer, Stretch stretch)
-{
+static void emit_repeat(Writer *writer, Stretch stretch) {
     Arena *arena = writer->out->arena;
     const char *name = arena_format(arena, "%s_%d", writer->name, writer->functions++);
     ColumnHome *homes;
     Repeat repeat = repeat_columns(arena, writer->calls, stretch, &homes);
     const char *scopes = stretch_scopes(arena, writer->calls, stretch);
-    text_print(writer->out, "/* %s: %d times the same */\n", *scopes ? scopes : "a repeat", stretch.times);
-    if (repeat.column_count)
-        emit_table(writer->out, &repeat, homes, name);
+    text_print(writer->out, "/* %s: %d times the same */\n", *scopes ? scopes : "a repeat",
+               stretch.times);
+    if (repeat.column_count) emit_table(writer->out, &repeat, homes, name);
     int parts = emit_turn(writer->out, &repeat, name);
-    text_print(&writer->body, "    for (int i = 0; i < %d; i++)%s", stretch.times, parts ? " {\n" : "\n");
+    text_print(&writer->body, "    for (int i = 0; i < %d; i++)%s", stretch.times,
+               parts ? " {\n" : "\n");
     for (int part = parts ? 1 : 0; part <= parts; part++) {
         text_print(&writer->body, "        %s", name);
-        if (part)
-            text_print(&writer->body, "_%d", part);
+        if (part) text_print(&writer->body, "_%d", part);
         if (repeat.column_count)
             text_print(&writer->body, "(r, %s_buffers[i]);\n", name);
         else
@@ -333,19 +336,16 @@ static void emit_repeat(Writer *writer, Stretch stretch)
     text_string(&writer->body, parts ? "    }\n" : "");
 }
 
-static void emit_plain_function(Writer *writer, int first, int last)
-{
+static void emit_plain_function(Writer *writer, int first, int last) {
     Arena *arena = writer->out->arena;
     const char *name = arena_format(arena, "%s_%d", writer->name, writer->functions++);
     text_print(writer->out, "static void %s(ht_worker *r)\n{\n", name);
-    for (int c = first; c < last; c++)
-        text_call(writer->out, writer->calls->at[c], NULL, NULL);
+    for (int c = first; c < last; c++) text_call(writer->out, writer->calls->at[c], NULL, NULL);
     text_string(writer->out, "}\n\n");
     text_print(&writer->body, "    %s(r);\n", name);
 }
 
-static void emit_plain(Writer *writer, Stretch stretch)
-{
+static void emit_plain(Writer *writer, Stretch stretch) {
     int end = stretch.first + stretch.length * stretch.times;
     if (end - stretch.first <= SCOPE_CALLS) {
         for (int c = stretch.first; c < end; c++)
@@ -359,12 +359,10 @@ static void emit_plain(Writer *writer, Stretch stretch)
         }
 }
 
-void calls_emit(Text *out, Calls *calls, const char *name, const char *phase_name)
-{
+void calls_emit(Text *out, Calls *calls, const char *name, const char *phase_name) {
     calls_number(calls);
     int *keys = arena_array(calls->arena, int, calls->count);
-    for (int i = 0; i < calls->count; i++)
-        keys[i] = calls->at[i]->key;
+    for (int i = 0; i < calls->count; i++) keys[i] = calls->at[i]->key;
     Stretches stretches = {0};
     stretches_find(calls->arena, keys, calls->count, &stretches);
     Writer writer = {.out = out, .calls = calls, .name = name, .body = {.arena = calls->arena}};

@@ -1,14 +1,21 @@
 /* Call lists: the straight-line program of a phase, and how it is written.
  *
- * A call is a function and arguments, most of them numbers: buffers, and columns of the device's numbers. Where the same functions follow
- * each other again and again with other numbers (layers), the repeats become one function and a table of those numbers that differ.
+ * A call is a function and arguments, most of them numbers: buffers, and columns of the device's
+ * numbers. Where the same functions follow each other again and again with other numbers (layers),
+ * the repeats become one function and a table of those numbers that differ.
  */
 #ifndef EMIT_PROGRAM_CALLS_H
 #define EMIT_PROGRAM_CALLS_H
 
 #include "emit/kernel/kernel.h"
 
-typedef enum ArgumentKind { ARGUMENT_BUFFER, ARGUMENT_NUMBERS, ARGUMENT_NUMBER, ARGUMENT_TURN, ARGUMENT_TEXT } ArgumentKind;
+typedef enum ArgumentKind {
+    ARGUMENT_BUFFER,
+    ARGUMENT_NUMBERS,
+    ARGUMENT_NUMBER,
+    ARGUMENT_TURN,
+    ARGUMENT_TEXT
+} ArgumentKind;
 
 typedef struct Argument {
     ArgumentKind kind;
@@ -49,7 +56,8 @@ Call *call_new(Calls *calls, const char *opening, const Op *op);
 void call_add(Calls *calls, Call *call, Argument argument);
 
 /* A copy of a value's bytes, unless it lies there already or has none. */
-void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to, const Value *from);
+void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
+               const Value *from);
 
 /* Notes that the list calls a kernel. */
 void calls_use(Calls *calls, const Kernel *kernel);
@@ -57,7 +65,8 @@ void calls_use(Calls *calls, const Kernel *kernel);
 /* Declarations of the kernels and tables that a role uses. */
 void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
-/* The function `name` that runs the calls, and the functions that it is split into; `phase` names those. */
+/* The function `name` that runs the calls, and the functions that it is split into; `phase` names
+ * those. */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
 
 #endif

@@ -6,10 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const place_names[] = {[HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
-static const char *const dtype_names[] = {
-    [HT_F32] = "HT_F32", [HT_BF16] = "HT_BF16", [HT_F64] = "HT_F64", [HT_I32] = "HT_I32", [HT_I64] = "HT_I64"};
-static const char *const reduction_names[] = {[HT_NO_REDUCTION] = "HT_NO_REDUCTION", [HT_SUM] = "HT_SUM", [HT_MAX] = "HT_MAX"};
+static const char *const place_names[] = {
+    [HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
+static const char *const dtype_names[] = {[HT_F32] = "HT_F32",
+                                          [HT_BF16] = "HT_BF16",
+                                          [HT_F64] = "HT_F64",
+                                          [HT_I32] = "HT_I32",
+                                          [HT_I64] = "HT_I64"};
+static const char *const reduction_names[] = {
+    [HT_NO_REDUCTION] = "HT_NO_REDUCTION", [HT_SUM] = "HT_SUM", [HT_MAX] = "HT_MAX"};
 static const char *const verb_names[] = {
     [HT_COPY] = "HT_COPY",
     [HT_COMBINE] = "HT_COMBINE",
@@ -37,32 +42,36 @@ typedef struct PlanTables {
     const char *groups, *devices, *tensors;
 } PlanTables;
 
-/* Lists of blocks that are longer than this are written as arrays of their own, which may be shared. */
+/* Lists of blocks that are longer than this are written as arrays of their own, which may be
+ * shared. */
 enum { SHORT_BLOCKS = 2 };
 
 /* `{extent, from, to}` of each dimension of a move. */
-static const char *dimension_rows(Arena *arena, const ht_move *move)
-{
+static const char *dimension_rows(Arena *arena, const ht_move *move) {
     Text rows = {.arena = arena};
     for (int d = 0; d < move->rank; d++)
-        text_print(&rows, "%s{%lld, %lld, %lld}", d ? ", " : "", (long long)move->dim[d].extent, (long long)move->dim[d].from,
-                   (long long)move->dim[d].to);
+        text_print(&rows, "%s{%lld, %lld, %lld}", d ? ", " : "", (long long)move->dim[d].extent,
+                   (long long)move->dim[d].from, (long long)move->dim[d].to);
     return text_bytes(&rows);
 }
 
-static const char *move_row(Arena *arena, const ht_move *move)
-{
+static const char *move_row(Arena *arena, const ht_move *move) {
     Text row = {.arena = arena};
-    text_fill(&row, "{$from, $to, $tensor, $from_offset, $to_offset, $rank, $dims}", "from", place_names[move->from], "to",
-              place_names[move->to], "tensor", c_number(arena, move->tensor), "from_offset", c_number(arena, move->from_offset),
-              "to_offset", c_number(arena, move->to_offset), "rank", c_number(arena, move->rank), "dims",
-              move->rank ? arena_format(arena, "(const ht_stride[]){%s}", dimension_rows(arena, move)) : "0", NULL);
+    text_fill(
+        &row, "{$from, $to, $tensor, $from_offset, $to_offset, $rank, $dims}", "from",
+        place_names[move->from], "to", place_names[move->to], "tensor",
+        c_number(arena, move->tensor), "from_offset", c_number(arena, move->from_offset),
+        "to_offset", c_number(arena, move->to_offset), "rank", c_number(arena, move->rank), "dims",
+        move->rank ? arena_format(arena, "(const ht_stride[]){%s}", dimension_rows(arena, move))
+                   : "0",
+        NULL);
     return text_bytes(&row);
 }
 
-/* The name of the array `WORD_N` of these rows, written when new: devices and plans that do the same share it. */
-static const char *write_array(PlanWriter *writer, const char *type, const char *word, const Text *rows)
-{
+/* The name of the array `WORD_N` of these rows, written when new: devices and plans that do the
+ * same share it. */
+static const char *write_array(PlanWriter *writer, const char *type, const char *word,
+                               const Text *rows) {
     Emitter *emitter = writer->emitter;
     Text *key = &emitter->key;
     key->length = 0;
@@ -71,81 +80,78 @@ static const char *write_array(PlanWriter *writer, const char *type, const char 
     const char **name = intern_slot(emitter->arrays, key->bytes, key->length);
     if (!*name) {
         *name = arena_format(emitter->arena, "%s_%d", word, emitter->array_count++);
-        text_fill(writer->out, "static const $type $name[] = {$rows};\n", "type", type, "name", *name, "rows", text_bytes(rows), NULL);
+        text_fill(writer->out, "static const $type $name[] = {$rows};\n", "type", type, "name",
+                  *name, "rows", text_bytes(rows), NULL);
     }
     return *name;
 }
 
 /* Rows `{place, tensor, peer, offset, count}`. */
-static Text block_text(Arena *arena, const ht_block *blocks, int count)
-{
+static Text block_text(Arena *arena, const ht_block *blocks, int count) {
     Text rows = {.arena = arena};
     for (int i = 0; i < count; i++)
-        text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "", place_names[blocks[i].place], blocks[i].tensor, blocks[i].peer,
-                   (long long)blocks[i].offset, (long long)blocks[i].count);
+        text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "", place_names[blocks[i].place],
+                   blocks[i].tensor, blocks[i].peer, (long long)blocks[i].offset,
+                   (long long)blocks[i].count);
     return rows;
 }
 
 /* Blocks as an array; 0 when there is none. */
-static const char *block_rows(PlanWriter *writer, const ht_block *blocks, int count)
-{
-    if (!count)
-        return "0";
-    const char **known = count > SHORT_BLOCKS ? intern_slot(writer->known, &blocks, sizeof blocks) : NULL;
-    if (known && *known)
-        return *known;
+static const char *block_rows(PlanWriter *writer, const ht_block *blocks, int count) {
+    if (!count) return "0";
+    const char **known =
+        count > SHORT_BLOCKS ? intern_slot(writer->known, &blocks, sizeof blocks) : NULL;
+    if (known && *known) return *known;
     Arena *scratch = arena_create();
     Text rows = block_text(scratch, blocks, count);
     const char *written =
-        known ? write_array(writer, "ht_block", "blocks", &rows) : arena_format(writer->arena, "(const ht_block[]){%s}", text_bytes(&rows));
-    if (known)
-        *known = written;
+        known ? write_array(writer, "ht_block", "blocks", &rows)
+              : arena_format(writer->arena, "(const ht_block[]){%s}", text_bytes(&rows));
+    if (known) *known = written;
     arena_destroy(scratch);
     return written;
 }
 
-static const char *move_rows(Arena *arena, const ht_reshard_step *step)
-{
+static const char *move_rows(Arena *arena, const ht_reshard_step *step) {
     Text rows = {.arena = arena};
     for (int i = 0; i < step->move_count; i++)
         text_print(&rows, "%s%s", i ? ",\n                 " : "", move_row(arena, &step->move[i]));
     return text_bytes(&rows);
 }
 
-static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step)
-{
+static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step) {
     Arena *arena = writer->arena;
     if (step->move_count)
         text_fill(out,
                   "    {.verb = $verb, .move_count = $count, .move = (const ht_move[]){\n"
                   "                 $moves}},\n",
-                  "verb", verb_names[step->verb], "count", c_number(arena, step->move_count), "moves", move_rows(arena, step), NULL);
+                  "verb", verb_names[step->verb], "count", c_number(arena, step->move_count),
+                  "moves", move_rows(arena, step), NULL);
     else
         text_fill(out,
-                  "    {.verb = $verb, .dtype = $dtype, .reduction = $reduction, .group = $group, .send_count = $sends, .receive_count = "
+                  "    {.verb = $verb, .dtype = $dtype, .reduction = $reduction, .group = $group, "
+                  ".send_count = $sends, .receive_count = "
                   "$receives,\n"
                   "     .send = $send,\n"
                   "     .receive = $receive},\n",
-                  "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction", reduction_names[step->reduction], "group",
-                  c_number(arena, step->group), "sends", c_number(arena, step->send_count), "receives",
-                  c_number(arena, step->receive_count), "send", block_rows(writer, step->send, step->send_count), "receive",
+                  "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction",
+                  reduction_names[step->reduction], "group", c_number(arena, step->group), "sends",
+                  c_number(arena, step->send_count), "receives",
+                  c_number(arena, step->receive_count), "send",
+                  block_rows(writer, step->send, step->send_count), "receive",
                   block_rows(writer, step->receive, step->receive_count), NULL);
 }
 
 /* The array of a device's steps; 0 for a device that has none. */
-static const char *emit_steps(PlanWriter *writer, const ht_reshard_device *device)
-{
-    if (!device->step_count)
-        return "0";
+static const char *emit_steps(PlanWriter *writer, const ht_reshard_device *device) {
+    if (!device->step_count) return "0";
     const char **known = intern_slot(writer->known, &device->step, sizeof device->step);
-    if (*known)
-        return *known;
+    if (*known) return *known;
     Arena *arena = writer->arena;
     writer->arena = arena_create();
     Text steps = {.arena = writer->arena};
     text_string(&steps, "\n");
-    for (int s = 0; s < device->step_count; s++)
-        emit_step(writer, &steps, &device->step[s]);
+    for (int s = 0; s < device->step_count; s++) emit_step(writer, &steps, &device->step[s]);
     const char *name = write_array(writer, "ht_reshard_step", "steps", &steps);
     *(const char **)intern_slot(writer->known, &device->step, sizeof device->step) = name;
     arena_destroy(writer->arena);
@@ -153,8 +159,7 @@ static const char *emit_steps(PlanWriter *writer, const ht_reshard_device *devic
     return name;
 }
 
-static const char *emit_groups(PlanWriter *writer, const ht_reshard *plan)
-{
+static const char *emit_groups(PlanWriter *writer, const ht_reshard *plan) {
     Text rows = {.arena = writer->arena};
     for (int g = 0; g < plan->group_count; g++) {
         text_print(&rows, "%s    {%d, (const int[]){", g ? "" : "\n", plan->group[g].count);
@@ -165,73 +170,70 @@ static const char *emit_groups(PlanWriter *writer, const ht_reshard *plan)
     return plan->group_count ? write_array(writer, "ht_group", "groups", &rows) : "0";
 }
 
-static const char *emit_devices(PlanWriter *writer, const ht_reshard *plan)
-{
+static const char *emit_devices(PlanWriter *writer, const ht_reshard *plan) {
     Text rows = {.arena = writer->arena};
     text_string(&rows, " // device, steps, bytes of scratch\n");
     for (int i = 0; i < plan->device_count; i++) {
         const ht_reshard_device *device = &plan->device[i];
-        text_print(&rows, "    {%d, %d, %lld, %s},\n", device->device, device->step_count, (long long)device->scratch,
-                   emit_steps(writer, device));
+        text_print(&rows, "    {%d, %d, %lld, %s},\n", device->device, device->step_count,
+                   (long long)device->scratch, emit_steps(writer, device));
     }
     return write_array(writer, "ht_reshard_device", "members", &rows);
 }
 
-static const char *emit_tensors(PlanWriter *writer, const ht_reshard *plan)
-{
+static const char *emit_tensors(PlanWriter *writer, const ht_reshard *plan) {
     Text rows = {.arena = writer->arena};
     text_string(&rows, " // type, reduction, whether in place\n");
     for (int i = 0; i < plan->tensor_count; i++)
-        text_print(&rows, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype], reduction_names[plan->tensor[i].reduction],
-                   plan->tensor[i].in_place);
+        text_print(&rows, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype],
+                   reduction_names[plan->tensor[i].reduction], plan->tensor[i].in_place);
     return write_array(writer, "ht_reshard_tensor", "tensors", &rows);
 }
 
 /* ---- names of devices ---- */
 
-PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, int kind, const int *positions)
-{
+PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, int kind,
+                     const int *positions) {
     int least = replica_groups->size ? replica_groups->name[0] : 0, most = least;
     for (int i = 0; i < replica_groups->size; i++) {
         least = replica_groups->name[i] < least ? replica_groups->name[i] : least;
         most = replica_groups->name[i] > most ? replica_groups->name[i] : most;
     }
     int span = most - least + 1, *place = arena_array(emitter->arena, int, span);
-    for (int i = 0; i < replica_groups->size; i++)
-        place[replica_groups->name[i] - least] = i;
+    for (int i = 0; i < replica_groups->size; i++) place[replica_groups->name[i] - least] = i;
     return (PlanNames){.kind = kind,
                        .least = least,
                        .span = span,
                        .place = place,
                        .replica_group_count = replica_groups->count,
                        .size = replica_groups->size,
-                       .replica_groups = replica_groups_write(emitter, out, replica_groups, positions)};
+                       .replica_groups =
+                           replica_groups_write(emitter, out, replica_groups, positions)};
 }
 
-static int name_of(const PlanNames *names, int device) { return names->place[device - names->least]; }
+static int name_of(const PlanNames *names, int device) {
+    return names->place[device - names->least];
+}
 
-static const ht_block *named_blocks(Arena *arena, const PlanNames *names, const ht_block *blocks, int count)
-{
+static const ht_block *named_blocks(Arena *arena, const PlanNames *names, const ht_block *blocks,
+                                    int count) {
     ht_block *copy = arena_copy(arena, blocks, sizeof *copy * (size_t)count);
-    for (int i = 0; i < count; i++)
-        copy[i].peer = name_of(names, copy[i].peer);
+    for (int i = 0; i < count; i++) copy[i].peer = name_of(names, copy[i].peer);
     return copy;
 }
 
-static bool has_peers(const ht_reshard_device *device)
-{
+static bool has_peers(const ht_reshard_device *device) {
     bool peers = false;
-    for (int s = 0; s < device->step_count; s++)
-        peers |= device->step[s].verb == HT_EXCHANGE;
+    for (int s = 0; s < device->step_count; s++) peers |= device->step[s].verb == HT_EXCHANGE;
     return peers;
 }
 
-static ht_reshard_device named_device(Arena *arena, const PlanNames *names, ht_reshard_device device)
-{
+static ht_reshard_device named_device(Arena *arena, const PlanNames *names,
+                                      ht_reshard_device device) {
     device.device = name_of(names, device.device);
-    if (!has_peers(&device))
-        return device;
-    ht_reshard_step *steps = arena_copy(arena, device.step, sizeof *steps * (size_t)device.step_count);
+    if (!has_peers(&device)) return device;
+    ht_reshard_step *steps =
+        arena_copy(arena, device.step, sizeof *steps * (size_t)device.step_count);
     for (int s = 0; s < device.step_count; s++)
         if (steps[s].verb == HT_EXCHANGE) {
             steps[s].send = named_blocks(arena, names, steps[s].send, steps[s].send_count);
@@ -241,23 +243,20 @@ static ht_reshard_device named_device(Arena *arena, const PlanNames *names, ht_r
     return device;
 }
 
-static ht_group named_group(Arena *arena, const PlanNames *names, ht_group group)
-{
+static ht_group named_group(Arena *arena, const PlanNames *names, ht_group group) {
     int *devices = arena_array(arena, int, group.count);
-    for (int i = 0; i < group.count; i++)
-        devices[i] = name_of(names, group.device[i]);
+    for (int i = 0; i < group.count; i++) devices[i] = name_of(names, group.device[i]);
     return (ht_group){group.count, devices};
 }
 
-static int compare_devices(const void *a, const void *b)
-{
+static int compare_devices(const void *a, const void *b) {
     const ht_reshard_device *x = a, *y = b;
     return (x->device > y->device) - (x->device < y->device);
 }
 
 /* The tables with places in replica groups in place of devices. */
-static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered, const PlanNames *names)
-{
+static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered,
+                                    const PlanNames *names) {
     ht_reshard *named = arena_copy(arena, lowered, sizeof *lowered);
     ht_reshard_device *devices = arena_array(arena, ht_reshard_device, lowered->device_count);
     ht_group *groups = arena_array(arena, ht_group, lowered->group_count);
@@ -272,17 +271,17 @@ static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered, con
 }
 
 /* The tables of a plan, written when there are none of it, with these places, yet. */
-static const PlanTables *emit_tables(Text *out, Emitter *emitter, const Plan *plan, const PlanNames *names)
-{
+static const PlanTables *emit_tables(Text *out, Emitter *emitter, const Plan *plan,
+                                     const PlanNames *names) {
     Arena *arena = emitter->arena;
     Text key = {.arena = arena};
     text_append(&key, (const char *)&plan, sizeof plan);
     text_append(&key, (const char *)&names->least, sizeof names->least);
     text_append(&key, (const char *)names->place, sizeof *names->place * (size_t)names->span);
     const PlanTables **known = intern_slot(emitter->plans, key.bytes, key.length);
-    if (*known)
-        return *known;
-    PlanWriter writer = {.emitter = emitter, .arena = arena, .out = out, .known = intern_create(arena)};
+    if (*known) return *known;
+    PlanWriter writer = {
+        .emitter = emitter, .arena = arena, .out = out, .known = intern_create(arena)};
     PlanTables *tables = arena_new(arena, PlanTables);
     *known = tables;
     tables->lowered = with_names(arena, plan_lowered(arena, plan, NULL), names);
@@ -292,20 +291,24 @@ static const PlanTables *emit_tables(Text *out, Emitter *emitter, const Plan *pl
     return tables;
 }
 
-void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, const char *label, const PlanNames *names)
-{
+void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, const char *label,
+               const PlanNames *names) {
     Arena *arena = out->arena;
     const PlanTables *tables = emit_tables(out, emitter, plan, names);
     text_fill(out,
               "static const ht_reshard $name = {\n"
-              "    .name = \"$label\", .kind = $kind, .tensor_count = $tensor_count, .group_count = $group_count, .device_count = "
+              "    .name = \"$label\", .kind = $kind, .tensor_count = $tensor_count, .group_count "
+              "= $group_count, .device_count = "
               "$device_count,\n"
               "    .tensor = $tensors, .group = $groups, .device = $devices,\n"
-              "    .replica_group_count = $replica_group_count, .replica_group_size = $size, .replica_group = $replica_groups,\n"
+              "    .replica_group_count = $replica_group_count, .replica_group_size = $size, "
+              ".replica_group = $replica_groups,\n"
               "};\n\n",
-              "name", name, "label", c_string(arena, label), "kind", c_number(arena, names->kind), "tensor_count",
-              c_number(arena, tables->lowered->tensor_count), "group_count", c_number(arena, tables->lowered->group_count), "device_count",
-              c_number(arena, tables->lowered->device_count), "tensors", tables->tensors, "groups", tables->groups, "devices",
-              tables->devices, "replica_group_count", c_number(arena, names->replica_group_count), "size", c_number(arena, names->size), "replica_groups",
-              names->replica_groups, NULL);
+              "name", name, "label", c_string(arena, label), "kind", c_number(arena, names->kind),
+              "tensor_count", c_number(arena, tables->lowered->tensor_count), "group_count",
+              c_number(arena, tables->lowered->group_count), "device_count",
+              c_number(arena, tables->lowered->device_count), "tensors", tables->tensors, "groups",
+              tables->groups, "devices", tables->devices, "replica_group_count",
+              c_number(arena, names->replica_group_count), "size", c_number(arena, names->size),
+              "replica_groups", names->replica_groups, NULL);
 }

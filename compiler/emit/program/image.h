@@ -8,6 +8,7 @@
 void emit_known_image(Text *out, Emitter *emitter, const Module *module, const char *name);
 
 /* Appends them. `writers` and `roles` have one entry a role. */
-void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers, const RoleText *roles);
+void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers,
+                const RoleText *roles);
 
 #endif

@@ -13,9 +13,12 @@
 #include "ir/analysis/joined_results.h"
 #include "ir/analysis/subviews.h"
 
-RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role)
-{
-    RoleWriter writer = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->devices.roles->at[role]};
+RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role) {
+    RoleWriter writer = {.emitter = emitter,
+                         .module = module,
+                         .name = name,
+                         .role_index = role,
+                         .role = &module->devices.roles->at[role]};
     writer.slot_of = slots_of(emitter->arena, module);
     writer.updated_of = updated_slots_of(emitter->arena, module, writer.slot_of);
     writer.flags = intern_create(emitter->arena);
@@ -26,57 +29,55 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
     return writer;
 }
 
-int64_t value_buffer(const RoleWriter *writer, const Value *value)
-{
+int64_t value_buffer(const RoleWriter *writer, const Value *value) {
     const Value *owner = role_storage(writer->module, writer->role, value);
-    if (writer->slot_of[owner->id] >= 0)
-        return -1 - writer->slot_of[owner->id];
+    if (writer->slot_of[owner->id] >= 0) return -1 - writer->slot_of[owner->id];
     if (writer->role->offset[owner->id] >= 0)
-        return (writer->role->offset[owner->id] + value_displacement(writer->module, value, writer->role->devices[0])) |
+        return (writer->role->offset[owner->id] +
+                value_displacement(writer->module, value, writer->role->devices[0])) |
                (writer->role->kept[owner->id] ? HT_KEPT : 0);
     int64_t slot = writer->updated_of[owner->id];
-    if (slot < 0)
-        BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
+    if (slot < 0) BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
     return -1 - slot;
 }
 
 /* ---- calls ---- */
 
 /* What stands behind a call: the result's name and the operator. */
-static const char *op_comment(Arena *arena, const Op *op)
-{
+static const char *op_comment(Arena *arena, const Op *op) {
     const char *name = NULL;
-    for (int k = 0; k < op->result_count && !name; k++)
-        name = op->results[k]->name;
+    for (int k = 0; k < op->result_count && !name; k++) name = op->results[k]->name;
     return name ? arena_format(arena, "%s = %s", name, op->def->name) : op->def->name;
 }
 
-static int64_t value_bytes(const RoleWriter *writer, const Value *value)
-{
+static int64_t value_bytes(const RoleWriter *writer, const Value *value) {
     return value_local_bytes(writer->module, value, writer->role->devices[0]);
 }
 
-/* An input lies whole in its slot, collected rows in the arena; inside the loop over micro-batches only a part of them is at work. */
-static void add_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value)
-{
-    if (!value)
-        return;
+/* An input lies whole in its slot, collected rows in the arena; inside the loop over micro-batches
+ * only a part of them is at work. */
+static void add_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value) {
+    if (!value) return;
     if (!role_has(writer->module, writer->role, value)) {
         call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
         return;
     }
     int64_t buffer = value_buffer(writer, value);
-    const Value *turn = call->op->def == writer->module->builtin.collect ? call->op->operands[0] : value;
+    const Value *turn =
+        call->op->def == writer->module->builtin.collect ? call->op->operands[0] : value;
     if (value_turns(writer->module, call->op, value))
-        call_add(calls, call, (Argument){ARGUMENT_TURN, buffer, c_number(calls->arena, value_bytes(writer, turn))});
+        call_add(
+            calls, call,
+            (Argument){ARGUMENT_TURN, buffer, c_number(calls->arena, value_bytes(writer, turn))});
     else
         call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = buffer});
 }
 
-void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to, const Value *from)
-{
+void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
+               const Value *from) {
     int64_t bytes = value_bytes(writer, from);
-    if (!bytes || !role_has(writer->module, writer->role, from) || value_buffer(writer, from) == value_buffer(writer, to))
+    if (!bytes || !role_has(writer->module, writer->role, from) ||
+        value_buffer(writer, from) == value_buffer(writer, to))
         return;
     Call *call = call_new(calls, "ht_copy(", op);
     add_tensor(calls, call, writer, to);
@@ -87,15 +88,18 @@ void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value
     call->comment = op_comment(calls->arena, op);
 }
 
-static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op)
-{
-    if (!role_has(writer->module, writer->role, op->operands[0]) && !role_has(writer->module, writer->role, op->results[0]))
+static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op) {
+    if (!role_has(writer->module, writer->role, op->operands[0]) &&
+        !role_has(writer->module, writer->role, op->results[0]))
         return;
-    if (value_storage(op->results[0]) == value_storage(op->operands[0]) && plan_nothing(op->convert.plan->plan))
+    if (value_storage(op->results[0]) == value_storage(op->operands[0]) &&
+        plan_nothing(op->convert.plan->plan))
         return;
     Call *call = call_new(calls, "ht_convert(r, ", op);
     call_add(calls, call,
-             (Argument){.kind = ARGUMENT_TEXT, .text = arena_format(calls->arena, "%s_plan[%d]", writer->name, op->convert.plan->number)});
+             (Argument){.kind = ARGUMENT_TEXT,
+                        .text = arena_format(calls->arena, "%s_plan[%d]", writer->name,
+                                             op->convert.plan->number)});
     add_tensor(calls, call, writer, op->operands[0]);
     add_tensor(calls, call, writer, op->results[0]);
     int64_t scratch = writer->role->scratch ? writer->role->scratch[op->index] : -1;
@@ -108,33 +112,29 @@ static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op)
 }
 
 /* The sum over micro-batches. */
-static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op)
-{
+static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op) {
     const Value *result = op->results[0];
     int64_t bytes = value_bytes(writer, result);
-    if (!bytes)
-        return;
+    if (!bytes) return;
     Call *call = call_new(calls, "ht_accumulate(r, ", op);
     add_tensor(calls, call, writer, result);
     add_tensor(calls, call, writer, op->operands[0]);
-    call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = bytes / dtype_size(result->type.dtype)});
+    call_add(calls, call,
+             (Argument){.kind = ARGUMENT_NUMBER, .number = bytes / dtype_size(result->type.dtype)});
     call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = c_dtype(result->type.dtype)});
     call->makes = result;
     call->comment = op_comment(calls->arena, op);
 }
 
 /* Whether the product behind an operator makes what this one does. */
-static bool is_made_beside(Calls *calls, RoleWriter *writer, const Op *op)
-{
+static bool is_made_beside(Calls *calls, RoleWriter *writer, const Op *op) {
     const Op *product = op_side_reduction(writer->module, op);
-    if (!product || !local_op(calls->local, writer, product))
-        return false;
+    if (!product || !local_op(calls->local, writer, product)) return false;
     local_take_sum(calls->local, writer);
     return calls->local->sum == op;
 }
 
-static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op)
-{
+static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op) {
     LocalOp *local = calls->local;
     if (is_made_beside(calls, writer, op) || !local_op(local, writer, op) || local_nothing(local))
         return;
@@ -142,33 +142,31 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op)
     const Kernel *kernel = kernel_for(writer, local);
     calls_use(calls, kernel);
     Call *call = call_new(calls, kernel->opening, op);
-    for (int k = 0; k < op->result_count; k++)
-        add_tensor(calls, call, writer, op->results[k]);
-    for (int k = 0; k < op->operand_count; k++)
-        add_tensor(calls, call, writer, op->operands[k]);
-    if (local->sum)
-        add_tensor(calls, call, writer, local->sum->results[0]);
+    for (int k = 0; k < op->result_count; k++) add_tensor(calls, call, writer, op->results[k]);
+    for (int k = 0; k < op->operand_count; k++) add_tensor(calls, call, writer, op->operands[k]);
+    if (local->sum) add_tensor(calls, call, writer, local->sum->results[0]);
     if (kernel->numbered)
-        call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBERS, .number = number_column(writer, local)});
+        call_add(calls, call,
+                 (Argument){.kind = ARGUMENT_NUMBERS, .number = number_column(writer, local)});
     call->places = kernel->ranked;
     call->comment = op_comment(calls->arena, op);
 }
 
 /* Of two sets of results where the role's devices have one alone, that one. */
-static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf half)
-{
+static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf half) {
     for (int k = 0; k < op->result_count; k++)
-        call_copy(calls, writer, op, op->results[k], op->operands[half == JOINED_FIRST ? k : op->result_count + k]);
+        call_copy(calls, writer, op, op->results[k],
+                  op->operands[half == JOINED_FIRST ? k : op->result_count + k]);
 }
 
-static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
-{
+static void add_op(Calls *calls, RoleWriter *writer, const Op *op) {
     JoinedHalf half = op_joined(writer->module, op, writer->role->devices[0]);
     if (op->convert.plan)
         add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->builtin.local_part || op->def == writer->module->builtin.stage_union || op_moves_nothing(op))
+    else if (op->def == writer->module->builtin.local_part ||
+             op->def == writer->module->builtin.stage_union || op_moves_nothing(op))
         return;
     else if (op->def == writer->module->builtin.collect)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
@@ -182,22 +180,19 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
 
 /* ---- the file ---- */
 
-static void emit_header(Text *out, const RoleWriter *writer)
-{
+static void emit_header(Text *out, const RoleWriter *writer) {
     Text devices = {.arena = out->arena};
     for (int i = 0; i < writer->role->device_count; i++)
         text_print(&devices, "%s%d", i ? ", " : "", writer->role->devices[i]);
-    text_print(out, "\n/* ---- %s, role %d: device%s %s ---- */\n\n", writer->module->name, writer->role_index,
-               writer->role->device_count > 1 ? "s" : "", text_bytes(&devices));
+    text_print(out, "\n/* ---- %s, role %d: device%s %s ---- */\n\n", writer->module->name,
+               writer->role_index, writer->role->device_count > 1 ? "s" : "", text_bytes(&devices));
 }
 
 /* ---- parts ---- */
 
-int role_part(const RoleText *text, Phase phase, int visit)
-{
+int role_part(const RoleText *text, Phase phase, int visit) {
     for (int p = 0; p < text->parts.count; p++)
-        if (text->parts.at[p].phase == phase && text->parts.at[p].visit == visit)
-            return p;
+        if (text->parts.at[p].phase == phase && text->parts.at[p].visit == visit) return p;
     return -1;
 }
 
@@ -215,22 +210,21 @@ typedef struct RoleParts {
 } RoleParts;
 
 /* The part that an operator is of, which is behind those that are there when it is new. */
-static int part_of(RoleParts *parts, const Op *op)
-{
+static int part_of(RoleParts *parts, const Op *op) {
     Arena *arena = parts->writer->emitter->arena;
     Phase phase = op_phase(parts->writer->module, op);
-    int visit = loop_repeats(op->loop) ? op->visit : 0, part = role_part(&parts->text, phase, visit);
-    if (part >= 0)
-        return part;
-    const char *name = visit ? arena_format(arena, "visit%d_%s", visit, phase_name(phase)) : phase_name(phase);
+    int visit = loop_repeats(op->loop) ? op->visit : 0,
+        part = role_part(&parts->text, phase, visit);
+    if (part >= 0) return part;
+    const char *name =
+        visit ? arena_format(arena, "visit%d_%s", visit, phase_name(phase)) : phase_name(phase);
     array_push(arena, &parts->text.parts, (RolePart){.phase = phase, .visit = visit, .name = name});
     array_push(arena, &parts->calls, calls_create(arena, &parts->used));
     return parts->text.parts.count - 1;
 }
 
 /* A transfer without a place yet; the operators of its conversion stand from `op` on. */
-static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
-{
+static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op) {
     Arena *arena = writer->emitter->arena;
     const Module *module = writer->module;
     int count = op->convert.plan->tensors.count;
@@ -241,17 +235,14 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
                              .turn = arena_array(arena, int64_t, count)};
     for (int i = op->index, found = 0; found < count; i++) {
         const Op *own = module->ops.at[i];
-        if (i != op->index && (count == 1 || own->convert.plan != op->convert.plan))
-            continue;
+        if (i != op->index && (count == 1 || own->convert.plan != op->convert.plan)) continue;
         found++;
         bool sends = role_has(writer->module, writer->role, own->operands[0]);
         bool receives = role_has(writer->module, writer->role, own->results[0]);
-        if (sends)
-            transfer.from[own->convert.tensor] = value_buffer(writer, own->operands[0]);
+        if (sends) transfer.from[own->convert.tensor] = value_buffer(writer, own->operands[0]);
         if (sends && value_turns(module, own, own->operands[0]))
             transfer.turn[own->convert.tensor] = value_bytes(writer, own->operands[0]);
-        if (receives)
-            transfer.to[own->convert.tensor] = value_buffer(writer, own->results[0]);
+        if (receives) transfer.to[own->convert.tensor] = value_buffer(writer, own->results[0]);
         transfer.sends |= sends;
         transfer.receives |= receives;
     }
@@ -259,17 +250,15 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
 }
 
 /* A message between stages, where the role has a side of it. */
-static void add_transfer(RoleParts *parts, const Op *op)
-{
+static void add_transfer(RoleParts *parts, const Op *op) {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
-    if (op->convert.tensor)
-        return;
+    if (op->convert.tensor) return;
     int number = parts->text.transfers.count;
     RoleTransfer transfer = transfer_of(writer, op);
-    if (!transfer.sends && !transfer.receives)
-        return;
-    transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] | HT_KEPT : 0;
+    if (!transfer.sends && !transfer.receives) return;
+    transfer.scratch =
+        writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] | HT_KEPT : 0;
     array_push(arena, &parts->text.transfers, transfer);
     if (transfer.sends) {
         int part = part_of(parts, op->operands[0]->def);
@@ -282,21 +271,20 @@ static void add_transfer(RoleParts *parts, const Op *op)
 }
 
 /* An async collective, where the role has a side of it. */
-static void add_async_collective(RoleParts *parts, const AsyncCollective *collective, int number)
-{
+static void add_async_collective(RoleParts *parts, const AsyncCollective *collective, int number) {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
     RoleTransfer transfer = transfer_of(writer, collective->op);
-    if (!transfer.sends && !transfer.receives)
-        return;
+    if (!transfer.sends && !transfer.receives) return;
     transfer.flies = true;
     transfer.number = number;
     for (int t = 0; t < collective->count; t++) {
         const Op *maker = role_maker(writer->module, writer->role, collective->ops[t]->operands[0]);
-        if (maker)
-            array_push(arena, &transfer.makers, maker);
+        if (maker) array_push(arena, &transfer.makers, maker);
     }
-    transfer.scratch = writer->role->scratch[collective->op->index] >= 0 ? writer->role->scratch[collective->op->index] : 0;
+    transfer.scratch = writer->role->scratch[collective->op->index] >= 0
+                           ? writer->role->scratch[collective->op->index]
+                           : 0;
     int place = parts->text.transfers.count;
     for (int m = 0; m < transfer.makers.count; m++)
         array_push(arena, &parts->made_by[transfer.makers.at[m]->index], place);
@@ -304,18 +292,15 @@ static void add_async_collective(RoleParts *parts, const AsyncCollective *collec
 }
 
 /* All that is async, in the one order of all devices. */
-static void add_async_collectives(RoleParts *parts)
-{
+static void add_async_collectives(RoleParts *parts) {
     Arena *arena = parts->writer->emitter->arena;
     AsyncCollectives collectives = module_async_collectives(arena, parts->writer->module);
     parts->made_by = arena_array(arena, Numbers, parts->writer->module->ops.count);
-    for (int i = 0; i < collectives.count; i++)
-        add_async_collective(parts, &collectives.at[i], i);
+    for (int i = 0; i < collectives.count; i++) add_async_collective(parts, &collectives.at[i], i);
 }
 
 /* Says of those that are async that an operator has made a part of what they take. */
-static void release_async_collectives(RoleParts *parts, const Op *maker)
-{
+static void release_async_collectives(RoleParts *parts, const Op *maker) {
     const Numbers *made = &parts->made_by[maker->index];
     for (int m = 0; m < made->count; m++) {
         Calls *calls = &parts->calls.at[part_of(parts, maker)];
@@ -326,20 +311,17 @@ static void release_async_collectives(RoleParts *parts, const Op *maker)
     }
 }
 
-/* What an operator has made is there behind its call, and what it would make behind the product that may make it instead. */
-static void release_made(RoleParts *parts, const Op *op)
-{
+/* What an operator has made is there behind its call, and what it would make behind the product
+ * that may make it instead. */
+static void release_made(RoleParts *parts, const Op *op) {
     const Module *module = parts->writer->module;
     const Op *before = op->index ? module->ops.at[op->index - 1] : NULL;
-    if (before && op_side_reduction(module, before) == op)
-        release_async_collectives(parts, before);
-    if (!op_side_reduction(module, op))
-        release_async_collectives(parts, op);
+    if (before && op_side_reduction(module, before) == op) release_async_collectives(parts, before);
+    if (!op_side_reduction(module, op)) release_async_collectives(parts, op);
 }
 
 /* The update waits for async collectives. */
-static void await_async_collectives(RoleParts *parts, const Op *op)
-{
+static void await_async_collectives(RoleParts *parts, const Op *op) {
     Arena *arena = parts->writer->emitter->arena;
     for (int t = 0; t < parts->text.transfers.count; t++)
         if (parts->text.transfers.at[t].op == op) {
@@ -349,40 +331,35 @@ static void await_async_collectives(RoleParts *parts, const Op *op)
 }
 
 /* Whether the role begins a conversion ahead: its result lies for itself, for its part alone. */
-static bool is_ahead(const RoleWriter *writer, const Op *op)
-{
-    if (op_prefetch_point(writer->module, op) == op)
-        return false;
+static bool is_ahead(const RoleWriter *writer, const Op *op) {
+    if (op_prefetch_point(writer->module, op) == op) return false;
     const Value *from = value_storage(op->operands[0]), *to = op->results[0];
-    return !to->storage && !to->subview && !writer->role->kept[to->id] && !writer->role->kept[from->id] &&
-           !value_turns(writer->module, op, op->operands[0]);
+    return !to->storage && !to->subview && !writer->role->kept[to->id] &&
+           !writer->role->kept[from->id] && !value_turns(writer->module, op, op->operands[0]);
 }
 
 /* The gathers ahead of the role. */
-static void add_aheads(RoleParts *parts)
-{
+static void add_aheads(RoleParts *parts) {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
     parts->ahead = arena_array(arena, Numbers, writer->module->ops.count);
     parts->ahead_of = arena_array(arena, int, writer->module->ops.count);
     for (int i = 0; i < writer->module->ops.count; i++) {
         const Op *op = writer->module->ops.at[i];
-        if (!is_ahead(writer, op))
-            continue;
+        if (!is_ahead(writer, op)) continue;
         RoleTransfer transfer = transfer_of(writer, op);
-        if (!transfer.sends && !transfer.receives)
-            continue;
+        if (!transfer.sends && !transfer.receives) continue;
         transfer.ahead = true;
         transfer.scratch = writer->role->scratch[i] >= 0 ? writer->role->scratch[i] : 0;
-        array_push(arena, &parts->ahead[op_prefetch_point(writer->module, op)->index], parts->text.transfers.count);
+        array_push(arena, &parts->ahead[op_prefetch_point(writer->module, op)->index],
+                   parts->text.transfers.count);
         array_push(arena, &parts->text.transfers, transfer);
         parts->ahead_of[i] = parts->text.transfers.count;
     }
 }
 
 /* A call that begins or ends a gather ahead. */
-static Call *call_ahead(RoleParts *parts, const char *opening, int number)
-{
+static Call *call_ahead(RoleParts *parts, const char *opening, int number) {
     const Op *op = parts->text.transfers.at[number].op;
     int part = part_of(parts, op);
     Calls *calls = &parts->calls.at[part];
@@ -393,15 +370,13 @@ static Call *call_ahead(RoleParts *parts, const char *opening, int number)
 }
 
 /* Begins the gathers ahead that begin in front of an operator. */
-static void begin_aheads(RoleParts *parts, const Op *op)
-{
+static void begin_aheads(RoleParts *parts, const Op *op) {
     const Numbers *begin = &parts->ahead[op->index];
     for (int b = 0; b < begin->count; b++)
         call_ahead(parts, "ht_begin_ahead(r, ", begin->at[b])->aside = true;
 }
 
-static void add_ops(RoleParts *parts)
-{
+static void add_ops(RoleParts *parts) {
     const Module *module = parts->writer->module;
     add_async_collectives(parts);
     add_aheads(parts);
@@ -426,8 +401,7 @@ static void add_ops(RoleParts *parts)
     }
 }
 
-RoleText emit_role(Text *out, RoleWriter *writer)
-{
+RoleText emit_role(Text *out, RoleWriter *writer) {
     Arena *arena = writer->emitter->arena;
     RoleParts parts = {.writer = writer};
     add_ops(&parts);
@@ -437,8 +411,10 @@ RoleText emit_role(Text *out, RoleWriter *writer)
         RolePart *part = &parts.text.parts.at[p];
         part->runs = parts.calls.at[p].count > 0;
         if (part->runs)
-            calls_emit(out, &parts.calls.at[p], arena_format(arena, "%s_role%d_%s", writer->name, writer->role_index, part->name),
-                       part->name);
+            calls_emit(
+                out, &parts.calls.at[p],
+                arena_format(arena, "%s_role%d_%s", writer->name, writer->role_index, part->name),
+                part->name);
         part->notes = notes_of(writer, &parts.calls.at[p]);
     }
     return parts.text;

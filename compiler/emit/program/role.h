@@ -1,4 +1,5 @@
-/* A role's program: operators become calls, repeated calls become loops, and phases become functions. */
+/* A role's program: operators become calls, repeated calls become loops, and phases become
+ * functions. */
 #ifndef EMIT_PROGRAM_ROLE_H
 #define EMIT_PROGRAM_ROLE_H
 
@@ -8,7 +9,8 @@
 
 typedef Array(int64_t) Row;
 
-/* Numbers that differ between the devices of a role, a row for each device; equal columns are stored once. */
+/* Numbers that differ between the devices of a role, a row for each device; equal columns are
+ * stored once. */
 typedef struct NumberTable {
     int device_count, width;
     Row *rows;     // by device of the role
@@ -30,14 +32,16 @@ typedef struct RoleWriter {
     int role_index;
     const Role *role;
     const int64_t *slot_of;    // by value id: of parameters, states and inputs; -1: none
-    const int64_t *updated_of; // by value id: the slot that takes the new value of a parameter or state; -1: none
+    const int64_t *updated_of; // by value id: the slot that takes the new value of a parameter or
+                               // state; -1: none
     NumberTable numbers;
     Intern *flags; // AddedTerm * by layouts
 } RoleWriter;
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
 
-/* Rows of the tables of notes on a part's calls (emit/program/call_notes.h); NULL where there are none. */
+/* Rows of the tables of notes on a part's calls (emit/program/call_notes.h); NULL where there are
+ * none. */
 typedef struct Notes {
     int call_count;
     const char *call, *calls, *made, *buffer, *whose; // of ht_part
@@ -54,20 +58,23 @@ typedef struct RolePart {
     Notes notes;
 } RolePart;
 
-/* A message between stages that a role sends or receives: operators that cross; or one that is async; or a gather ahead (ir/analysis/prefetch.h). */
+/* A message between stages that a role sends or receives: operators that cross; or one that is
+ * async; or a gather ahead (ir/analysis/prefetch.h). */
 typedef struct RoleTransfer {
     const Op *op; // the first
     bool flies, ahead, sends, receives;
     int tensor_count;
-    int64_t *from, *to;       // by tensor: buffers; 0 where the role has none
-    int64_t *turn;            // by tensor: bytes of a micro-batch where that is a part of `from`; else 0
-    int64_t scratch;          // a buffer; 0: none
-    Array(const Op *) makers; // of one that is async: what makes what the role has of it; none: it only receives
-    int number;               // of one that is async: in the order in which all devices begin them
+    int64_t *from, *to; // by tensor: buffers; 0 where the role has none
+    int64_t *turn;      // by tensor: bytes of a micro-batch where that is a part of `from`; else 0
+    int64_t scratch;    // a buffer; 0: none
+    Array(const Op *)
+        makers; // of one that is async: what makes what the role has of it; none: it only receives
+    int number; // of one that is async: in the order in which all devices begin them
 } RoleTransfer;
 
 typedef struct RoleText {
-    Array(RolePart) parts; // in the order of Phase, forward along the visits and backward against them
+    Array(RolePart)
+        parts; // in the order of Phase, forward along the visits and backward against them
     Array(RoleTransfer) transfers;
 } RoleText;
 

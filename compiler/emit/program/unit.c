@@ -5,63 +5,67 @@
 #include <string.h>
 
 /* Adds "BASE.WHAT.SUFFIX". */
-static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, const char *suffix, const char *text, const char *flags)
-{
-    array_push(emitter->arena, files,
-               (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix), .text = text, .flags = flags});
+static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, const char *suffix,
+                     const char *text, const char *flags) {
+    array_push(
+        emitter->arena, files,
+        (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix),
+                      .text = text,
+                      .flags = flags});
 }
 
 /* "strategy dp4", "strategies dp4, tp4", "one device". */
-static const char *strategy_text(const Emitter *emitter)
-{
+static const char *strategy_text(const Emitter *emitter) {
     const Unit *unit = emitter->unit;
     Text text = {.arena = emitter->arena};
     for (int i = 0; i < unit->strategies.count; i++)
-        text_print(&text, "%s%s", i ? ", " : unit->strategies.count > 1 ? "strategies " : "strategy ", unit->strategies.at[i]->name);
+        text_print(&text, "%s%s",
+                   i                            ? ", "
+                   : unit->strategies.count > 1 ? "strategies "
+                                                : "strategy ",
+                   unit->strategies.at[i]->name);
     return unit->strategies.count ? text_bytes(&text) : "one device";
 }
 
 /* The comment on top of each file. */
-static Text begin_file(Emitter *emitter, const char *what)
-{
+static Text begin_file(Emitter *emitter, const char *what) {
     Text out = {.arena = emitter->arena};
     text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source",
-              c_comment(emitter->arena, file_name(emitter->unit->file)), "strategy", strategy_text(emitter), "what", what, NULL);
+              c_comment(emitter->arena, file_name(emitter->unit->file)), "strategy",
+              strategy_text(emitter), "what", what, NULL);
     return out;
 }
 
 /* ---- the main file ---- */
 
-/* How the main file names the variable of a read: one that only other sources declare has a name of its own there. */
-static const char *read_name(Arena *arena, const CapturedGlobal *read)
-{
+/* How the main file names the variable of a read: one that only other sources declare has a name of
+ * its own there. */
+static const char *read_name(Arena *arena, const CapturedGlobal *read) {
     return read->far ? arena_format(arena, "hetu_far_%s", read->variable) : read->variable;
 }
 
-static void declare_far(Text *declarations, const Module *module)
-{
+static void declare_far(Text *declarations, const Module *module) {
     for (int i = 0; i < module->source.captured_globals.count; i++) {
         const CapturedGlobal *read = module->source.captured_globals.at[i];
         bool known = !read->far;
         for (int k = 0; k < i && !known; k++)
             known = !strcmp(module->source.captured_globals.at[k]->variable, read->variable);
         if (!known)
-            text_print(declarations, "extern const char %s[] __asm__(\"%s\");\n", read_name(declarations->arena, read), read->variable);
+            text_print(declarations, "extern const char %s[] __asm__(\"%s\");\n",
+                       read_name(declarations->arena, read), read->variable);
     }
 }
 
 /* Writes the table of where the module's reads are; its name. */
-static const char *emit_addresses(Text *declarations, const Module *module, const char *name)
-{
-    if (!module->source.captured_globals.count)
-        return "0";
+static const char *emit_addresses(Text *declarations, const Module *module, const char *name) {
+    if (!module->source.captured_globals.count) return "0";
     declare_far(declarations, module);
     text_print(declarations, "static const volatile void *const %s_reads[] = {\n", name);
     for (int i = 0; i < module->source.captured_globals.count; i++) {
         const CapturedGlobal *read = module->source.captured_globals.at[i];
         if (read->offset)
-            text_print(declarations, "    (const volatile char *)&%s + %lld,\n", read_name(declarations->arena, read),
-                       (long long)read->offset);
+            text_print(declarations, "    (const volatile char *)&%s + %lld,\n",
+                       read_name(declarations->arena, read), (long long)read->offset);
         else
             text_print(declarations, "    &%s,\n", read_name(declarations->arena, read));
     }
@@ -69,34 +73,32 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
     return arena_format(declarations->arena, "%s_reads", name);
 }
 
-/* Writes the table of the optimizers' functions, two a group: what updates, and what comes behind, 0 where it is known by its name; its
- * name. */
-static const char *emit_optimizers(Text *declarations, const Module *module, const char *name)
-{
-    if (!module->optimizer.groups.count)
-        return "0";
+/* Writes the table of the optimizers' functions, two a group: what updates, and what comes behind,
+ * 0 where it is known by its name; its name. */
+static const char *emit_optimizers(Text *declarations, const Module *module, const char *name) {
+    if (!module->optimizer.groups.count) return "0";
     text_print(declarations, "static void (*const %s_updates[])(void) = {\n", name);
     for (int g = 0; g < module->optimizer.groups.count; g++) {
         const ParamGroup *group = &module->optimizer.groups.at[g];
         const char *after = group->after && !group->after_name ? group->after : "0";
-        text_print(declarations, "    (void (*)(void))%s, (void (*)(void))%s,\n", group->function_name ? "0" : group->function, after);
+        text_print(declarations, "    (void (*)(void))%s, (void (*)(void))%s,\n",
+                   group->function_name ? "0" : group->function, after);
     }
     text_string(declarations, "};\n");
     return arena_format(declarations->arena, "%s_updates", name);
 }
 
-static void emit_registration(Text *declarations, Text *calls, const Module *module, const char *name)
-{
+static void emit_registration(Text *declarations, Text *calls, const Module *module,
+                              const char *name) {
     text_print(declarations, "extern const struct ht_image %s_image;\n", name);
     const char *updates = emit_optimizers(declarations, module, name);
-    text_print(calls, "    ht_register(&%s_image, %s, %s, %s);\n", name, module->name, updates, emit_addresses(declarations, module, name));
+    text_print(calls, "    ht_register(&%s_image, %s, %s, %s);\n", name, module->name, updates,
+               emit_addresses(declarations, module, name));
 }
 
-static void emit_migration_registration(const Emitter *emitter, Text *declarations, Text *calls)
-{
+static void emit_migration_registration(const Emitter *emitter, Text *declarations, Text *calls) {
     const char *name = migrations_name(emitter);
-    if (!migrations_count(emitter))
-        return;
+    if (!migrations_count(emitter)) return;
     text_print(declarations,
                "struct ht_migrations;\n"
                "extern const struct ht_migrations %s;\n"
@@ -106,67 +108,68 @@ static void emit_migration_registration(const Emitter *emitter, Text *declaratio
 }
 
 /* Writes the words by which ht_prepare has further strategies made. */
-static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text *declarations, Text *calls)
-{
-    if (!options->recipe_count)
-        return;
+static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text *declarations,
+                        Text *calls) {
+    if (!options->recipe_count) return;
     text_print(declarations,
                "void ht_register_source(const char *fingerprint, const char *const *words);\n"
                "static const char *const %s_words[] = {\n",
                emitter->prefix);
     for (int i = 0; i < options->recipe_count; i++)
         text_print(declarations, "    \"%s\",\n", c_string(emitter->arena, options->recipe[i]));
-    text_print(declarations, "    0};\nvoid ht_register_files(const char *const *files);\nstatic const char *const %s_files[] = {\n",
+    text_print(declarations,
+               "    0};\nvoid ht_register_files(const char *const *files);\nstatic const char "
+               "*const %s_files[] = {\n",
                emitter->prefix);
     for (int i = 0; i < emitter->unit->files.count; i++)
-        text_print(declarations, "    \"%s\",\n", c_string(emitter->arena, emitter->unit->files.at[i].path));
+        text_print(declarations, "    \"%s\",\n",
+                   c_string(emitter->arena, emitter->unit->files.at[i].path));
     text_string(declarations, "    0};\n");
-    text_print(calls, "    ht_register_source(%s, %s_words);\n    ht_register_files(%s_files);\n", fingerprint_name(emitter),
-               emitter->prefix, emitter->prefix);
+    text_print(calls, "    ht_register_source(%s, %s_words);\n    ht_register_files(%s_files);\n",
+               fingerprint_name(emitter), emitter->prefix, emitter->prefix);
 }
 
-/* Operators without a body: the models that call them never run as C here, so the program links without one. */
-static const char *weak_operators(Emitter *emitter)
-{
+/* Operators without a body: the models that call them never run as C here, so the program links
+ * without one. */
+static const char *weak_operators(Emitter *emitter) {
     Text out = {.arena = emitter->arena};
     for (int i = 0; i < emitter->unit->bodiless.count; i++)
         text_print(&out, "#pragma weak %s\n", emitter->unit->bodiless.at[i]);
-    if (emitter->unit->bodiless.count)
-        text_string(&out, "\n");
+    if (emitter->unit->bodiless.count) text_string(&out, "\n");
     return text_bytes(&out);
 }
 
-const char *fingerprint_name(const Emitter *emitter) { return arena_format(emitter->arena, "%s_fingerprint", emitter->prefix); }
+const char *fingerprint_name(const Emitter *emitter) {
+    return arena_format(emitter->arena, "%s_fingerprint", emitter->prefix);
+}
 
 /* The 64-bit FNV-1a hash of a text, begun by another. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
     return hash;
 }
 
-/* "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...": the hash is of all that is written and what it is made of. */
-static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files, const EmitOptions *options)
-{
+/* "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...": the hash is of all that is
+ * written and what it is made of. */
+static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files,
+                               const EmitOptions *options) {
     const Unit *unit = emitter->unit;
     int devices = unit_device_count(unit);
     bool half = false;
     uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, options->source), options->maker);
-    for (int i = 0; i < files->count; i++)
-        hash = hash_text(hash, files->at[i].text);
+    for (int i = 0; i < files->count; i++) hash = hash_text(hash, files->at[i].text);
     for (int m = 0; m < unit->modules.count; m++)
         half = half || unit->modules.at[m]->precision == DTYPE_BF16;
-    return arena_format(emitter->arena, "%s %s%s%d device%s, %s%s, %s, %016llx", file_name(unit->file),
-                        unit->strategies.count ? strategy_text(emitter) : "", unit->strategies.count ? " on " : "on ", devices,
-                        devices == 1 ? "" : "s", half ? "bf16, " : "", options->backend->name, options->maker, (unsigned long long)hash);
+    return arena_format(emitter->arena, "%s %s%s%d device%s, %s%s, %s, %016llx",
+                        file_name(unit->file), unit->strategies.count ? strategy_text(emitter) : "",
+                        unit->strategies.count ? " on " : "on ", devices, devices == 1 ? "" : "s",
+                        half ? "bf16, " : "", options->backend->name, options->maker,
+                        (unsigned long long)hash);
 }
 
 /* What the object keeps for evaluation: the bytes of a file in a section that links leave out. */
-static const char *kept_section(Arena *arena, const EmitOptions *options)
-{
-    if (!options->section)
-        return "";
+static const char *kept_section(Arena *arena, const EmitOptions *options) {
+    if (!options->section) return "";
     const char *word = arena_format(arena, ".incbin \"%s\"", c_string(arena, options->section));
     return arena_format(arena,
                         "__asm__(\".pushsection .hetu,\\\"e\\\",@progbits\\n\"\n"
@@ -176,17 +179,17 @@ static const char *kept_section(Arena *arena, const EmitOptions *options)
 }
 
 /* The user's source in the main file. */
-static const char *source_text(Arena *arena, const EmitOptions *options)
-{
-    return options->text ? options->text : arena_format(arena, "#include %s\n", c_include(arena, options->include));
+static const char *source_text(Arena *arena, const EmitOptions *options) {
+    return options->text ? options->text
+                         : arena_format(arena, "#include %s\n", c_include(arena, options->include));
 }
 
-void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options)
-{
+void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options) {
     Arena *arena = unit->arena;
     Emitter emitter = {.arena = arena, .unit = unit, .base = options->base};
     if (!c_include(arena, options->include)) {
-        diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s", options->include);
+        diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s",
+                   options->include);
         return;
     }
     Text out = {.arena = arena};
@@ -197,18 +200,19 @@ void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options
               "\n"
               "$waits"
               "$section",
-              "source", c_comment(arena, file_name(unit->file)), "weak", weak_operators(&emitter), "text", source_text(arena, options),
-              "waits",
+              "source", c_comment(arena, file_name(unit->file)), "weak", weak_operators(&emitter),
+              "text", source_text(arena, options), "waits",
               unit->absent.count ? "extern const char hetucc_links_this_program[];\n"
-                                   "__attribute__((used)) static const char *const hetucc_waits = hetucc_links_this_program;\n"
+                                   "__attribute__((used)) static const char *const hetucc_waits = "
+                                   "hetucc_links_this_program;\n"
                                  : "",
               "section", kept_section(arena, options), NULL);
     add_file(&emitter, files, "part", "c", text_bytes(&out), "");
     files->at[files->count - 1].source = unit->file;
 }
 
-static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options, const char *const *names, const char *print)
-{
+static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options,
+                      const char *const *names, const char *print) {
     Text declarations = {.arena = emitter->arena}, calls = {.arena = emitter->arena};
     for (int m = 0; m < emitter->unit->modules.count; m++)
         emit_registration(&declarations, &calls, emitter->unit->modules.at[m], names[m]);
@@ -231,7 +235,8 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
               "const char $fingerprint[] = \"$text\";\n"
               "struct ht_image;\n"
               "$declarations\n"
-              "void ht_register(const struct ht_image *image, ht_tensor (*model)(void), void (*const *updates)(void), const volatile void "
+              "void ht_register(const struct ht_image *image, ht_tensor (*model)(void), void "
+              "(*const *updates)(void), const volatile void "
               "*const *now);\n"
               "\n"
               "__attribute__((constructor)) static void $constructor(void)\n"
@@ -239,30 +244,32 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
               "$calls"
               "}\n"
               "$section",
-              "weak", weak_operators(emitter), "include", source_text(emitter->arena, options), "fingerprint", fingerprint_name(emitter),
-              "text", c_string(emitter->arena, print), "declarations", text_bytes(&declarations), "constructor",
-              arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), "section",
-              kept_section(emitter->arena, options), NULL);
+              "weak", weak_operators(emitter), "include", source_text(emitter->arena, options),
+              "fingerprint", fingerprint_name(emitter), "text", c_string(emitter->arena, print),
+              "declarations", text_bytes(&declarations), "constructor",
+              arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls",
+              text_bytes(&calls), "section", kept_section(emitter->arena, options), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out), "");
     files->at[files->count - 1].source = emitter->unit->file;
 }
 
-/* What arrives at a program that runs has no source and no registration: a file with the fingerprint alone. */
-static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char *print)
-{
+/* What arrives at a program that runs has no source and no registration: a file with the
+ * fingerprint alone. */
+static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char *print) {
     Text out = begin_file(emitter, "strategies that arrive");
     text_fill(&out,
               "extern const char $fingerprint[];\n"
               "const char $fingerprint[] = \"$text\";\n",
-              "fingerprint", fingerprint_name(emitter), "text", c_string(emitter->arena, print), NULL);
+              "fingerprint", fingerprint_name(emitter), "text", c_string(emitter->arena, print),
+              NULL);
     add_file(emitter, files, "arriving", "c", text_bytes(&out), "");
 }
 
 /* ---- roles and tables ---- */
 
 /* The roles of a module: text r is added to the r-th role file of the unit. */
-static void emit_module(Emitter *emitter, Module *module, const char *name, Text *role_files, Text *image)
-{
+static void emit_module(Emitter *emitter, Module *module, const char *name, Text *role_files,
+                        Text *image) {
     int count = module->devices.roles->role_count;
     RoleWriter *writers = arena_array(emitter->arena, RoleWriter, count);
     RoleText *texts = arena_array(emitter->arena, RoleText, count);
@@ -270,20 +277,20 @@ static void emit_module(Emitter *emitter, Module *module, const char *name, Text
         writers[role] = role_writer(emitter, module, name, role);
         texts[role] = emit_role(&role_files[role], &writers[role]);
     }
-    if (!diag_errors(module->diag))
-        emit_image(image, emitter, module, name, writers, texts);
+    if (!diag_errors(module->diag)) emit_image(image, emitter, module, name, writers, texts);
 }
 
-static int most_roles(const Unit *unit)
-{
+static int most_roles(const Unit *unit) {
     int most = 0;
     for (int m = 0; m < unit->modules.count; m++)
-        most = !unit->modules.at[m]->progress.layouts_only && unit->modules.at[m]->devices.roles->role_count > most ? unit->modules.at[m]->devices.roles->role_count : most;
+        most = !unit->modules.at[m]->progress.layouts_only &&
+                       unit->modules.at[m]->devices.roles->role_count > most
+                   ? unit->modules.at[m]->devices.roles->role_count
+                   : most;
     return most;
 }
 
-static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *const *names)
-{
+static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *const *names) {
     const Unit *unit = emitter->unit;
     int roles = most_roles(unit);
     Text *role_files = arena_array(emitter->arena, Text, roles + 1);
@@ -292,50 +299,52 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
         text_string(&role_files[role], emitter->backend->role_opening);
     }
     Text image = begin_file(emitter, "tables");
-    text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n", fingerprint_name(emitter));
+    text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n",
+               fingerprint_name(emitter));
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->modules.at[m]->progress.layouts_only)
             emit_known_image(&image, emitter, unit->modules.at[m], names[m]);
         else
             emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
     emit_migrations(&image, emitter, names);
-    if (unit->known)
-        emit_arrival(&image, emitter, names);
+    if (unit->known) emit_arrival(&image, emitter, names);
     add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
     if (emitter->note_count)
-        add_file(emitter, files, "notes", "c", text_bytes(&emitter->note_tables), emitter->backend->image_flags);
+        add_file(emitter, files, "notes", "c", text_bytes(&emitter->note_tables),
+                 emitter->backend->image_flags);
     for (int role = 0; role < roles; role++) {
         text_string(&role_files[role], emitter->backend->closing);
-        add_file(emitter, files, arena_format(emitter->arena, "role%d", role), emitter->backend->suffix, text_bytes(&role_files[role]),
+        add_file(emitter, files, arena_format(emitter->arena, "role%d", role),
+                 emitter->backend->suffix, text_bytes(&role_files[role]),
                  emitter->backend->role_flags);
     }
 }
 
-static void emit_kernels(Emitter *emitter, EmittedFiles *files)
-{
+static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
     Text out = begin_file(emitter, "kernels"), kernels = {.arena = emitter->arena};
-    write_kernels(&kernels, &emitter->kernel_texts, emitter->backend->shares_bodies && emitter->unit->strategies.count > 1);
+    write_kernels(&kernels, &emitter->kernel_texts,
+                  emitter->backend->shares_bodies && emitter->unit->strategies.count > 1);
     text_fill(&out,
               "$opening"
               "\n"
               "$externs"
               "$kernels"
               "$closing",
-              "opening", emitter->backend->kernel_opening, "externs", text_bytes(&emitter->kernel_externs), "kernels", text_bytes(&kernels),
-              "closing", emitter->backend->closing, NULL);
-    add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out), emitter->backend->kernel_flags);
+              "opening", emitter->backend->kernel_opening, "externs",
+              text_bytes(&emitter->kernel_externs), "kernels", text_bytes(&kernels), "closing",
+              emitter->backend->closing, NULL);
+    add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out),
+             emitter->backend->kernel_flags);
 }
 
 /* Whether C would call two strategies alike. */
-static bool same_identifier(Arena *arena, const Strategy *a, const Strategy *b)
-{
+static bool same_identifier(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || !strcmp(c_identifier(arena, a->name), c_identifier(arena, b->name));
 }
 
-/* "gpt_gpt_loss_train"; of several strategies with the name, "gpt_gpt_loss_train_dp4_"; a second program of one model has a number behind
- * it, "gpt_gpt_loss_train2". */
-static const char *module_name(Emitter *emitter, int index)
-{
+/* "gpt_gpt_loss_train"; of several strategies with the name, "gpt_gpt_loss_train_dp4_"; a second
+ * program of one model has a number behind it, "gpt_gpt_loss_train2". */
+static const char *module_name(Emitter *emitter, int index) {
     Arena *arena = emitter->arena;
     const Module *module = emitter->unit->modules.at[index];
     int number = 1;
@@ -344,20 +353,24 @@ static const char *module_name(Emitter *emitter, int index)
         number += before->kind == module->kind && !strcmp(before->name, module->name) &&
                   same_identifier(arena, before->strategy, module->strategy);
     }
-    const char *name = arena_format(arena, "%s_%s_%s", emitter->prefix, c_identifier(arena, module->name),
-                                    module->kind == MODULE_TRAIN ? "train" : "infer");
+    const char *name =
+        arena_format(arena, "%s_%s_%s", emitter->prefix, c_identifier(arena, module->name),
+                     module->kind == MODULE_TRAIN ? "train" : "infer");
     if (emitter->unit->strategies.count > 1)
         name = arena_format(arena, "%s_%s_", name, c_identifier(arena, module->strategy->name));
     return number > 1 ? arena_format(arena, "%s%d", name, number) : name;
 }
 
-void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options)
-{
+void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options) {
     Arena *arena = unit->arena;
-    Emitter emitter = {
-        .arena = arena, .unit = unit, .base = options->base, .prefix = c_identifier(arena, options->prefix), .backend = options->backend};
+    Emitter emitter = {.arena = arena,
+                       .unit = unit,
+                       .base = options->base,
+                       .prefix = c_identifier(arena, options->prefix),
+                       .backend = options->backend};
     if (!c_include(arena, options->include)) {
-        diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s", options->include);
+        diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s",
+                   options->include);
         return;
     }
     emitter.kernels = intern_create(arena);
@@ -368,12 +381,12 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     emitter.arrays = intern_create(arena);
     emitter.notes = intern_create(arena);
     emitter.plans = intern_create(arena);
-    emitter.note_tables = begin_file(&emitter, "notes on calls, for HETU_TRACE, HETU_PROFILE and HETU_NAN");
+    emitter.note_tables =
+        begin_file(&emitter, "notes on calls, for HETU_TRACE, HETU_PROFILE and HETU_NAN");
     text_string(&emitter.note_tables, "#include <hetu/rt.h>\n\n");
     emitter.kernel_externs.arena = emitter.key.arena = arena;
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
-    for (int m = 0; m < unit->modules.count; m++)
-        names[m] = module_name(&emitter, m);
+    for (int m = 0; m < unit->modules.count; m++) names[m] = module_name(&emitter, m);
     EmittedFiles others = {0};
     emit_modules(&emitter, &others, names);
     emit_kernels(&emitter, &others);
@@ -382,6 +395,5 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
         emit_arriving_main(&emitter, files, print);
     else
         emit_main(&emitter, files, options, names, print);
-    for (int i = 0; i < others.count; i++)
-        array_push(arena, files, others.at[i]);
+    for (int i = 0; i < others.count; i++) array_push(arena, files, others.at[i]);
 }

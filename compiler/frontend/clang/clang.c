@@ -5,23 +5,19 @@
 
 /* ---- small things ---- */
 
-char *clang_string(Reader *r, CXString string)
-{
+char *clang_string(Reader *r, CXString string) {
     const char *text = clang_getCString(string);
     char *copy = arena_string(r->arena, text ? text : "");
     clang_disposeString(string);
     return copy;
 }
 
-const char *clang_file(Reader *r, CXFile file)
-{
-    if (!file || file == r->last_file)
-        return file ? r->last_name : NULL;
+const char *clang_file(Reader *r, CXFile file) {
+    if (!file || file == r->last_file) return file ? r->last_name : NULL;
     CXString name = clang_getFileName(file);
     const char *text = clang_getCString(name), *known = NULL;
     for (int i = r->files.count; i-- > 0 && !known;)
-        if (!strcmp(r->files.at[i], text))
-            known = r->files.at[i];
+        if (!strcmp(r->files.at[i], text)) known = r->files.at[i];
     if (!known) {
         known = arena_string(r->arena, text);
         array_push(r->arena, &r->files, known);
@@ -32,16 +28,14 @@ const char *clang_file(Reader *r, CXFile file)
     return known;
 }
 
-Position clang_position(Reader *r, CXSourceLocation location)
-{
+Position clang_position(Reader *r, CXSourceLocation location) {
     CXFile file;
     unsigned line, column;
     clang_getFileLocation(location, &file, &line, &column, NULL);
     return (Position){.file = clang_file(r, file), .line = (int)line, .column = (int)column};
 }
 
-Extent clang_extent(Reader *r, CXCursor cursor)
-{
+Extent clang_extent(Reader *r, CXCursor cursor) {
     CXSourceRange range = clang_getCursorExtent(cursor);
     CXFile file, last;
     unsigned begin, end;
@@ -50,11 +44,9 @@ Extent clang_extent(Reader *r, CXCursor cursor)
     return (Extent){.file = clang_file(r, file), .begin = (int)begin, .end = (int)end};
 }
 
-const Source *clang_source(Reader *r, const char *file)
-{
+const Source *clang_source(Reader *r, const char *file) {
     for (int i = 0; i < r->sources.count; i++)
-        if (file && !strcmp(r->sources.at[i]->file, file))
-            return r->sources.at[i];
+        if (file && !strcmp(r->sources.at[i]->file, file)) return r->sources.at[i];
     return NULL;
 }
 
@@ -63,18 +55,15 @@ typedef struct Collector {
     Cursors children;
 } Collector;
 
-static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClientData data)
-{
+static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClientData data) {
     (void)parent;
     Collector *c = data;
     enum CXCursorKind kind = clang_getCursorKind(cursor);
-    if (!clang_isAttribute(kind))
-        array_push(c->r->arena, &c->children, cursor);
+    if (!clang_isAttribute(kind)) array_push(c->r->arena, &c->children, cursor);
     return CXChildVisit_Continue;
 }
 
-Cursors clang_children(Reader *r, CXCursor cursor)
-{
+Cursors clang_children(Reader *r, CXCursor cursor) {
     Collector c = {.r = r};
     clang_visitChildren(cursor, collect, &c);
     return c.children;
@@ -83,40 +72,40 @@ Cursors clang_children(Reader *r, CXCursor cursor)
 /* ---- the command line ---- */
 
 /* Warnings are the C compiler's business; flags that change which ones clang gives are left out. */
-static bool is_warning_flag(const char *arg)
-{
-    return !strcmp(arg, "-w") || (!strncmp(arg, "-W", 2) && strncmp(arg, "-Wp,", 4) != 0) || !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
+static bool is_warning_flag(const char *arg) {
+    return !strcmp(arg, "-w") || (!strncmp(arg, "-W", 2) && strncmp(arg, "-Wp,", 4) != 0) ||
+           !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
 }
 
-static void gather_args(Reader *r)
-{
-    static const char *const ours[] = {"-D_HSPMD=202611", "-Wunknown-pragmas", "-Wsystem-headers", "-ferror-limit=0", "-Wno-builtin-macro-redefined"};
+static void gather_args(Reader *r) {
+    static const char *const ours[] = {"-D_HSPMD=202611", "-Wunknown-pragmas", "-Wsystem-headers",
+                                       "-ferror-limit=0", "-Wno-builtin-macro-redefined"};
     array_push(r->arena, &r->args, "-xc");
     for (int i = 0; i < r->part->arg_count; i++)
-        if (!is_warning_flag(r->part->args[i]))
-            array_push(r->arena, &r->args, r->part->args[i]);
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        array_push(r->arena, &r->args, ours[i]);
+        if (!is_warning_flag(r->part->args[i])) array_push(r->arena, &r->args, r->part->args[i]);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) array_push(r->arena, &r->args, ours[i]);
 }
 
 /* ---- parsing and C's own errors ---- */
 
-static CXTranslationUnit parse(Reader *r, int arg_count)
-{
+static CXTranslationUnit parse(Reader *r, int arg_count) {
     CXTranslationUnit tu = NULL;
     int texts = r->part->text_count;
     struct CXUnsavedFile *files = arena_array(r->arena, struct CXUnsavedFile, texts);
     for (int i = 0; i < texts; i++)
-        files[i] = (struct CXUnsavedFile){r->part->texts[i].path, r->part->texts[i].text, strlen(r->part->texts[i].text)};
-    enum CXErrorCode code = clang_parseTranslationUnit2(r->index, r->part->file, r->args.at, arg_count, files, (unsigned)texts,
-                                                        CXTranslationUnit_DetailedPreprocessingRecord, &tu);
+        files[i] = (struct CXUnsavedFile){r->part->texts[i].path, r->part->texts[i].text,
+                                          strlen(r->part->texts[i].text)};
+    enum CXErrorCode code = clang_parseTranslationUnit2(
+        r->index, r->part->file, r->args.at, arg_count, files, (unsigned)texts,
+        CXTranslationUnit_DetailedPreprocessingRecord, &tu);
     return code == CXError_Success ? tu : NULL;
 }
 
-static bool is_error(CXDiagnostic diagnostic) { return clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error; }
+static bool is_error(CXDiagnostic diagnostic) {
+    return clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error;
+}
 
-static int count_errors(CXTranslationUnit tu)
-{
+static int count_errors(CXTranslationUnit tu) {
     int errors = 0;
     for (unsigned i = 0; i < clang_getNumDiagnostics(tu); i++) {
         CXDiagnostic diagnostic = clang_getDiagnostic(tu, i);
@@ -126,22 +115,20 @@ static int count_errors(CXTranslationUnit tu)
     return errors;
 }
 
-static void report_notes(Reader *r, CXDiagnostic diagnostic)
-{
+static void report_notes(Reader *r, CXDiagnostic diagnostic) {
     CXDiagnosticSet notes = clang_getChildDiagnostics(diagnostic);
     for (unsigned i = 0; i < clang_getNumDiagnosticsInSet(notes); i++) {
         CXDiagnostic note = clang_getDiagnosticInSet(notes, i);
-        diag_note(r->diag, clang_position(r, clang_getDiagnosticLocation(note)), "%s", clang_string(r, clang_getDiagnosticSpelling(note)));
+        diag_note(r->diag, clang_position(r, clang_getDiagnosticLocation(note)), "%s",
+                  clang_string(r, clang_getDiagnosticSpelling(note)));
         clang_disposeDiagnostic(note);
     }
 }
 
 /* Suggests a function for one that is not declared, which clang does not do for C. */
-static void suggest_function(Reader *r, const char *text, Position at)
-{
+static void suggest_function(Reader *r, const char *text, Position at) {
     static const char start[] = "call to undeclared function '";
-    if (strncmp(text, start, sizeof start - 1))
-        return;
+    if (strncmp(text, start, sizeof start - 1)) return;
     const char *name = text + sizeof start - 1;
     Array(const char *) names = {0};
     Cursors all = clang_children(r, clang_getTranslationUnitCursor(r->tu));
@@ -154,36 +141,36 @@ static void suggest_function(Reader *r, const char *text, Position at)
     diag_suggest(r->diag, at, name, names.at, names.count);
 }
 
-static void report_error(Reader *r, CXDiagnostic diagnostic)
-{
+static void report_error(Reader *r, CXDiagnostic diagnostic) {
     const char *text = clang_string(r, clang_getDiagnosticSpelling(diagnostic));
     Position at = clang_position(r, clang_getDiagnosticLocation(diagnostic));
     diag_error(r->diag, at, "%s", text);
     suggest_function(r, text, at);
-    if (strstr(text, "ht_tensor") && (strstr(text, "scalar") || strstr(text, "invalid operands") || strstr(text, "invalid argument type")))
-        diag_note(r->diag, at, "a tensor is not known at compile time: use operators instead of branches and arithmetic on it");
+    if (strstr(text, "ht_tensor") && (strstr(text, "scalar") || strstr(text, "invalid operands") ||
+                                      strstr(text, "invalid argument type")))
+        diag_note(r->diag, at,
+                  "a tensor is not known at compile time: use operators instead of branches and "
+                  "arithmetic on it");
     report_notes(r, diagnostic);
 }
 
-static void report_errors(Reader *r)
-{
+static void report_errors(Reader *r) {
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu); i++) {
         CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
-        if (is_error(diagnostic))
-            report_error(r, diagnostic);
+        if (is_error(diagnostic)) report_error(r, diagnostic);
         clang_disposeDiagnostic(diagnostic);
     }
 }
 
 /* Reports attributes that the parser does not know, though they change what values are. */
-static void check_attributes(Reader *r)
-{
+static void check_attributes(Reader *r) {
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu); i++) {
         CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
         const char *text = clang_string(r, clang_getDiagnosticSpelling(diagnostic));
         if (!strncmp(text, "unknown attribute", 17) && strstr(text, "scalar_storage_order"))
             diag_error(r->diag, clang_position(r, clang_getDiagnosticLocation(diagnostic)),
-                       "the attribute scalar_storage_order cannot be evaluated at compile time; move it to a file without models");
+                       "the attribute scalar_storage_order cannot be evaluated at compile time; "
+                       "move it to a file without models");
         clang_disposeDiagnostic(diagnostic);
     }
 }
@@ -191,8 +178,7 @@ static void check_attributes(Reader *r)
 /* ---- files ---- */
 
 /* Reads a file as it is, or was when its object was made. NULL after errors. */
-static Source *read_source(Reader *r, const char *name)
-{
+static Source *read_source(Reader *r, const char *name) {
     for (int i = 0; i < r->part->text_count; i++)
         if (!strcmp(r->part->texts[i].path, name)) {
             diag_source(r->diag, name, r->part->texts[i].text);
@@ -201,15 +187,12 @@ static Source *read_source(Reader *r, const char *name)
     return source_read(r->arena, r->diag, name);
 }
 
-static void add_source(Reader *r, const char *name)
-{
+static void add_source(Reader *r, const char *name) {
     Source *source = clang_source(r, name) ? NULL : read_source(r, name);
-    if (source)
-        array_push(r->arena, &r->sources, source);
+    if (source) array_push(r->arena, &r->sources, source);
 }
 
-static void include_seen(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data)
-{
+static void include_seen(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data) {
     (void)stack, (void)depth;
     Reader *r = data;
     const char *name = clang_file(r, file);
@@ -217,43 +200,36 @@ static void include_seen(CXFile file, CXSourceLocation *stack, unsigned depth, C
         add_source(r, name);
 }
 
-static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CXClientData data)
-{
+static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CXClientData data) {
     (void)parent;
     Reader *r = data;
-    if (clang_getCursorKind(cursor) != CXCursor_FunctionDecl)
-        return CXChildVisit_Continue;
+    if (clang_getCursorKind(cursor) != CXCursor_FunctionDecl) return CXChildVisit_Continue;
     CXString name = clang_getCursorSpelling(cursor);
     bool found = !strcmp(clang_getCString(name), "ht_parameter");
     clang_disposeString(name);
-    if (!found)
-        return CXChildVisit_Continue;
+    if (!found) return CXChildVisit_Continue;
     const char *file = clang_position(r, clang_getCursorLocation(cursor)).file;
     const char *slash = file ? strrchr(file, '/') : NULL;
     r->library = slash ? arena_substring(r->arena, file, (size_t)(slash - file) + 1) : NULL;
     return CXChildVisit_Break;
 }
 
-/* Reads every file that is not a system header, headers of hetu included even when they are installed as such. */
-static void read_sources(Reader *r)
-{
+/* Reads every file that is not a system header, headers of hetu included even when they are
+ * installed as such. */
+static void read_sources(Reader *r) {
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
     clang_getInclusions(r->tu, include_seen, r);
     for (int i = 0; i < r->files.count && r->library; i++)
-        if (!strncmp(r->files.at[i], r->library, strlen(r->library)))
-            add_source(r, r->files.at[i]);
-    for (int i = 0; i < r->sources.count; i++)
-        source_scan(r->arena, r->diag, r->sources.at[i]);
+        if (!strncmp(r->files.at[i], r->library, strlen(r->library))) add_source(r, r->files.at[i]);
+    for (int i = 0; i < r->sources.count; i++) source_scan(r->arena, r->diag, r->sources.at[i]);
 }
 
-/* Parses once more with `_Pragma` turned into a declaration that keeps its text, when some file uses it. Where that does not parse, the plain tree stays. */
-static void reparse_pragma_operators(Reader *r)
-{
+/* Parses once more with `_Pragma` turned into a declaration that keeps its text, when some file
+ * uses it. Where that does not parse, the plain tree stays. */
+static void reparse_pragma_operators(Reader *r) {
     bool used = false;
-    for (int i = 0; i < r->sources.count; i++)
-        used |= r->sources.at[i]->has_pragma_operator;
-    if (!used)
-        return;
+    for (int i = 0; i < r->sources.count; i++) used |= r->sources.at[i]->has_pragma_operator;
+    if (!used) return;
     array_push(r->arena, &r->args, "-D_Pragma(x)=_Static_assert(1, x);");
     CXTranslationUnit tu = parse(r, r->args.count);
     if (tu && !count_errors(tu)) {
@@ -265,32 +241,26 @@ static void reparse_pragma_operators(Reader *r)
     clang_disposeTranslationUnit(tu);
 }
 
-static bool is_blank(const Source *source)
-{
+static bool is_blank(const Source *source) {
     for (int i = 0; i < source->length; i++)
-        if (!isspace((unsigned char)source->text[i]))
-            return false;
+        if (!isspace((unsigned char)source->text[i])) return false;
     return true;
 }
 
-static bool open_unit(Reader *r)
-{
+static bool open_unit(Reader *r) {
     Source *source = read_source(r, r->part->file);
-    if (!source)
-        return false;
+    if (!source) return false;
     if (is_blank(source))
         return diag_error(r->diag, (Position){0}, "%s is empty", r->part->file), false;
     gather_args(r);
     r->index = clang_createIndex(0, 0);
     r->tu = parse(r, r->args.count);
-    if (!r->tu)
-        diag_error(r->diag, (Position){0}, "libclang could not parse %s", r->part->file);
+    if (!r->tu) diag_error(r->diag, (Position){0}, "libclang could not parse %s", r->part->file);
     return r->tu;
 }
 
 /* Notes the user's files of the source. */
-static void note_files(Reader *r)
-{
+static void note_files(Reader *r) {
     for (int i = 0; i < r->sources.count; i++) {
         const Source *source = r->sources.at[i];
         if (!r->library || strncmp(source->file, r->library, strlen(r->library)) != 0)
@@ -299,13 +269,11 @@ static void note_files(Reader *r)
 }
 
 /* Reads a source into the tree; false after errors. */
-static bool read_part(Reader *r)
-{
+static bool read_part(Reader *r) {
     int before = diag_errors(r->diag);
     r->first_pragma = r->unit->pragmas.count;
     r->first_var = r->unit->vars.count;
-    if (!open_unit(r))
-        return false;
+    if (!open_unit(r)) return false;
     if (count_errors(r->tu)) {
         report_errors(r);
         return false;
@@ -322,8 +290,7 @@ static bool read_part(Reader *r)
     return diag_errors(r->diag) == before;
 }
 
-CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **reader)
-{
+CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **reader) {
     Reader *r = *reader = arena_new(arena, Reader);
     *r = (Reader){.arena = arena, .diag = diag, .part = part, .unit = arena_new(arena, CUnit)};
     *r->unit = (CUnit){.arena = arena, .diag = diag, .file = part->file};
@@ -332,8 +299,7 @@ CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **r
     return r->unit->parts.count ? r->unit : NULL;
 }
 
-bool clang_read_more(CUnit *unit, const FrontendPart *part)
-{
+bool clang_read_more(CUnit *unit, const FrontendPart *part) {
     void *names = unit->names;
     Reader r = {.arena = unit->arena, .diag = unit->diag, .part = part, .unit = unit};
     unit->names = NULL;
@@ -345,13 +311,10 @@ bool clang_read_more(CUnit *unit, const FrontendPart *part)
     return good;
 }
 
-void clang_close(Reader *r)
-{
+void clang_close(Reader *r) {
     HASH_CLEAR(hh, r->vars);
     HASH_CLEAR(hh, r->types);
     HASH_CLEAR(hh, r->macros);
-    if (r->tu)
-        clang_disposeTranslationUnit(r->tu);
-    if (r->index)
-        clang_disposeIndex(r->index);
+    if (r->tu) clang_disposeTranslationUnit(r->tu);
+    if (r->index) clang_disposeIndex(r->index);
 }

@@ -5,8 +5,7 @@
 
 /* ---- functions ---- */
 
-static void add_parameters(Reader *r, CFunction *function, CXCursor decl)
-{
+static void add_parameters(Reader *r, CFunction *function, CXCursor decl) {
     for (int i = 0; i < clang_Cursor_getNumArguments(decl); i++) {
         CXCursor arg = clang_Cursor_getArgument(decl, (unsigned)i);
         CVar *var = arena_new(r->arena, CVar);
@@ -21,36 +20,40 @@ static void add_parameters(Reader *r, CFunction *function, CXCursor decl)
     function->slot_count = function->params.count;
 }
 
-static bool is_internal(CXCursor decl) { return clang_getCursorLinkage(decl) == CXLinkage_Internal; }
+static bool is_internal(CXCursor decl) {
+    return clang_getCursorLinkage(decl) == CXLinkage_Internal;
+}
 
-static bool of_library(const Reader *r, const char *file) { return r->library && file && !strncmp(file, r->library, strlen(r->library)); }
+static bool of_library(const Reader *r, const char *file) {
+    return r->library && file && !strncmp(file, r->library, strlen(r->library));
+}
 
-/* The function that another source declares or defines under the name: it is the same one. What hetu's headers define is so in all sources.
- * NULL: none. */
-static CFunction *function_elsewhere(Reader *r, CXCursor decl, const char *name)
-{
+/* The function that another source declares or defines under the name: it is the same one. What
+ * hetu's headers define is so in all sources. NULL: none. */
+static CFunction *function_elsewhere(Reader *r, CXCursor decl, const char *name) {
     CFunction *function = cunit_shared(r->unit, name).function;
-    bool same = function && (!is_internal(decl) || of_library(r, clang_position(r, clang_getCursorLocation(decl)).file));
-    if (same)
-        cunit_declare(r->unit, function->name, (CName){.function = function});
+    bool same = function && (!is_internal(decl) ||
+                             of_library(r, clang_position(r, clang_getCursorLocation(decl)).file));
+    if (same) cunit_declare(r->unit, function->name, (CName){.function = function});
     return same ? function : NULL;
 }
 
-CFunction *clang_function(Reader *r, CXCursor decl)
-{
+CFunction *clang_function(Reader *r, CXCursor decl) {
     const char *name = clang_string(r, clang_getCursorSpelling(decl));
     CName known = cunit_lookup(r->unit, name);
     CFunction *function = known.function ? known.function : function_elsewhere(r, decl, name);
-    if (function)
-        return function;
+    if (function) return function;
     function = arena_new(r->arena, CFunction);
-    *function = (CFunction){.name = name, .at = clang_position(r, clang_getCursorLocation(decl)), .number = r->unit->functions.count};
+    *function = (CFunction){.name = name,
+                            .at = clang_position(r, clang_getCursorLocation(decl)),
+                            .number = r->unit->functions.count};
     function->part = r->unit->part;
     function->type = clang_type(r, clang_getCursorType(decl));
     function->result = clang_type(r, clang_getCursorResultType(decl));
     function->variadic = clang_Cursor_isVariadic(decl);
     function->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
-    function->system = !function->at.file || clang_Location_isInSystemHeader(clang_getCursorLocation(decl));
+    function->system =
+        !function->at.file || clang_Location_isInSystemHeader(clang_getCursorLocation(decl));
     function->library = of_library(r, function->at.file);
     array_push(r->arena, &r->unit->functions, function);
     cunit_declare(r->unit, name, (CName){.function = function});
@@ -63,19 +66,18 @@ CFunction *clang_function(Reader *r, CXCursor decl)
 /* ---- variables ---- */
 
 /* Whether a type is const, or an array of what is. */
-static bool is_const(CXType type)
-{
+static bool is_const(CXType type) {
     type = clang_getCanonicalType(type);
     return clang_isConstQualifiedType(type) ||
-           (clang_getArrayElementType(type).kind != CXType_Invalid && is_const(clang_getArrayElementType(type)));
+           (clang_getArrayElementType(type).kind != CXType_Invalid &&
+            is_const(clang_getArrayElementType(type)));
 }
 
-static CVar *new_variable(Reader *r, CXCursor decl)
-{
+static CVar *new_variable(Reader *r, CXCursor decl) {
     bool external = clang_getCursorLinkage(decl) == CXLinkage_External;
-    CVar *var = external ? cunit_shared(r->unit, clang_string(r, clang_getCursorSpelling(decl))).var : NULL;
-    if (var)
-        return var;
+    CVar *var =
+        external ? cunit_shared(r->unit, clang_string(r, clang_getCursorSpelling(decl))).var : NULL;
+    if (var) return var;
     var = arena_new(r->arena, CVar);
     CXType type = clang_getCursorType(decl);
     bool parameter = clang_getCursorKind(decl) == CXCursor_ParmDecl;
@@ -86,11 +88,11 @@ static CVar *new_variable(Reader *r, CXCursor decl)
     var->local = !clang_Cursor_hasVarDeclGlobalStorage(decl);
     var->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
     var->internal = is_internal(decl);
-    var->system = clang_Location_isInSystemHeader(clang_getCursorLocation(decl)) && !of_library(r, var->at.file);
+    var->system = clang_Location_isInSystemHeader(clang_getCursorLocation(decl)) &&
+                  !of_library(r, var->at.file);
     var->part = r->unit->part;
     var->function = external ? NULL : r->function;
-    if (external)
-        cunit_share(r->unit, var->name, (CName){.var = var});
+    if (external) cunit_share(r->unit, var->name, (CName){.var = var});
     if (var->local) {
         var->slot = r->slots++;
     } else {
@@ -100,34 +102,29 @@ static CVar *new_variable(Reader *r, CXCursor decl)
     return var;
 }
 
-static void remember(Reader *r, CXCursor decl, CVar *var)
-{
+static void remember(Reader *r, CXCursor decl, CVar *var) {
     Seen *seen = arena_new(r->arena, Seen);
     *seen = (Seen){.decl = clang_identity(decl), .var = var};
     HASH_ADD_PTR(r->vars, decl, seen);
 }
 
-CVar *clang_variable(Reader *r, CXCursor decl)
-{
+CVar *clang_variable(Reader *r, CXCursor decl) {
     Seen *seen;
     const void *key = clang_identity(decl);
     HASH_FIND_PTR(r->vars, &key, seen);
-    if (seen)
-        return seen->var;
+    if (seen) return seen->var;
     CVar *var = new_variable(r, decl);
     remember(r, decl, var);
     return var;
 }
 
 /* A declaration at file scope of a variable: the definition's type and initialiser count. */
-static void declare_variable(Reader *r, CXCursor decl)
-{
+static void declare_variable(Reader *r, CXCursor decl) {
     CVar *var = clang_variable(r, decl);
     cunit_declare(r->unit, var->name, (CName){.var = var});
     bool is_extern = clang_Cursor_getStorageClass(decl) == CX_SC_Extern;
     bool has_init = !clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(decl));
-    if (has_init && var->init && var->part != r->unit->part)
-        return; // the linker reports it
+    if (has_init && var->init && var->part != r->unit->part) return; // the linker reports it
     if (!is_extern || has_init) {
         var->part = var->defined ? var->part : r->unit->part;
         var->defined = true;
@@ -138,12 +135,10 @@ static void declare_variable(Reader *r, CXCursor decl)
     }
 }
 
-static void declare_constants(Reader *r, CXCursor decl)
-{
+static void declare_constants(Reader *r, CXCursor decl) {
     Cursors children = clang_children(r, decl);
     for (int i = 0; i < children.count; i++) {
-        if (clang_getCursorKind(children.at[i]) != CXCursor_EnumConstantDecl)
-            continue;
+        if (clang_getCursorKind(children.at[i]) != CXCursor_EnumConstantDecl) continue;
         CConstant *constant = arena_new(r->arena, CConstant);
         constant->name = clang_string(r, clang_getCursorSpelling(children.at[i]));
         constant->value = clang_getEnumConstantDeclValue(children.at[i]);
@@ -155,30 +150,28 @@ static void declare_constants(Reader *r, CXCursor decl)
 
 /* ---- the translation unit ---- */
 
-static bool of_system(Reader *r, CXCursor cursor)
-{
-    if (!clang_Location_isInSystemHeader(clang_getCursorLocation(cursor)))
-        return false;
+static bool of_system(Reader *r, CXCursor cursor) {
+    if (!clang_Location_isInSystemHeader(clang_getCursorLocation(cursor))) return false;
     const char *file = clang_position(r, clang_getCursorLocation(cursor)).file;
     return !(file && r->library && !strncmp(file, r->library, strlen(r->library)));
 }
 
 /* Sources must agree on what a function takes and gives. */
-static void check_declared(Reader *r, const CFunction *function, CXCursor cursor)
-{
+static void check_declared(Reader *r, const CFunction *function, CXCursor cursor) {
     const CType *type = clang_type(r, clang_getCursorType(cursor));
     size_t length = strlen(function->type->name);
     bool open = length > 2 && !strcmp(function->type->name + length - 2, "()");
     if (function->part == r->unit->part || open || !strcmp(type->name, function->type->name))
         return;
-    diag_error(r->diag, clang_position(r, clang_getCursorLocation(cursor)), "%s is defined here as %s, and declared elsewhere as %s",
-               function->name, type->name, function->type->name);
-    diag_note(r->diag, function->at, "it is declared here; a header that both files include keeps them alike");
+    diag_error(r->diag, clang_position(r, clang_getCursorLocation(cursor)),
+               "%s is defined here as %s, and declared elsewhere as %s", function->name, type->name,
+               function->type->name);
+    diag_note(r->diag, function->at,
+              "it is declared here; a header that both files include keeps them alike");
 }
 
 /* Whether a word stands in the text of an attribute, alone or between underscores. */
-static bool attribute_says(Reader *r, CXCursor attribute, const char *word)
-{
+static bool attribute_says(Reader *r, CXCursor attribute, const char *word) {
     CXToken *tokens;
     unsigned count;
     bool said = false;
@@ -186,7 +179,8 @@ static bool attribute_says(Reader *r, CXCursor attribute, const char *word)
     for (unsigned i = 0; i < count; i++) {
         const char *text = clang_string(r, clang_getTokenSpelling(r->tu, tokens[i]));
         size_t under = strspn(text, "_"), length = strlen(word);
-        said |= !strncmp(text + under, word, length) && strspn(text + under + length, "_") == strlen(text + under + length);
+        said |= !strncmp(text + under, word, length) &&
+                strspn(text + under + length, "_") == strlen(text + under + length);
     }
     clang_disposeTokens(r->tu, tokens, count);
     return said;
@@ -198,23 +192,21 @@ typedef struct AttributeSearch {
     bool found;
 } AttributeSearch;
 
-static enum CXChildVisitResult find_attribute(CXCursor cursor, CXCursor parent, CXClientData data)
-{
+static enum CXChildVisitResult find_attribute(CXCursor cursor, CXCursor parent, CXClientData data) {
     (void)parent;
     AttributeSearch *search = data;
-    search->found |= clang_isAttribute(clang_getCursorKind(cursor)) && attribute_says(search->r, cursor, search->word);
+    search->found |= clang_isAttribute(clang_getCursorKind(cursor)) &&
+                     attribute_says(search->r, cursor, search->word);
     return CXChildVisit_Continue;
 }
 
-bool clang_has_attribute(Reader *r, CXCursor cursor, const char *word)
-{
+bool clang_has_attribute(Reader *r, CXCursor cursor, const char *word) {
     AttributeSearch search = {.r = r, .word = word};
     clang_visitChildren(cursor, find_attribute, &search);
     return search.found;
 }
 
-static void declare_function(Reader *r, CXCursor cursor)
-{
+static void declare_function(Reader *r, CXCursor cursor) {
     CFunction *function = clang_function(r, cursor);
     if (!function->weak && clang_has_attribute(r, cursor, "weak")) {
         function->weak = true;
@@ -228,24 +220,19 @@ static void declare_function(Reader *r, CXCursor cursor)
     }
 }
 
-static void declare_asserted(Reader *r, CXCursor cursor)
-{
+static void declare_asserted(Reader *r, CXCursor cursor) {
     Pragma *pragma = clang_asserted(r, cursor);
-    if (!pragma)
-        return;
+    if (!pragma) return;
     array_push(r->arena, &r->file_pragmas, pragma);
     array_push(r->arena, &r->file_pragma_at, r->decls.count);
 }
 
-static enum CXChildVisitResult declare(CXCursor cursor, CXCursor parent, CXClientData data)
-{
+static enum CXChildVisitResult declare(CXCursor cursor, CXCursor parent, CXClientData data) {
     (void)parent;
     Reader *r = data;
     enum CXCursorKind kind = clang_getCursorKind(cursor);
-    if (kind == CXCursor_MacroDefinition)
-        clang_macro_seen(r, cursor);
-    if (clang_isPreprocessing(kind) || of_system(r, cursor))
-        return CXChildVisit_Continue;
+    if (kind == CXCursor_MacroDefinition) clang_macro_seen(r, cursor);
+    if (clang_isPreprocessing(kind) || of_system(r, cursor)) return CXChildVisit_Continue;
     if (kind == CXCursor_StaticAssert) {
         declare_asserted(r, cursor);
     } else {
@@ -261,24 +248,21 @@ static enum CXChildVisitResult declare(CXCursor cursor, CXCursor parent, CXClien
     return CXChildVisit_Continue;
 }
 
-static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXClientData data)
-{
+static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXClientData data) {
     (void)parent;
     Reader *r = data;
     if (clang_getCursorKind(cursor) != CXCursor_VarDecl || of_system(r, cursor) ||
         clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(cursor)))
         return CXChildVisit_Continue;
     CVar *var = clang_variable(r, cursor);
-    if (var->init)
-        return CXChildVisit_Continue;
+    if (var->init) return CXChildVisit_Continue;
     r->slots = 0;
     var->init = clang_initializer(r, cursor);
     var->init_slots = r->slots;
     return CXChildVisit_Continue;
 }
 
-void clang_declare_all(Reader *r)
-{
+void clang_declare_all(Reader *r) {
     CXCursor root = clang_getTranslationUnitCursor(r->tu);
     clang_visitChildren(root, declare, r);
     clang_read_pragmas(r);

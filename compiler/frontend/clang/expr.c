@@ -1,21 +1,20 @@
 /* Expressions of clang as expressions of the C tree.
  *
- * Everything that libclang does not say for certain is refused: each case here knows what its children are.
+ * Everything that libclang does not say for certain is refused: each case here knows what its
+ * children are.
  */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
 #include <string.h>
 
-static CExpr *node(Reader *r, CXCursor cursor, CExprKind kind)
-{
+static CExpr *node(Reader *r, CXCursor cursor, CExprKind kind) {
     const CType *type = clang_type(r, clang_getCursorType(cursor));
     return cexpr_new(r->arena, kind, type, clang_position(r, clang_getCursorLocation(cursor)));
 }
 
 /* The children that are expressions. */
-static Cursors operands(Reader *r, CXCursor cursor)
-{
+static Cursors operands(Reader *r, CXCursor cursor) {
     Cursors all = clang_children(r, cursor), list = {0};
     for (int i = 0; i < all.count; i++)
         if (clang_isExpression(clang_getCursorKind(all.at[i])))
@@ -24,8 +23,7 @@ static Cursors operands(Reader *r, CXCursor cursor)
 }
 
 /* What cannot be evaluated; its operands are read for what they change. */
-static CExpr *refused(Reader *r, CXCursor cursor, const char *what)
-{
+static CExpr *refused(Reader *r, CXCursor cursor, const char *what) {
     CExpr *expr = node(r, cursor, C_REFUSED);
     expr->string = what;
     Cursors list = operands(r, cursor);
@@ -35,39 +33,37 @@ static CExpr *refused(Reader *r, CXCursor cursor, const char *what)
 }
 
 /* Marks an expression as an operand of an operator. */
-static const CExpr *as_operand(const CExpr *expr)
-{
+static const CExpr *as_operand(const CExpr *expr) {
     ((CExpr *)expr)->inner = true;
     return expr;
 }
 
-/* A node with `count` operands, a, b and c in this order; refused as `what` where there is another number of them. */
-static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int count, const char *what)
-{
+/* A node with `count` operands, a, b and c in this order; refused as `what` where there is another
+ * number of them. */
+static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int count,
+                            const char *what) {
     Cursors list = operands(r, cursor);
-    if (list.count != count)
-        return refused(r, cursor, what);
+    if (list.count != count) return refused(r, cursor, what);
     CExpr *expr = node(r, cursor, kind);
     const CExpr **const operand[] = {&expr->a, &expr->b, &expr->c};
-    for (int i = 0; i < count; i++)
-        *operand[i] = clang_expr(r, list.at[i]);
+    for (int i = 0; i < count; i++) *operand[i] = clang_expr(r, list.at[i]);
     return expr;
 }
 
-/* An expression that is no place: libclang shows the array that a parameter was written as where it has a pointer. */
-static CExpr *decayed(Reader *r, CExpr *expr)
-{
+/* An expression that is no place: libclang shows the array that a parameter was written as where it
+ * has a pointer. */
+static CExpr *decayed(Reader *r, CExpr *expr) {
     const CType *from = expr->a ? expr->a->type : NULL;
     if (expr->type->kind == CT_ARRAY)
-        expr->type = from && from->kind == CT_POINTER ? from : clang_pointer_to(r, expr->type->base, false);
+        expr->type =
+            from && from->kind == CT_POINTER ? from : clang_pointer_to(r, expr->type->base, false);
     return expr;
 }
 
 /* ---- literals ---- */
 
 /* The value of a character of an escape behind the backslash; *at goes behind it. */
-static char unescape(const char **at)
-{
+static char unescape(const char **at) {
     static const char letters[] = "abfnrtv\\\"'?", values[] = "\a\b\f\n\r\t\v\\\"'?";
     const char *letter = strchr(letters, **at);
     if (letter && **at) {
@@ -78,12 +74,12 @@ static char unescape(const char **at)
     bool hex = **at == 'x';
     *at += hex;
     for (; isxdigit((unsigned char)**at) && (hex || (digits < 3 && **at < '8')); (*at)++, digits++)
-        value = value * (hex ? 16 : 8) + (isdigit((unsigned char)**at) ? **at - '0' : (**at | 32) - 'a' + 10);
+        value = value * (hex ? 16 : 8) +
+                (isdigit((unsigned char)**at) ? **at - '0' : (**at | 32) - 'a' + 10);
     return (char)value;
 }
 
-char *clang_unquoted(Reader *r, const char *quoted, int64_t *length)
-{
+char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     char *text = arena_alloc(r->arena, strlen(quoted) + 1), *to = text;
     const char *at = quoted + (*quoted == '"');
     while (*at && *at != '"')
@@ -97,11 +93,9 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length)
     return text;
 }
 
-static const CExpr *string_literal(Reader *r, CXCursor cursor)
-{
+static const CExpr *string_literal(Reader *r, CXCursor cursor) {
     const char *quoted = clang_string(r, clang_getCursorSpelling(cursor));
-    if (*quoted != '"' && strncmp(quoted, "u8\"", 3))
-        return refused(r, cursor, "a wide string");
+    if (*quoted != '"' && strncmp(quoted, "u8\"", 3)) return refused(r, cursor, "a wide string");
     CExpr *expr = node(r, cursor, C_STRING);
     expr->slot = r->unit->string_count++;
     expr->string = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->length);
@@ -111,59 +105,76 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor)
 }
 
 /* What clang itself computes: literals, sizeof, alignof, offsetof. */
-static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise)
-{
+static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise) {
     CXEvalResult result = clang_Cursor_Evaluate(cursor);
     CXEvalResultKind kind = result ? clang_EvalResult_getKind(result) : CXEval_UnExposed;
     CExpr *expr = node(r, cursor, kind == CXEval_Float ? C_FLOAT : C_INT);
     if (kind == CXEval_Int)
-        expr->integer = clang_EvalResult_isUnsignedInt(result) ? clang_EvalResult_getAsUnsigned(result) : (uint64_t)clang_EvalResult_getAsLongLong(result);
+        expr->integer = clang_EvalResult_isUnsignedInt(result)
+                            ? clang_EvalResult_getAsUnsigned(result)
+                            : (uint64_t)clang_EvalResult_getAsLongLong(result);
     else if (kind == CXEval_Float)
         expr->number = clang_EvalResult_getAsDouble(result);
     else
         expr = refused(r, cursor, otherwise);
-    if (result)
-        clang_EvalResult_dispose(result);
+    if (result) clang_EvalResult_dispose(result);
     return expr;
 }
 
 /* ---- operators ---- */
 
-static COperation binary_operation(enum CXBinaryOperatorKind kind)
-{
+static COperation binary_operation(enum CXBinaryOperatorKind kind) {
     static const COperation table[] = {
-        [CXBinaryOperator_Mul] = OP_MUL,       [CXBinaryOperator_Div] = OP_DIV,       [CXBinaryOperator_Rem] = OP_REM,       [CXBinaryOperator_Add] = OP_ADD,
-        [CXBinaryOperator_Sub] = OP_SUB,       [CXBinaryOperator_Shl] = OP_SHL,       [CXBinaryOperator_Shr] = OP_SHR,       [CXBinaryOperator_LT] = OP_LT,
-        [CXBinaryOperator_GT] = OP_GT,         [CXBinaryOperator_LE] = OP_LE,         [CXBinaryOperator_GE] = OP_GE,         [CXBinaryOperator_EQ] = OP_EQ,
-        [CXBinaryOperator_NE] = OP_NE,         [CXBinaryOperator_And] = OP_AND,       [CXBinaryOperator_Xor] = OP_XOR,       [CXBinaryOperator_Or] = OP_OR,
-        [CXBinaryOperator_LAnd] = OP_LOGICAL_AND, [CXBinaryOperator_LOr] = OP_LOGICAL_OR, [CXBinaryOperator_MulAssign] = OP_MUL, [CXBinaryOperator_DivAssign] = OP_DIV,
-        [CXBinaryOperator_RemAssign] = OP_REM, [CXBinaryOperator_AddAssign] = OP_ADD, [CXBinaryOperator_SubAssign] = OP_SUB, [CXBinaryOperator_ShlAssign] = OP_SHL,
-        [CXBinaryOperator_ShrAssign] = OP_SHR, [CXBinaryOperator_AndAssign] = OP_AND, [CXBinaryOperator_XorAssign] = OP_XOR, [CXBinaryOperator_OrAssign] = OP_OR,
+        [CXBinaryOperator_Mul] = OP_MUL,
+        [CXBinaryOperator_Div] = OP_DIV,
+        [CXBinaryOperator_Rem] = OP_REM,
+        [CXBinaryOperator_Add] = OP_ADD,
+        [CXBinaryOperator_Sub] = OP_SUB,
+        [CXBinaryOperator_Shl] = OP_SHL,
+        [CXBinaryOperator_Shr] = OP_SHR,
+        [CXBinaryOperator_LT] = OP_LT,
+        [CXBinaryOperator_GT] = OP_GT,
+        [CXBinaryOperator_LE] = OP_LE,
+        [CXBinaryOperator_GE] = OP_GE,
+        [CXBinaryOperator_EQ] = OP_EQ,
+        [CXBinaryOperator_NE] = OP_NE,
+        [CXBinaryOperator_And] = OP_AND,
+        [CXBinaryOperator_Xor] = OP_XOR,
+        [CXBinaryOperator_Or] = OP_OR,
+        [CXBinaryOperator_LAnd] = OP_LOGICAL_AND,
+        [CXBinaryOperator_LOr] = OP_LOGICAL_OR,
+        [CXBinaryOperator_MulAssign] = OP_MUL,
+        [CXBinaryOperator_DivAssign] = OP_DIV,
+        [CXBinaryOperator_RemAssign] = OP_REM,
+        [CXBinaryOperator_AddAssign] = OP_ADD,
+        [CXBinaryOperator_SubAssign] = OP_SUB,
+        [CXBinaryOperator_ShlAssign] = OP_SHL,
+        [CXBinaryOperator_ShrAssign] = OP_SHR,
+        [CXBinaryOperator_AndAssign] = OP_AND,
+        [CXBinaryOperator_XorAssign] = OP_XOR,
+        [CXBinaryOperator_OrAssign] = OP_OR,
         [CXBinaryOperator_Comma] = OP_COMMA,
     };
     return (size_t)kind < sizeof table / sizeof *table ? table[kind] : OP_NONE;
 }
 
 /* The value of `a, b` is that of b. */
-static CExpr *comma(Reader *r, CExpr *expr)
-{
+static CExpr *comma(Reader *r, CExpr *expr) {
     if (expr->type->kind == CT_ARRAY)
-        expr->type = expr->b->type->kind == CT_POINTER ? expr->b->type : clang_pointer_to(r, expr->type->base, false);
+        expr->type = expr->b->type->kind == CT_POINTER
+                         ? expr->b->type
+                         : clang_pointer_to(r, expr->type->base, false);
     return expr;
 }
 
-static const CExpr *binary(Reader *r, CXCursor cursor)
-{
+static const CExpr *binary(Reader *r, CXCursor cursor) {
     enum CXBinaryOperatorKind kind = clang_getCursorBinaryOperatorKind(cursor);
     bool assigns = kind >= CXBinaryOperator_Assign && kind <= CXBinaryOperator_OrAssign;
     CExpr *expr = with_operands(r, cursor, assigns ? C_ASSIGN : C_BINARY, 2, "this operator");
-    if (expr->kind == C_REFUSED)
-        return expr;
+    if (expr->kind == C_REFUSED) return expr;
     expr->op = binary_operation(kind);
-    if (!expr->op && kind != CXBinaryOperator_Assign)
-        return refused(r, cursor, "this operator");
-    if (expr->op == OP_COMMA)
-        return comma(r, expr);
+    if (!expr->op && kind != CXBinaryOperator_Assign) return refused(r, cursor, "this operator");
+    if (expr->op == OP_COMMA) return comma(r, expr);
     if (expr->op) {
         as_operand(expr->a);
         as_operand(expr->b);
@@ -171,18 +182,17 @@ static const CExpr *binary(Reader *r, CXCursor cursor)
     return decayed(r, expr);
 }
 
-static const CExpr *unary(Reader *r, CXCursor cursor)
-{
+static const CExpr *unary(Reader *r, CXCursor cursor) {
     static const COperation table[] = {
-        [CXUnaryOperator_PostInc] = OP_POST_INC, [CXUnaryOperator_PostDec] = OP_POST_DEC, [CXUnaryOperator_PreInc] = OP_PRE_INC,
-        [CXUnaryOperator_PreDec] = OP_PRE_DEC,   [CXUnaryOperator_AddrOf] = OP_ADDRESS,   [CXUnaryOperator_Deref] = OP_DEREFERENCE,
-        [CXUnaryOperator_Plus] = OP_PLUS,        [CXUnaryOperator_Minus] = OP_MINUS,      [CXUnaryOperator_Not] = OP_NOT,
-        [CXUnaryOperator_LNot] = OP_LOGICAL_NOT,
+        [CXUnaryOperator_PostInc] = OP_POST_INC, [CXUnaryOperator_PostDec] = OP_POST_DEC,
+        [CXUnaryOperator_PreInc] = OP_PRE_INC,   [CXUnaryOperator_PreDec] = OP_PRE_DEC,
+        [CXUnaryOperator_AddrOf] = OP_ADDRESS,   [CXUnaryOperator_Deref] = OP_DEREFERENCE,
+        [CXUnaryOperator_Plus] = OP_PLUS,        [CXUnaryOperator_Minus] = OP_MINUS,
+        [CXUnaryOperator_Not] = OP_NOT,          [CXUnaryOperator_LNot] = OP_LOGICAL_NOT,
     };
     enum CXUnaryOperatorKind kind = clang_getCursorUnaryOperatorKind(cursor);
     Cursors list = operands(r, cursor);
-    if (list.count == 1 && kind == CXUnaryOperator_Extension)
-        return clang_expr(r, list.at[0]);
+    if (list.count == 1 && kind == CXUnaryOperator_Extension) return clang_expr(r, list.at[0]);
     if (list.count != 1 || (size_t)kind >= sizeof table / sizeof *table || !table[kind])
         return refused(r, cursor, "this operator");
     CExpr *expr = node(r, cursor, C_UNARY);
@@ -192,20 +202,20 @@ static const CExpr *unary(Reader *r, CXCursor cursor)
 }
 
 /* a ? b : c, whose value is no place. */
-static const CExpr *conditional(Reader *r, CXCursor cursor)
-{
+static const CExpr *conditional(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
     for (int i = 0; expr->kind == C_SELECT && i < 3; i++)
         as_operand(i == 0 ? expr->a : i == 1 ? expr->b : expr->c);
     if (expr->kind == C_SELECT && expr->type->kind == CT_ARRAY)
-        expr->type = expr->b->type->kind == CT_POINTER ? expr->b->type : clang_pointer_to(r, expr->type->base, false);
+        expr->type = expr->b->type->kind == CT_POINTER
+                         ? expr->b->type
+                         : clang_pointer_to(r, expr->type->base, false);
     return expr;
 }
 
 /* ---- names, members, calls ---- */
 
-static const CExpr *reference(Reader *r, CXCursor cursor)
-{
+static const CExpr *reference(Reader *r, CXCursor cursor) {
     CXCursor decl = clang_getCursorReferenced(cursor);
     enum CXCursorKind kind = clang_getCursorKind(decl);
     if (kind == CXCursor_EnumConstantDecl) {
@@ -225,12 +235,10 @@ static const CExpr *reference(Reader *r, CXCursor cursor)
     return expr;
 }
 
-static const CExpr *member(Reader *r, CXCursor cursor)
-{
+static const CExpr *member(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_MEMBER, 1, "this member");
     CField field;
-    if (expr->kind == C_REFUSED)
-        return expr;
+    if (expr->kind == C_REFUSED) return expr;
     expr->name = clang_string(r, clang_getCursorSpelling(cursor));
     expr->arrow = expr->a->type->kind == CT_POINTER;
     const CType *record = expr->arrow ? expr->a->type->base : expr->a->type;
@@ -240,8 +248,7 @@ static const CExpr *member(Reader *r, CXCursor cursor)
     return expr;
 }
 
-static const CExpr *subscript(Reader *r, CXCursor cursor)
-{
+static const CExpr *subscript(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_INDEX, 2, "this index");
     if (expr->a && ctype_is_integer(expr->a->type)) {
         const CExpr *index = expr->a;
@@ -251,8 +258,7 @@ static const CExpr *subscript(Reader *r, CXCursor cursor)
     return expr;
 }
 
-static const CExpr *call(Reader *r, CXCursor cursor)
-{
+static const CExpr *call(Reader *r, CXCursor cursor) {
     Cursors list = operands(r, cursor);
     if (list.count != clang_Cursor_getNumArguments(cursor) + 1)
         return refused(r, cursor, "this call");
@@ -266,41 +272,39 @@ static const CExpr *call(Reader *r, CXCursor cursor)
 
 /* ---- conversions and what has no name in libclang ---- */
 
-/* A conversion. What libclang shows as an array or function is the pointer that a parameter, or arithmetic on one, is in truth. */
-static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner)
-{
+/* A conversion. What libclang shows as an array or function is the pointer that a parameter, or
+ * arithmetic on one, is in truth. */
+static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);
     bool written = expr->type->kind == CT_ARRAY || expr->type->kind == CT_FUNCTION;
-    if (a->type == expr->type || (a->type->kind == CT_POINTER && written))
-        return a;
+    if (a->type == expr->type || (a->type->kind == CT_POINTER && written)) return a;
     expr->a = expr->type->kind == CT_VOID ? a : as_operand(a);
     expr->at = a->at;
     return expr;
 }
 
-/* Whether an expression is from the first operand to the last one, without a name in front of them. */
-static bool starts_and_ends(CXCursor cursor, CXCursor first, CXCursor last)
-{
-    CXSourceRange whole = clang_getCursorExtent(cursor), a = clang_getCursorExtent(first), b = clang_getCursorExtent(last);
+/* Whether an expression is from the first operand to the last one, without a name in front of
+ * them. */
+static bool starts_and_ends(CXCursor cursor, CXCursor first, CXCursor last) {
+    CXSourceRange whole = clang_getCursorExtent(cursor), a = clang_getCursorExtent(first),
+                  b = clang_getCursorExtent(last);
     return clang_equalLocations(clang_getRangeStart(whole), clang_getRangeStart(a)) &&
            clang_equalLocations(clang_getRangeEnd(whole), clang_getRangeEnd(b));
 }
 
-/* Whether an expression stands for another one, as a conversion that C makes by itself does: there is nothing else in it. */
-static bool covers(CXCursor cursor, CXCursor inner)
-{
+/* Whether an expression stands for another one, as a conversion that C makes by itself does: there
+ * is nothing else in it. */
+static bool covers(CXCursor cursor, CXCursor inner) {
     return clang_equalRanges(clang_getCursorExtent(cursor), clang_getCursorExtent(inner));
 }
 
 /* An expression that libclang does not expose: a conversion, `a ?: b`, offsetof, ... */
-static const CExpr *unexposed(Reader *r, CXCursor cursor)
-{
+static const CExpr *unexposed(Reader *r, CXCursor cursor) {
     Cursors all = clang_children(r, cursor), list = operands(r, cursor);
     if (all.count && clang_getCursorKind(all.at[0]) == CXCursor_TypeRef)
         return evaluated(r, cursor, "this expression");
-    if (list.count == 1 && covers(cursor, list.at[0]))
-        return cast(r, cursor, list.at[0]);
+    if (list.count == 1 && covers(cursor, list.at[0])) return cast(r, cursor, list.at[0]);
     if (list.count != 4 || !starts_and_ends(cursor, list.at[0], list.at[3]))
         return refused(r, cursor, "this expression");
     CExpr *expr = node(r, cursor, C_SELECT);
@@ -311,21 +315,18 @@ static const CExpr *unexposed(Reader *r, CXCursor cursor)
 
 /* ---- initialisers ---- */
 
-/* Whether `...` stands behind the first bound of an array designator. 0 no, 1 yes, -1 when a macro hides it. */
-static int is_range(Reader *r, CXCursor first, CXCursor second)
-{
+/* Whether `...` stands behind the first bound of an array designator. 0 no, 1 yes, -1 when a macro
+ * hides it. */
+static int is_range(Reader *r, CXCursor first, CXCursor second) {
     Extent a = clang_extent(r, first), b = clang_extent(r, second);
     const Source *source = clang_source(r, a.file);
-    if (!source || a.file != b.file || a.end > b.begin || a.end <= a.begin)
-        return -1;
+    if (!source || a.file != b.file || a.end > b.begin || a.end <= a.begin) return -1;
     for (int i = a.end; i + 2 < source->length && i < b.begin; i++)
-        if (!strncmp(source->text + i, "...", 3))
-            return 1;
+        if (!strncmp(source->text + i, "...", 3)) return 1;
     return 0;
 }
 
-static const CExpr *designated(Reader *r, CXCursor cursor)
-{
+static const CExpr *designated(Reader *r, CXCursor cursor) {
     Cursors list = clang_children(r, cursor);
     CExpr *expr = node(r, cursor, C_DESIGNATED);
     for (int i = 0; i + 1 < list.count; i++) {
@@ -335,12 +336,11 @@ static const CExpr *designated(Reader *r, CXCursor cursor)
             designator.decl = clang_identity(clang_getCursorReferenced(list.at[i]));
         } else {
             designator.first = designator.last = clang_expr(r, list.at[i]);
-            bool another = i + 2 < list.count && clang_getCursorKind(list.at[i + 1]) != CXCursor_MemberRef;
+            bool another =
+                i + 2 < list.count && clang_getCursorKind(list.at[i + 1]) != CXCursor_MemberRef;
             int range = another ? is_range(r, list.at[i], list.at[i + 1]) : 0;
-            if (range < 0)
-                return refused(r, cursor, "this designator inside a macro");
-            if (range)
-                designator.last = clang_expr(r, list.at[++i]);
+            if (range < 0) return refused(r, cursor, "this designator inside a macro");
+            if (range) designator.last = clang_expr(r, list.at[++i]);
         }
         array_push(r->arena, &expr->designators, designator);
     }
@@ -349,41 +349,36 @@ static const CExpr *designated(Reader *r, CXCursor cursor)
     return expr;
 }
 
-static const CExpr *init_list(Reader *r, CXCursor cursor)
-{
+static const CExpr *init_list(Reader *r, CXCursor cursor) {
     Cursors list = clang_children(r, cursor);
     CExpr *expr = node(r, cursor, C_INIT);
     for (int i = 0; i < list.count; i++) {
-        bool has_designator = clang_getCursorKind(list.at[i]) == CXCursor_UnexposedExpr && clang_getCursorType(list.at[i]).kind == CXType_Void;
-        array_push(r->arena, &expr->args, has_designator ? designated(r, list.at[i]) : clang_expr(r, list.at[i]));
+        bool has_designator = clang_getCursorKind(list.at[i]) == CXCursor_UnexposedExpr &&
+                              clang_getCursorType(list.at[i]).kind == CXType_Void;
+        array_push(r->arena, &expr->args,
+                   has_designator ? designated(r, list.at[i]) : clang_expr(r, list.at[i]));
     }
     return expr;
 }
 
-static const CExpr *parenthesised(Reader *r, CXCursor cursor)
-{
+static const CExpr *parenthesised(Reader *r, CXCursor cursor) {
     Cursors list = operands(r, cursor);
     return list.count == 1 ? clang_expr(r, list.at[0]) : refused(r, cursor, "this expression");
 }
 
-static const CExpr *last_operand(Reader *r, CXCursor cursor, CExprKind kind)
-{
+static const CExpr *last_operand(Reader *r, CXCursor cursor, CExprKind kind) {
     Cursors list = operands(r, cursor);
-    if (!list.count)
-        return refused(r, cursor, "this expression");
-    if (kind == C_CAST)
-        return cast(r, cursor, list.at[list.count - 1]);
+    if (!list.count) return refused(r, cursor, "this expression");
+    if (kind == C_CAST) return cast(r, cursor, list.at[list.count - 1]);
     CExpr *expr = node(r, cursor, kind);
     expr->a = clang_expr(r, list.at[list.count - 1]);
     expr->slot = r->slots++;
     return expr;
 }
 
-static const CExpr *statement_expression(Reader *r, CXCursor cursor)
-{
+static const CExpr *statement_expression(Reader *r, CXCursor cursor) {
     Cursors list = clang_children(r, cursor);
-    if (list.count != 1)
-        return refused(r, cursor, "this statement expression");
+    if (list.count != 1) return refused(r, cursor, "this statement expression");
     CExpr *expr = node(r, cursor, C_STATEMENT);
     expr->slot = r->slots++;
     expr->statement = clang_stmt(r, list.at[0]);
@@ -391,8 +386,7 @@ static const CExpr *statement_expression(Reader *r, CXCursor cursor)
 }
 
 /* sizeof and alignof. The size of a variable of variable length is known where it is declared. */
-static const CExpr *size_of(Reader *r, CXCursor cursor)
-{
+static const CExpr *size_of(Reader *r, CXCursor cursor) {
     Cursors list = operands(r, cursor);
     CXCursor inner = list.count == 1 ? list.at[0] : cursor;
     while (list.count == 1 && clang_getCursorKind(inner) == CXCursor_ParenExpr) {
@@ -408,8 +402,7 @@ static const CExpr *size_of(Reader *r, CXCursor cursor)
     return expr;
 }
 
-const CExpr *clang_expr(Reader *r, CXCursor cursor)
-{
+const CExpr *clang_expr(Reader *r, CXCursor cursor) {
     switch (clang_getCursorKind(cursor)) {
     case CXCursor_IntegerLiteral:
     case CXCursor_FloatingLiteral:
@@ -436,10 +429,8 @@ const CExpr *clang_expr(Reader *r, CXCursor cursor)
     }
 }
 
-const CExpr *clang_initializer(Reader *r, CXCursor var)
-{
+const CExpr *clang_initializer(Reader *r, CXCursor var) {
     CXCursor init = clang_Cursor_getVarDeclInitializer(var);
-    if (clang_Cursor_isNull(init))
-        return NULL;
+    if (clang_Cursor_isNull(init)) return NULL;
     return clang_expr(r, init);
 }

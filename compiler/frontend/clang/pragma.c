@@ -6,78 +6,72 @@
 
 /* ---- lines ---- */
 
-/* The offsets that clang warned of as unknown pragmas in a file; active even when another inclusion of the file skips them. */
-static bool was_warned(Reader *r, const char *file, const PragmaLine *line)
-{
+/* The offsets that clang warned of as unknown pragmas in a file; active even when another inclusion
+ * of the file skips them. */
+static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     bool found = false;
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu) && !found; i++) {
         CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
         CXFile where;
         unsigned offset;
-        clang_getExpansionLocation(clang_getDiagnosticLocation(diagnostic), &where, NULL, NULL, &offset);
-        found = where && (int)offset >= line->begin && (int)offset < line->end && clang_file(r, where) == file;
+        clang_getExpansionLocation(clang_getDiagnosticLocation(diagnostic), &where, NULL, NULL,
+                                   &offset);
+        found = where && (int)offset >= line->begin && (int)offset < line->end &&
+                clang_file(r, where) == file;
         clang_disposeDiagnostic(diagnostic);
     }
     return found;
 }
 
-static bool is_skipped(Reader *r, const char *file, const PragmaLine *line)
-{
+static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
     CXFile handle = clang_getFile(r->tu, file);
     CXSourceRangeList *ranges = handle ? clang_getSkippedRanges(r->tu, handle) : NULL;
     bool skipped = false;
     for (unsigned i = 0; ranges && i < ranges->count; i++) {
         unsigned begin, end;
-        clang_getExpansionLocation(clang_getRangeStart(ranges->ranges[i]), NULL, NULL, NULL, &begin);
+        clang_getExpansionLocation(clang_getRangeStart(ranges->ranges[i]), NULL, NULL, NULL,
+                                   &begin);
         clang_getExpansionLocation(clang_getRangeEnd(ranges->ranges[i]), NULL, NULL, NULL, &end);
         skipped |= line->begin >= (int)begin && line->begin < (int)end;
     }
-    if (ranges)
-        clang_disposeSourceRangeList(ranges);
+    if (ranges) clang_disposeSourceRangeList(ranges);
     return skipped && !was_warned(r, file, line);
 }
 
 /* Whether a pragma that belongs to no function stands in a header which another source has, too. */
-static bool read_before(Reader *r, const Pragma *pragma)
-{
+static bool read_before(Reader *r, const Pragma *pragma) {
     bool found = false;
     bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;
     for (int i = 0; free && i < r->first_pragma && !found; i++) {
         const Pragma *other = r->unit->pragmas.at[i];
-        found = other->kind == pragma->kind && other->at.file && pragma->at.file && !strcmp(other->at.file, pragma->at.file) &&
-                other->at.line == pragma->at.line;
+        found = other->kind == pragma->kind && other->at.file && pragma->at.file &&
+                !strcmp(other->at.file, pragma->at.file) && other->at.line == pragma->at.line;
     }
     return found;
 }
 
 /* Notes what `#pragma weak NAME`, or `weak NAME = OTHER`, says. */
-static void note_weak(Reader *r, const Token *tokens, int count)
-{
+static void note_weak(Reader *r, const Token *tokens, int count) {
     if (count > 1 && token_is(&tokens[0], "weak") && tokens[1].kind == TOKEN_NAME)
         array_push(r->arena, &r->weak, tokens[1]);
 }
 
 /* Functions that are weak by a pragma, which stands anywhere in the source. */
-static void take_weak(Reader *r)
-{
+static void take_weak(Reader *r) {
     for (int i = 0; i < r->weak.count; i++) {
         CFunction *function = cunit_lookup(r->unit, r->weak.at[i].text).function;
-        if (!function || function->weak)
-            continue;
+        if (!function || function->weak) continue;
         function->weak = true;
         function->weak_at = r->weak.at[i].at;
     }
 }
 
-static void read_lines(Reader *r, const Source *source)
-{
+static void read_lines(Reader *r, const Source *source) {
     for (int i = 0; i < source->lines.count; i++) {
         const PragmaLine *line = &source->lines.at[i];
-        if (is_skipped(r, source->file, line))
-            continue;
+        if (is_skipped(r, source->file, line)) continue;
         Pragma *pragma = pragma_read(r->unit, clang_macros(r), line, &r->strategy_lines);
-        if (!read_before(r, pragma))
-            array_push(r->arena, &r->unit->pragmas, pragma);
+        if (!read_before(r, pragma)) array_push(r->arena, &r->unit->pragmas, pragma);
     }
     for (int i = 0; i < source->strays.count; i++)
         if (!is_skipped(r, source->file, &source->strays.at[i])) {
@@ -89,19 +83,16 @@ static void read_lines(Reader *r, const Source *source)
 /* ---- `_Pragma` ---- */
 
 /* The string of a static assertion; NULL when the declaration is none. */
-static const char *asserted_text(Reader *r, CXCursor cursor)
-{
+static const char *asserted_text(Reader *r, CXCursor cursor) {
     int64_t length;
-    if (clang_getCursorKind(cursor) != CXCursor_StaticAssert)
-        return NULL;
+    if (clang_getCursorKind(cursor) != CXCursor_StaticAssert) return NULL;
     Cursors children = clang_children(r, cursor);
     if (children.count < 2 || clang_getCursorKind(children.at[1]) != CXCursor_StringLiteral)
         return NULL;
     return clang_unquoted(r, clang_string(r, clang_getCursorSpelling(children.at[1])), &length);
 }
 
-Pragma *clang_asserted(Reader *r, CXCursor cursor)
-{
+Pragma *clang_asserted(Reader *r, CXCursor cursor) {
     const char *text = asserted_text(r, cursor);
     PragmaLine line = {0};
     Position at = clang_position(r, clang_getCursorLocation(cursor));
@@ -114,11 +105,9 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor)
     }
     if (token_is(&first, "pack"))
         diag_error(r->diag, at, "the pragma pack is understood as #pragma alone, not as _Pragma");
-    if (!token_is(&first, "hspmd"))
-        return NULL;
+    if (!token_is(&first, "hspmd")) return NULL;
     lex_rest(&lexer, &line.tokens);
-    for (int i = 0; i < line.tokens.count; i++)
-        line.tokens.at[i].at = at;
+    for (int i = 0; i < line.tokens.count; i++) line.tokens.at[i].at = at;
     Pragma *pragma = pragma_read(r->unit, clang_macros(r), &line, &r->strategy_lines);
     array_push(r->arena, &r->unit->pragmas, pragma);
     return pragma;
@@ -127,34 +116,32 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor)
 /* ---- operators ---- */
 
 /* The index of the first declaration at file scope behind a line; -1 none. */
-static int declaration_behind(Reader *r, const Pragma *pragma)
-{
+static int declaration_behind(Reader *r, const Pragma *pragma) {
     for (int i = 0; i < r->decls.count; i++) {
         Extent extent = r->decl_extents.at[i];
-        if (extent.file == pragma->line.file && extent.begin >= pragma->line.end)
-            return i;
-        if (extent.file == pragma->line.file && extent.end > pragma->line.end)
-            return -1;
+        if (extent.file == pragma->line.file && extent.begin >= pragma->line.end) return i;
+        if (extent.file == pragma->line.file && extent.end > pragma->line.end) return -1;
     }
     return -1;
 }
 
-static void attach_operator(Reader *r, Pragma *pragma, int decl)
-{
+static void attach_operator(Reader *r, Pragma *pragma, int decl) {
     pragma->used = true;
-    if (decl >= 0 && decl < r->decls.count && clang_getCursorKind(r->decls.at[decl]) == CXCursor_FunctionDecl) {
+    if (decl >= 0 && decl < r->decls.count &&
+        clang_getCursorKind(r->decls.at[decl]) == CXCursor_FunctionDecl) {
         operator_make(r->unit, pragma, clang_function(r, r->decls.at[decl]));
         return;
     }
-    diag_error(r->diag, pragma->at, "an op pragma stands in front of the declaration of a function");
+    diag_error(r->diag, pragma->at,
+               "an op pragma stands in front of the declaration of a function");
     if (decl >= 0 && decl < r->decls.count)
-        diag_note(r->diag, clang_position(r, clang_getCursorLocation(r->decls.at[decl])), "this follows it instead");
+        diag_note(r->diag, clang_position(r, clang_getCursorLocation(r->decls.at[decl])),
+                  "this follows it instead");
 }
 
 /* ---- shape variables ---- */
 
-static void add_shape_variable(Reader *r, const char *name, Position at)
-{
+static void add_shape_variable(Reader *r, const char *name, Position at) {
     CName what = cunit_lookup(r->unit, name);
     if (!what.var) {
         Array(const char *) names = {0};
@@ -163,7 +150,8 @@ static void add_shape_variable(Reader *r, const char *name, Position at)
         diag_error(r->diag, at, "\"%s\" is no variable at file scope", name);
         diag_suggest(r->diag, at, name, names.at, names.count);
     } else if (!ctype_is_integer(what.var->type)) {
-        diag_error(r->diag, at, "a shape variable is an integer; %s is of type %s", name, what.var->type->name);
+        diag_error(r->diag, at, "a shape variable is an integer; %s is of type %s", name,
+                   what.var->type->name);
     } else if (what.var->is_const) {
         diag_error(r->diag, at, "%s is const; strategies could not set it", name);
     } else if (!what.var->shape) {
@@ -174,10 +162,8 @@ static void add_shape_variable(Reader *r, const char *name, Position at)
 
 /* ---- all of them ---- */
 
-void clang_read_pragmas(Reader *r)
-{
-    for (int i = r->sources.count; i-- > 0;)
-        read_lines(r, r->sources.at[i]);
+void clang_read_pragmas(Reader *r) {
+    for (int i = r->sources.count; i-- > 0;) read_lines(r, r->sources.at[i]);
     for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->kind == PRAGMA_OP && pragma->line.file)
@@ -191,25 +177,25 @@ void clang_read_pragmas(Reader *r)
             attach_operator(r, r->file_pragmas.at[i], r->file_pragma_at.at[i]);
 }
 
-static bool in_function(Reader *r, const Pragma *pragma)
-{
+static bool in_function(Reader *r, const Pragma *pragma) {
     for (int i = 0; i < r->definitions.count; i++) {
         Extent extent = clang_extent(r, r->definitions.at[i].cursor);
-        if (extent.file == pragma->line.file && pragma->line.begin > extent.begin && pragma->line.end < extent.end)
+        if (extent.file == pragma->line.file && pragma->line.begin > extent.begin &&
+            pragma->line.end < extent.end)
             return true;
     }
     return false;
 }
 
-void clang_finish_pragmas(Reader *r)
-{
+void clang_finish_pragmas(Reader *r) {
     for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
-        if (pragma->used || (!pragma_acts(pragma) && !pragma_marks(pragma)))
-            continue;
+        if (pragma->used || (!pragma_acts(pragma) && !pragma_marks(pragma))) continue;
         if (pragma->line.file && in_function(r, pragma))
             diag_error(r->diag, pragma->at, "this pragma stands in the middle of a statement");
         else
-            diag_error(r->diag, pragma->at, "the %s pragma stands inside a function, in front of a statement", pragma->directive);
+            diag_error(r->diag, pragma->at,
+                       "the %s pragma stands inside a function, in front of a statement",
+                       pragma->directive);
     }
 }

@@ -1,5 +1,5 @@
-/* Macros that the C compiler and the parser predefine differently: programs that ask for them are refused, since each of the two would read
- * another program.
+/* Macros that the C compiler and the parser predefine differently: programs that ask for them are
+ * refused, since each of the two would read another program.
  *
  *     #if __GNUC__ >= 12         12 in gcc 12, 4 in the parser: refused
  *     #if __GNUC__ >= 4          true in both, and so is defined(__GNUC__)
@@ -123,61 +123,53 @@ typedef struct FileTokens {
     const CXSourceRangeList *skipped;
 } FileTokens;
 
-static bool fits(const Predefined *macro, const char *name)
-{
+static bool fits(const Predefined *macro, const char *name) {
     size_t length = strlen(macro->name);
     bool open = macro->name[length - 1] == '*';
     return open ? !strncmp(name, macro->name, length - 1) : !strcmp(name, macro->name);
 }
 
-static const Predefined *find(const Search *search, const char *name)
-{
+static const Predefined *find(const Search *search, const char *name) {
     for (int i = 0; i < search->tainted.count; i++)
-        if (!strcmp(search->tainted.at[i].name, name))
-            return search->tainted.at[i].by;
+        if (!strcmp(search->tainted.at[i].name, name)) return search->tainted.at[i].by;
     for (size_t i = 0; i < sizeof predefined / sizeof *predefined; i++)
-        if (fits(&predefined[i], name))
-            return &predefined[i];
+        if (fits(&predefined[i], name)) return &predefined[i];
     return search->revised && fits(&revision, name) ? &revision : NULL;
 }
 
-static const char *spelling(const Search *search, const FileTokens *tokens, unsigned i)
-{
-    return i < tokens->count ? clang_string(search->r, clang_getTokenSpelling(search->r->tu, tokens->at[i])) : "";
+static const char *spelling(const Search *search, const FileTokens *tokens, unsigned i) {
+    return i < tokens->count
+               ? clang_string(search->r, clang_getTokenSpelling(search->r->tu, tokens->at[i]))
+               : "";
 }
 
-static unsigned offset_of(CXSourceLocation location)
-{
+static unsigned offset_of(CXSourceLocation location) {
     unsigned offset;
     clang_getSpellingLocation(location, NULL, NULL, NULL, &offset);
     return offset;
 }
 
 /* The offsets of a token: where it begins, or where it ends. */
-static unsigned begin_of(const Search *search, const FileTokens *tokens, unsigned i)
-{
+static unsigned begin_of(const Search *search, const FileTokens *tokens, unsigned i) {
     return offset_of(clang_getRangeStart(clang_getTokenExtent(search->r->tu, tokens->at[i])));
 }
 
-static unsigned end_of(const Search *search, const FileTokens *tokens, unsigned i)
-{
+static unsigned end_of(const Search *search, const FileTokens *tokens, unsigned i) {
     return offset_of(clang_getRangeEnd(clang_getTokenExtent(search->r->tu, tokens->at[i])));
 }
 
 /* Whether a token begins a line, after lines that end in a backslash were joined. */
-static bool begins_line(const Search *search, const FileTokens *tokens, unsigned i)
-{
-    if (!i)
-        return true;
-    for (unsigned at = end_of(search, tokens, i - 1), end = begin_of(search, tokens, i); at < end; at++)
-        if (tokens->text[at] == '\n' && tokens->text[at - 1] != '\\')
-            return true;
+static bool begins_line(const Search *search, const FileTokens *tokens, unsigned i) {
+    if (!i) return true;
+    for (unsigned at = end_of(search, tokens, i - 1), end = begin_of(search, tokens, i); at < end;
+         at++)
+        if (tokens->text[at] == '\n' && tokens->text[at - 1] != '\\') return true;
     return false;
 }
 
-/* Whether the preprocessor skips what stands at an offset; `begin` is where its directive, or itself, begins. */
-static bool is_skipped(const FileTokens *tokens, unsigned begin)
-{
+/* Whether the preprocessor skips what stands at an offset; `begin` is where its directive, or
+ * itself, begins. */
+static bool is_skipped(const FileTokens *tokens, unsigned begin) {
     for (unsigned i = 0; i < tokens->skipped->count; i++)
         if (offset_of(clang_getRangeStart(tokens->skipped->ranges[i])) < begin &&
             begin < offset_of(clang_getRangeEnd(tokens->skipped->ranges[i])))
@@ -186,35 +178,35 @@ static bool is_skipped(const FileTokens *tokens, unsigned begin)
 }
 
 /* Whether NAME COMPARISON NUMBER comes out the same for every value from `least` on. */
-static bool is_certain(const Predefined *macro, const char *comparison, const char *number)
-{
+static bool is_certain(const Predefined *macro, const char *comparison, const char *number) {
     char *end;
     long limit = strtol(number, &end, 0);
     bool read = end != number && strspn(end, "lLuU") == strlen(end) && macro->least;
-    if (!strcmp(comparison, ">=") || !strcmp(comparison, "<"))
-        return read && limit <= macro->least;
+    if (!strcmp(comparison, ">=") || !strcmp(comparison, "<")) return read && limit <= macro->least;
     return (!strcmp(comparison, ">") || !strcmp(comparison, "<=")) && read && limit < macro->least;
 }
 
-/* Whether a use in a condition is the same in the C compiler and the parser: it asks whether something is defined that both define. */
-static bool is_same(const Search *search, const FileTokens *tokens, unsigned i, const Predefined *macro)
-{
-    const char *before = spelling(search, tokens, i - 1), *further = i > 1 ? spelling(search, tokens, i - 2) : "";
-    bool asked = !strcmp(before, "defined") || !strcmp(before, "ifdef") || !strcmp(before, "ifndef") ||
-                 (!strcmp(before, "(") && !strcmp(further, "defined"));
+/* Whether a use in a condition is the same in the C compiler and the parser: it asks whether
+ * something is defined that both define. */
+static bool is_same(const Search *search, const FileTokens *tokens, unsigned i,
+                    const Predefined *macro) {
+    const char *before = spelling(search, tokens, i - 1),
+               *further = i > 1 ? spelling(search, tokens, i - 2) : "";
+    bool asked = !strcmp(before, "defined") || !strcmp(before, "ifdef") ||
+                 !strcmp(before, "ifndef") || (!strcmp(before, "(") && !strcmp(further, "defined"));
     bool own = !fits(macro, spelling(search, tokens, i)); // a macro of the user's
-    if (asked)
-        return macro->defined || own;
+    if (asked) return macro->defined || own;
     return is_certain(macro, spelling(search, tokens, i + 1), spelling(search, tokens, i + 2));
 }
 
-static void refuse(Search *search, const FileTokens *tokens, unsigned i, const Predefined *macro)
-{
+static void refuse(Search *search, const FileTokens *tokens, unsigned i, const Predefined *macro) {
     const char *name = spelling(search, tokens, i);
     Position at = clang_position(search->r, clang_getTokenLocation(search->r->tu, tokens->at[i]));
-    const char *through = !fits(macro, name) ? arena_format(search->r->arena, " (through %s)", macro->name) : "";
+    const char *through =
+        !fits(macro, name) ? arena_format(search->r->arena, " (through %s)", macro->name) : "";
     diag_error(search->r->diag, at,
-               "%s%s is not the same in the C compiler and in hetucc's parser, so that each would read another program; ask for a macro of "
+               "%s%s is not the same in the C compiler and in hetucc's parser, so that each would "
+               "read another program; ask for a macro of "
                "your own "
                "(-D), or move this to a file without models",
                name, through);
@@ -224,9 +216,9 @@ static void refuse(Search *search, const FileTokens *tokens, unsigned i, const P
 static const char *const own_pragmas[] = {"ms_struct", "options", "scalar_storage_order"};
 
 /* Whether a token is a literal that names options of floating-point arithmetic. */
-static bool names_arithmetic(const char *literal)
-{
-    return *literal == '"' && (strstr(literal, "fast") || strstr(literal, "math") || strstr(literal, "signed-zeros"));
+static bool names_arithmetic(const char *literal) {
+    return *literal == '"' &&
+           (strstr(literal, "fast") || strstr(literal, "math") || strstr(literal, "signed-zeros"));
 }
 
 /* The token of a line that changes what it means to the C compiler alone; `end`: none.
@@ -234,49 +226,47 @@ static bool names_arithmetic(const char *literal)
  *     #pragma ms_struct on                     layouts of the parser alone
  *     __attribute__((optimize("fast-math")))   arithmetic of the C compiler alone
  */
-static unsigned own_meaning(const Search *search, const FileTokens *tokens, unsigned first, unsigned end)
-{
-    bool pragma = !strcmp(spelling(search, tokens, first), "#") && !strcmp(spelling(search, tokens, first + 1), "pragma");
+static unsigned own_meaning(const Search *search, const FileTokens *tokens, unsigned first,
+                            unsigned end) {
+    bool pragma = !strcmp(spelling(search, tokens, first), "#") &&
+                  !strcmp(spelling(search, tokens, first + 1), "pragma");
     for (size_t k = 0; pragma && k < sizeof own_pragmas / sizeof *own_pragmas; k++)
-        if (!strcmp(spelling(search, tokens, first + 2), own_pragmas[k]))
-            return first + 2;
+        if (!strcmp(spelling(search, tokens, first + 2), own_pragmas[k])) return first + 2;
     for (unsigned i = first; i + 1 < end; i++) {
         const char *word = spelling(search, tokens, i);
         bool named = !strcmp(word, "optimize") || !strcmp(word, "__optimize__");
-        for (unsigned k = i + 1; named && k < end && strchr("(\",", *spelling(search, tokens, k)); k++)
-            if (names_arithmetic(spelling(search, tokens, k)))
-                return i;
+        for (unsigned k = i + 1; named && k < end && strchr("(\",", *spelling(search, tokens, k));
+             k++)
+            if (names_arithmetic(spelling(search, tokens, k))) return i;
     }
     return end;
 }
 
-static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i)
-{
-    diag_error(search->r->diag, clang_position(search->r, clang_getTokenLocation(search->r->tu, tokens->at[i])),
-               "%s does not mean the same to the C compiler and to hetucc's parser; leave it out, or move it to a file without models",
+static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i) {
+    diag_error(search->r->diag,
+               clang_position(search->r, clang_getTokenLocation(search->r->tu, tokens->at[i])),
+               "%s does not mean the same to the C compiler and to hetucc's parser; leave it out, "
+               "or move it to a file without models",
                spelling(search, tokens, i));
 }
 
 /* Looks through the tokens of one line, from `first` up to `end`. */
-static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end, bool refuses)
-{
+static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end,
+                        bool refuses) {
     bool directive = !strcmp(spelling(search, tokens, first), "#"), found = false;
     const char *kind = directive ? spelling(search, tokens, first + 1) : "";
-    bool defines = !strcmp(kind, "define"), condition = !strncmp(kind, "if", 2) || !strncmp(kind, "elif", 4);
+    bool defines = !strcmp(kind, "define"),
+         condition = !strncmp(kind, "if", 2) || !strncmp(kind, "elif", 4);
     bool passed = directive && !defines && !condition && strcmp(kind, "pragma") != 0;
-    if (passed || is_skipped(tokens, begin_of(search, tokens, first)))
-        return false;
+    if (passed || is_skipped(tokens, begin_of(search, tokens, first))) return false;
     unsigned own = own_meaning(search, tokens, first, end);
-    if (refuses && own < end)
-        refuse_meaning(search, tokens, own);
+    if (refuses && own < end) refuse_meaning(search, tokens, own);
     for (unsigned i = first + (directive ? 2 : 0); i < end; i++) {
         enum CXTokenKind token = clang_getTokenKind(tokens->at[i]);
         bool named = token == CXToken_Identifier || token == CXToken_Keyword;
         const Predefined *macro = named ? find(search, spelling(search, tokens, i)) : NULL;
-        if (!macro || (condition && is_same(search, tokens, i, macro)))
-            continue;
-        if (!defines && refuses)
-            refuse(search, tokens, i, macro);
+        if (!macro || (condition && is_same(search, tokens, i, macro))) continue;
+        if (!defines && refuses) refuse(search, tokens, i, macro);
         const char *name = defines ? spelling(search, tokens, first + 2) : NULL;
         if (name && i > first + 2 && !find(search, name)) {
             array_push(search->r->arena, &search->tainted, (Tainted){name, macro});
@@ -286,22 +276,21 @@ static bool search_line(Search *search, const FileTokens *tokens, unsigned first
     return found;
 }
 
-/* Looks through a file; whether it defines a macro by one of these that was not known yet. `refuses`: what is asked for is reported. */
-static bool search_file(Search *search, const Source *source, bool refuses)
-{
+/* Looks through a file; whether it defines a macro by one of these that was not known yet.
+ * `refuses`: what is asked for is reported. */
+static bool search_file(Search *search, const Source *source, bool refuses) {
     Reader *r = search->r;
     CXFile file = clang_getFile(r->tu, source->file);
-    if (!file)
-        return false;
+    if (!file) return false;
     CXSourceRange all =
-        clang_getRange(clang_getLocationForOffset(r->tu, file, 0), clang_getLocationForOffset(r->tu, file, (unsigned)source->length));
+        clang_getRange(clang_getLocationForOffset(r->tu, file, 0),
+                       clang_getLocationForOffset(r->tu, file, (unsigned)source->length));
     CXSourceRangeList *skipped = clang_getSkippedRanges(r->tu, file);
     FileTokens tokens = {.text = source->text, .skipped = skipped};
     bool found = false;
     clang_tokenize(r->tu, all, &tokens.at, &tokens.count);
     for (unsigned first = 0, end; first < tokens.count; first = end) {
-        for (end = first + 1; end < tokens.count && !begins_line(search, &tokens, end);)
-            end++;
+        for (end = first + 1; end < tokens.count && !begins_line(search, &tokens, end);) end++;
         found |= search_line(search, &tokens, first, end, refuses);
     }
     clang_disposeTokens(r->tu, tokens.at, tokens.count);
@@ -310,33 +299,28 @@ static bool search_file(Search *search, const Source *source, bool refuses)
 }
 
 /* Whether a file may have anything to find: most have not, and are not cut into tokens. */
-static bool is_suspect(const Search *search, const Source *source)
-{
+static bool is_suspect(const Search *search, const Source *source) {
     for (int i = 0; i < search->tainted.count; i++)
-        if (strstr(source->text, search->tainted.at[i].name))
-            return true;
+        if (strstr(source->text, search->tainted.at[i].name)) return true;
     for (size_t i = 0; i < sizeof predefined / sizeof *predefined; i++) {
         size_t length = strcspn(predefined[i].name, "*");
-        if (memmem(source->text, (size_t)source->length, predefined[i].name, length))
-            return true;
+        if (memmem(source->text, (size_t)source->length, predefined[i].name, length)) return true;
     }
     for (size_t i = 0; i < sizeof own_pragmas / sizeof *own_pragmas; i++)
-        if (strstr(source->text, own_pragmas[i]))
-            return true;
-    return strstr(source->text, "optimize") || (search->revised && strstr(source->text, revision.name));
+        if (strstr(source->text, own_pragmas[i])) return true;
+    return strstr(source->text, "optimize") ||
+           (search->revised && strstr(source->text, revision.name));
 }
 
-static bool is_revised(const FrontendPart *part)
-{
+static bool is_revised(const FrontendPart *part) {
     const char *standard = "";
     for (int i = 0; i < part->arg_count; i++)
-        if (!strncmp(part->args[i], "-std=", 5))
-            standard = part->args[i] + 5;
-    return !strcmp(standard, "c2x") || !strcmp(standard, "gnu2x") || !strcmp(standard, "c23") || !strcmp(standard, "gnu23");
+        if (!strncmp(part->args[i], "-std=", 5)) standard = part->args[i] + 5;
+    return !strcmp(standard, "c2x") || !strcmp(standard, "gnu2x") || !strcmp(standard, "c23") ||
+           !strcmp(standard, "gnu23");
 }
 
-void clang_check_predefined(Reader *r)
-{
+void clang_check_predefined(Reader *r) {
     Search search = {.r = r, .revised = is_revised(r->part)};
     for (int refuses = 0; refuses < 2; refuses++)
         for (bool found = true; found;) {

@@ -60,9 +60,9 @@ struct Reader {
     int variable_arrays; // types of variable length so far
     SeenMacro *macros;
     Array(Definition) definitions;
-    Array(CXCursor) decls;       // at file scope, in order
+    Array(CXCursor) decls; // at file scope, in order
     Array(Extent) decl_extents;
-    CXFile last_file;            // what clang_file was asked for last
+    CXFile last_file; // what clang_file was asked for last
     const char *last_name;
     Array(Pragma *) file_pragmas; // from `_Pragma` at file scope, by index in decls
     Array(int) file_pragma_at;
@@ -84,13 +84,14 @@ Position clang_position(Reader *r, CXSourceLocation location);
 Extent clang_extent(Reader *r, CXCursor cursor);
 const char *clang_file(Reader *r, CXFile file);
 const Source *clang_source(Reader *r, const char *file);
-char *clang_string(Reader *r, CXString string); // disposes of the string
+char *clang_string(Reader *r, CXString string);     // disposes of the string
 Cursors clang_children(Reader *r, CXCursor cursor); // attributes aside
 
 /* type.c */
 const CType *clang_type(Reader *r, CXType type);
-const void *clang_identity(CXCursor decl);           // what all declarations of one thing share
-const CType *clang_adjusted(Reader *r, CXType type); // of a parameter: arrays and functions are pointers
+const void *clang_identity(CXCursor decl); // what all declarations of one thing share
+const CType *clang_adjusted(Reader *r,
+                            CXType type); // of a parameter: arrays and functions are pointers
 const CType *clang_pointer_to(Reader *r, const CType *base, bool to_const);
 void clang_types_begin(Reader *r);
 
@@ -98,7 +99,9 @@ void clang_types_begin(Reader *r);
 CFunction *clang_function(Reader *r, CXCursor decl);
 CVar *clang_variable(Reader *r, CXCursor decl);
 void clang_declare_all(Reader *r);
-bool clang_has_attribute(Reader *r, CXCursor cursor, const char *word); // for attributes of which libclang has no kind of its own
+bool clang_has_attribute(
+    Reader *r, CXCursor cursor,
+    const char *word); // for attributes of which libclang has no kind of its own
 
 /* expr.c */
 const CExpr *clang_expr(Reader *r, CXCursor cursor);
@@ -112,13 +115,16 @@ void clang_body(Reader *r, CFunction *function, CXCursor cursor);
 /* pragma.c */
 void clang_read_pragmas(Reader *r);
 void clang_finish_pragmas(Reader *r);
-Pragma *clang_asserted(Reader *r, CXCursor cursor); // the pragma from `_Pragma` that a declaration keeps, or NULL
+Pragma *
+clang_asserted(Reader *r,
+               CXCursor cursor); // the pragma from `_Pragma` that a declaration keeps, or NULL
 
 /* macro.c */
 void clang_macro_seen(Reader *r, CXCursor cursor);
 
 /* predefined.c */
-void clang_note_rounding(Reader *r);    // notes what the C compiler may compute otherwise than C says
-void clang_check_predefined(Reader *r); // reports the use of macros that the C compiler has otherwise
+void clang_note_rounding(Reader *r); // notes what the C compiler may compute otherwise than C says
+void clang_check_predefined(
+    Reader *r); // reports the use of macros that the C compiler has otherwise
 
 #endif

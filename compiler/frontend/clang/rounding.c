@@ -1,46 +1,48 @@
-/* Options under which the C compiler does not compute floating point operator by operator, as C says it.
+/* Options under which the C compiler does not compute floating point operator by operator, as C
+ * says it.
  *
  *     -ffast-math              (x + y) - x may be y
- *     -mfma, -march=haswell    a * b + c may be rounded once, where -ffp-contract=off and a standard's own mode do not forbid it
+ *     -mfma, -march=haswell    a * b + c may be rounded once, where -ffp-contract=off and a
+ *                              standard's own mode do not forbid it
  */
 #include "frontend/clang/reader.h"
 
 #include <string.h>
 
 /* The option that lets the C compiler compute otherwise than C says; NULL: none. */
-static const char *free_option(const FrontendPart *part)
-{
-    static const char *const options[] = {"-ffast-math",       "-Ofast",             "-funsafe-math-optimizations", "-fassociative-math",
-                                          "-freciprocal-math", "-ffinite-math-only", "-fno-signed-zeros"};
+static const char *free_option(const FrontendPart *part) {
+    static const char *const options[] = {"-ffast-math",
+                                          "-Ofast",
+                                          "-funsafe-math-optimizations",
+                                          "-fassociative-math",
+                                          "-freciprocal-math",
+                                          "-ffinite-math-only",
+                                          "-fno-signed-zeros"};
     for (int i = 0; i < part->arg_count; i++)
         for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-            if (!strcmp(part->args[i], options[k]))
-                return options[k];
+            if (!strcmp(part->args[i], options[k])) return options[k];
     return NULL;
 }
 
-/* Whether a product and a sum may become one operation: always in GNU C, unless an option says otherwise. */
-static bool may_contract(const FrontendPart *part)
-{
+/* Whether a product and a sum may become one operation: always in GNU C, unless an option says
+ * otherwise. */
+static bool may_contract(const FrontendPart *part) {
     bool standard = false, given = false, fast = false;
     for (int i = 0; i < part->arg_count; i++) {
         const char *word = part->args[i];
         if (!strcmp(word, "-ansi") || !strncmp(word, "-std=", 5))
             standard = !strcmp(word, "-ansi") || strncmp(word, "-std=gnu", 8) != 0;
-        if (strncmp(word, "-ffp-contract=", 14))
-            continue;
+        if (strncmp(word, "-ffp-contract=", 14)) continue;
         given = true;
         fast = !strcmp(word + 14, "fast");
     }
     return given ? fast : !standard;
 }
 
-static enum CXChildVisitResult find_fma(CXCursor cursor, CXCursor parent, CXClientData data)
-{
+static enum CXChildVisitResult find_fma(CXCursor cursor, CXCursor parent, CXClientData data) {
     static const char *const macros[] = {"__FMA__", "__FMA4__", "__AVX512F__"};
     (void)parent;
-    if (clang_getCursorKind(cursor) != CXCursor_MacroDefinition)
-        return CXChildVisit_Continue;
+    if (clang_getCursorKind(cursor) != CXCursor_MacroDefinition) return CXChildVisit_Continue;
     CXString name = clang_getCursorSpelling(cursor);
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
         *(bool *)data |= !strcmp(clang_getCString(name), macros[i]);
@@ -48,19 +50,18 @@ static enum CXChildVisitResult find_fma(CXCursor cursor, CXCursor parent, CXClie
     return CXChildVisit_Continue;
 }
 
-/* Whether the machine, or the one of a function's attribute or of a pragma, has such an operation. */
-static bool has_fma(Reader *r)
-{
+/* Whether the machine, or the one of a function's attribute or of a pragma, has such an
+ * operation. */
+static bool has_fma(Reader *r) {
     bool found = false;
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_fma, &found);
     for (int i = 0; i < r->sources.count && !found; i++)
-        found = strstr(r->sources.at[i]->text, "target(\"") || strstr(r->sources.at[i]->text, "GCC target");
+        found = strstr(r->sources.at[i]->text, "target(\"") ||
+                strstr(r->sources.at[i]->text, "GCC target");
     return found;
 }
 
-void clang_note_rounding(Reader *r)
-{
-    if (!r->unit->free_arithmetic)
-        r->unit->free_arithmetic = free_option(r->part);
+void clang_note_rounding(Reader *r) {
+    if (!r->unit->free_arithmetic) r->unit->free_arithmetic = free_option(r->part);
     r->unit->contracts |= may_contract(r->part) && has_fma(r);
 }

@@ -1,14 +1,14 @@
 /* Statements of clang as statements of the C tree, with the pragmas in their places.
  *
- * A pragma's place is found by offsets: between two statements of a block, or between the head of a statement and its body.
+ * A pragma's place is found by offsets: between two statements of a block, or between the head of a
+ * statement and its body.
  */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
 #include <string.h>
 
-static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind)
-{
+static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind) {
     CStmt *stmt = arena_new(r->arena, CStmt);
     stmt->kind = kind;
     stmt->at = clang_position(r, clang_getCursorLocation(cursor));
@@ -16,27 +16,25 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind)
 }
 
 /* What cannot be evaluated; the statements and expressions in it are read for what they change. */
-static CStmt *refused(Reader *r, CXCursor cursor, const char *what)
-{
+static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
     stmt->text = what;
     Cursors list = clang_children(r, cursor);
     for (int i = 0; i < list.count; i++)
-        if (clang_isStatement(clang_getCursorKind(list.at[i])) || clang_isExpression(clang_getCursorKind(list.at[i])))
+        if (clang_isStatement(clang_getCursorKind(list.at[i])) ||
+            clang_isExpression(clang_getCursorKind(list.at[i])))
             array_push(r->arena, &stmt->body, clang_stmt(r, list.at[i]));
     return stmt;
 }
 
 /* Assembly may change each of its operands. */
-static CStmt *assembly(Reader *r, CXCursor cursor)
-{
+static CStmt *assembly(Reader *r, CXCursor cursor) {
     CStmt *stmt = refused(r, cursor, "assembly");
     for (int i = 0; i < stmt->body.count; i++) {
         CStmt *operand = arena_copy(r->arena, stmt->body.at[i], sizeof *operand);
         CExpr *changed = cexpr_new(r->arena, C_ASSIGN, r->unit->types.tvoid, operand->at);
         changed->a = changed->b = operand->expr;
-        if (operand->expr)
-            operand->expr = changed;
+        if (operand->expr) operand->expr = changed;
         stmt->body.at[i] = operand;
     }
     return stmt;
@@ -45,14 +43,13 @@ static CStmt *assembly(Reader *r, CXCursor cursor)
 typedef Array(Pragma *) Pragmas;
 
 /* Takes the pragmas of a file between two offsets that belong into functions. */
-static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas *taken)
-{
+static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas *taken) {
     for (int i = 0; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
-        if (pragma->used || pragma->line.file != file || pragma->line.begin < from || pragma->line.begin >= to)
+        if (pragma->used || pragma->line.file != file || pragma->line.begin < from ||
+            pragma->line.begin >= to)
             continue;
-        if (!pragma_acts(pragma) && !pragma_marks(pragma))
-            continue;
+        if (!pragma_acts(pragma) && !pragma_marks(pragma)) continue;
         pragma->used = true;
         pragma_resolve(r->unit, pragma, r->scope, &r->slots);
         array_push(r->arena, taken, pragma);
@@ -67,8 +64,7 @@ typedef struct Block {
     Pragmas marks; // that wait for the next statement
 } Block;
 
-static void add_pragma(Block *block, Pragma *pragma)
-{
+static void add_pragma(Block *block, Pragma *pragma) {
     if (pragma_marks(pragma)) {
         array_push(block->r->arena, &block->marks, pragma);
     } else if (pragma_acts(pragma)) {
@@ -79,55 +75,45 @@ static void add_pragma(Block *block, Pragma *pragma)
     }
 }
 
-static const CStmt *marked(Reader *r, Pragmas *marks, const CStmt *then)
-{
+static const CStmt *marked(Reader *r, Pragmas *marks, const CStmt *then) {
     CStmt *stmt = arena_new(r->arena, CStmt);
     *stmt = (CStmt){.kind = CS_MARKED, .at = then->at, .then = then};
-    for (int i = 0; i < marks->count; i++)
-        array_push(r->arena, &stmt->pragmas, marks->at[i]);
+    for (int i = 0; i < marks->count; i++) array_push(r->arena, &stmt->pragmas, marks->at[i]);
     *marks = (Pragmas){0};
     return stmt;
 }
 
-static bool declares_scope(const CStmt *stmt)
-{
+static bool declares_scope(const CStmt *stmt) {
     for (int i = 0; stmt->kind == CS_DECL && i < stmt->vars.count; i++)
-        if (!strcmp(stmt->vars.at[i]->type->name, "struct ht_scope_mark"))
-            return true;
+        if (!strcmp(stmt->vars.at[i]->type->name, "struct ht_scope_mark")) return true;
     return false;
 }
 
-static void add_statement(Block *block, const CStmt *stmt)
-{
+static void add_statement(Block *block, const CStmt *stmt) {
     block->stmt->scoped |= declares_scope(stmt);
-    if (block->marks.count && !declares_scope(stmt))
-        stmt = marked(block->r, &block->marks, stmt);
+    if (block->marks.count && !declares_scope(stmt)) stmt = marked(block->r, &block->marks, stmt);
     array_push(block->r->arena, &block->stmt->body, stmt);
 }
 
 /* The pragma that a declaration stands for, or NULL. */
-static Pragma *asserted_pragma(Reader *r, CXCursor cursor)
-{
-    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt)
-        return NULL;
+static Pragma *asserted_pragma(Reader *r, CXCursor cursor) {
+    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) return NULL;
     Cursors list = clang_children(r, cursor);
     Pragma *pragma = list.count == 1 ? clang_asserted(r, list.at[0]) : NULL;
-    if (!pragma)
-        return NULL;
-    if (pragma_acts(pragma) || pragma_marks(pragma))
-        pragma->used = true;
+    if (!pragma) return NULL;
+    if (pragma_acts(pragma) || pragma_marks(pragma)) pragma->used = true;
     pragma_resolve(r->unit, pragma, r->scope, &r->slots);
     return pragma;
 }
 
-static void end_block(Block *block)
-{
+static void end_block(Block *block) {
     for (int i = 0; i < block->marks.count; i++)
-        diag_error(block->r->diag, block->marks.at[i]->at, "no statement follows the %s pragma in its block", block->marks.at[i]->directive);
+        diag_error(block->r->diag, block->marks.at[i]->at,
+                   "no statement follows the %s pragma in its block",
+                   block->marks.at[i]->directive);
 }
 
-static const CStmt *compound(Reader *r, CXCursor cursor)
-{
+static const CStmt *compound(Reader *r, CXCursor cursor) {
     Block block = {.r = r, .stmt = node(r, cursor, CS_COMPOUND)};
     block.stmt->first_slot = r->slots;
     const Scope *outer = r->scope;
@@ -136,21 +122,18 @@ static const CStmt *compound(Reader *r, CXCursor cursor)
     Pragmas taken = {0};
     Cursors list = clang_children(r, cursor);
     for (int i = 0; i <= list.count; i++) {
-        Extent extent = i < list.count ? clang_extent(r, list.at[i]) : (Extent){whole.file, whole.end, whole.end};
+        Extent extent = i < list.count ? clang_extent(r, list.at[i])
+                                       : (Extent){whole.file, whole.end, whole.end};
         taken.count = 0;
-        if (extent.file == whole.file)
-            take_pragmas(r, whole.file, done, extent.begin, &taken);
-        for (int k = 0; k < taken.count; k++)
-            add_pragma(&block, taken.at[k]);
-        if (i == list.count)
-            break;
+        if (extent.file == whole.file) take_pragmas(r, whole.file, done, extent.begin, &taken);
+        for (int k = 0; k < taken.count; k++) add_pragma(&block, taken.at[k]);
+        if (i == list.count) break;
         Pragma *pragma = asserted_pragma(r, list.at[i]);
         if (pragma)
             add_pragma(&block, pragma);
         else
             add_statement(&block, clang_stmt(r, list.at[i]));
-        if (extent.file == whole.file)
-            done = extent.end;
+        if (extent.file == whole.file) done = extent.end;
     }
     end_block(&block);
     block.stmt->last_slot = r->slots;
@@ -159,27 +142,25 @@ static const CStmt *compound(Reader *r, CXCursor cursor)
 }
 
 /* The body of a statement whose head ends at `from`. */
-static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor)
-{
+static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor) {
     Extent extent = clang_extent(r, cursor);
     Pragmas taken = {0}, marks = {0};
     const Scope *outer = r->scope;
-    if (extent.file == file)
-        take_pragmas(r, file, from, extent.begin, &taken);
+    if (extent.file == file) take_pragmas(r, file, from, extent.begin, &taken);
     for (int i = 0; i < taken.count; i++) {
         if (pragma_marks(taken.at[i]))
             array_push(r->arena, &marks, taken.at[i]);
         else if (pragma_acts(taken.at[i]))
-            diag_error(r->diag, taken.at[i]->at, "the %s pragma may not be the body of a statement; put braces around it", taken.at[i]->directive);
+            diag_error(r->diag, taken.at[i]->at,
+                       "the %s pragma may not be the body of a statement; put braces around it",
+                       taken.at[i]->directive);
     }
     const CStmt *stmt = clang_stmt(r, cursor);
-    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt)
-        r->scope = outer;
+    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) r->scope = outer;
     return marks.count ? marked(r, &marks, stmt) : stmt;
 }
 
-static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor)
-{
+static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor) {
     Extent extent = clang_extent(r, head);
     return body(r, extent.file, extent.end, cursor);
 }
@@ -187,45 +168,36 @@ static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor)
 /* ---- declarations ---- */
 
 /* The length of an array: libclang shows those of its elements in front of it. */
-static const CExpr *array_length(Reader *r, CXCursor decl)
-{
+static const CExpr *array_length(Reader *r, CXCursor decl) {
     Cursors list = clang_children(r, decl);
     for (int i = list.count; i-- > 0;)
-        if (clang_isExpression(clang_getCursorKind(list.at[i])))
-            return clang_expr(r, list.at[i]);
+        if (clang_isExpression(clang_getCursorKind(list.at[i]))) return clang_expr(r, list.at[i]);
     return NULL;
 }
 
 /* The variable of a declaration, which is in scope from here on. */
-static CVar *into_scope(Reader *r, CXCursor decl)
-{
+static CVar *into_scope(Reader *r, CXCursor decl) {
     Scope *scope = arena_new(r->arena, Scope);
     *scope = (Scope){.var = clang_variable(r, decl), .outer = r->scope};
     r->scope = scope;
     return scope->var;
 }
 
-static void declare(Reader *r, CStmt *stmt, CXCursor decl)
-{
+static void declare(Reader *r, CStmt *stmt, CXCursor decl) {
     CVar *var = into_scope(r, decl);
-    if (clang_Cursor_getStorageClass(decl) == CX_SC_Extern)
-        return;
-    if (var->type->kind == CT_ARRAY && var->type->variable)
-        var->length = array_length(r, decl);
+    if (clang_Cursor_getStorageClass(decl) == CX_SC_Extern) return;
+    if (var->type->kind == CT_ARRAY && var->type->variable) var->length = array_length(r, decl);
     var->init = clang_initializer(r, decl);
     var->init_slots = r->slots;
     var->defined = true;
-    if (var->local)
-        array_push(r->arena, &stmt->vars, var);
+    if (var->local) array_push(r->arena, &stmt->vars, var);
 }
 
-static const CStmt *declaration(Reader *r, CXCursor cursor)
-{
+static const CStmt *declaration(Reader *r, CXCursor cursor) {
     CStmt *stmt = node(r, cursor, CS_DECL);
     Cursors list = clang_children(r, cursor);
     for (int i = 0; i < list.count; i++) {
-        if (clang_getCursorKind(list.at[i]) != CXCursor_VarDecl)
-            continue;
+        if (clang_getCursorKind(list.at[i]) != CXCursor_VarDecl) continue;
         declare(r, stmt, list.at[i]);
         if (clang_has_attribute(r, list.at[i], "cleanup")) {
             stmt->kind = CS_REFUSED;
@@ -237,43 +209,36 @@ static const CStmt *declaration(Reader *r, CXCursor cursor)
 
 /* ---- loops and branches ---- */
 
-static enum CXChildVisitResult note_loop(CXCursor cursor, CXCursor parent, CXClientData data)
-{
+static enum CXChildVisitResult note_loop(CXCursor cursor, CXCursor parent, CXClientData data) {
     (void)parent;
     Reader *r = data;
-    if (clang_getCursorKind(cursor) == CXCursor_ForStmt)
-        array_push(r->arena, &r->loops, cursor);
+    if (clang_getCursorKind(cursor) == CXCursor_ForStmt) array_push(r->arena, &r->loops, cursor);
     return CXChildVisit_Recurse;
 }
 
 /* Goes behind a string or character that begins at `at`. */
-static const char *behind_quoted(const char *at)
-{
+static const char *behind_quoted(const char *at) {
     char quote = *at++;
-    for (; *at && *at != quote; at++)
-        at += *at == '\\' && at[1];
+    for (; *at && *at != quote; at++) at += *at == '\\' && at[1];
     return *at ? at + 1 : at;
 }
 
 static bool is_word(char c) { return c == '_' || c == '$' || isalnum((unsigned char)c); }
 
 /* The next `for` from `at` on: what is behind the keyword. NULL: there is none. */
-static const char *next_for(const char *at)
-{
+static const char *next_for(const char *at) {
     while (*at) {
         size_t length = 0;
-        while (is_word(at[length]))
-            length++;
-        if (length == 3 && !strncmp(at, "for", 3))
-            return at + 3;
+        while (is_word(at[length])) length++;
+        if (length == 3 && !strncmp(at, "for", 3)) return at + 3;
         at = length ? at + length : *at == '"' || *at == '\'' ? behind_quoted(at) : at + 1;
     }
     return NULL;
 }
 
-/* Which of the three parts behind a `for` there are. False when the text is none that clang prints. */
-static bool read_head(const char *at, bool present[3])
-{
+/* Which of the three parts behind a `for` there are. False when the text is none that clang
+ * prints. */
+static bool read_head(const char *at, bool present[3]) {
     int depth = 0, part = 0;
     for (at += strspn(at, " "); *at;) {
         if (*at == '"' || *at == '\'') {
@@ -284,20 +249,17 @@ static bool read_head(const char *at, bool present[3])
         char c = *at++;
         depth += strchr("([{", c) != NULL;
         depth -= strchr(")]}", c) != NULL;
-        if (depth == 0)
-            return part == 2;
-        if (c == ';' && depth == 1 && ++part > 2)
-            return false;
-        if (depth > 1 || (c != ';' && c != '(' && !isspace((unsigned char)c)))
-            present[part] = true;
+        if (depth == 0) return part == 2;
+        if (c == ';' && depth == 1 && ++part > 2) return false;
+        if (depth > 1 || (c != ';' && c != '(' && !isspace((unsigned char)c))) present[part] = true;
     }
     return false;
 }
 
-/* Where a `for` that leaves parts out stands in the text that clang prints of its function, without macros: libclang does not say which
- * part a child is. NULL when the text has other loops than the tree. */
-static const char *printed_head(Reader *r, CXCursor cursor)
-{
+/* Where a `for` that leaves parts out stands in the text that clang prints of its function, without
+ * macros: libclang does not say which part a child is. NULL when the text has other loops than the
+ * tree. */
+static const char *printed_head(Reader *r, CXCursor cursor) {
     const char *found = NULL, *at;
     if (!r->printed) {
         CXPrintingPolicy policy = clang_getCursorPrintingPolicy(r->body_of);
@@ -308,8 +270,7 @@ static const char *printed_head(Reader *r, CXCursor cursor)
     }
     int count = 0;
     for (at = next_for(r->printed); at; at = next_for(at), count++)
-        if (count < r->loops.count && r->loops.at[count].data[1] == cursor.data[1])
-            found = at;
+        if (count < r->loops.count && r->loops.at[count].data[1] == cursor.data[1]) found = at;
     return count == r->loops.count ? found : NULL;
 }
 
@@ -318,8 +279,7 @@ typedef struct ForParts {
 } ForParts;
 
 /* Which child is which part. False when that cannot be told. */
-static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts *parts)
-{
+static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts *parts) {
     bool present[3] = {false, false, false};
     int *const part[] = {&parts->init, &parts->condition, &parts->step};
     int next = 0;
@@ -329,16 +289,13 @@ static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts 
         return true;
     }
     const char *head = list->count == 1 ? NULL : printed_head(r, cursor);
-    if (list->count != 1 && (!head || !read_head(head, present)))
-        return false;
+    if (list->count != 1 && (!head || !read_head(head, present))) return false;
     for (int i = 0; i < 3; i++)
-        if (present[i])
-            *part[i] = next++;
+        if (present[i]) *part[i] = next++;
     return next == list->count - 1;
 }
 
-static const CStmt *for_loop(Reader *r, CXCursor cursor)
-{
+static const CStmt *for_loop(Reader *r, CXCursor cursor) {
     CStmt *stmt = node(r, cursor, CS_FOR);
     const Scope *outer = r->scope;
     ForParts parts;
@@ -351,87 +308,69 @@ static const CStmt *for_loop(Reader *r, CXCursor cursor)
         Extent part = clang_extent(r, list.at[i]);
         head = part.end > head ? part.end : head;
     }
-    if (parts.init >= 0)
-        stmt->init = clang_stmt(r, list.at[parts.init]);
-    if (parts.condition >= 0)
-        stmt->expr = clang_expr(r, list.at[parts.condition]);
-    if (parts.step >= 0)
-        stmt->step = clang_expr(r, list.at[parts.step]);
+    if (parts.init >= 0) stmt->init = clang_stmt(r, list.at[parts.init]);
+    if (parts.condition >= 0) stmt->expr = clang_expr(r, list.at[parts.condition]);
+    if (parts.step >= 0) stmt->step = clang_expr(r, list.at[parts.step]);
     stmt->then = body(r, extent.file, head, list.at[parts.then]);
     r->scope = outer;
     return stmt;
 }
 
-static const CStmt *branch(Reader *r, CXCursor cursor)
-{
+static const CStmt *branch(Reader *r, CXCursor cursor) {
     CStmt *stmt = node(r, cursor, CS_IF);
     Cursors list = clang_children(r, cursor);
-    if (list.count < 2)
-        return refused(r, cursor, "this statement");
+    if (list.count < 2) return refused(r, cursor, "this statement");
     stmt->expr = clang_expr(r, list.at[0]);
     stmt->then = body_behind(r, list.at[0], list.at[1]);
-    if (list.count > 2)
-        stmt->other = body_behind(r, list.at[1], list.at[2]);
+    if (list.count > 2) stmt->other = body_behind(r, list.at[1], list.at[2]);
     return stmt;
 }
 
-static const CStmt *headed(Reader *r, CXCursor cursor, CStmtKind kind)
-{
+static const CStmt *headed(Reader *r, CXCursor cursor, CStmtKind kind) {
     CStmt *stmt = node(r, cursor, kind);
     Cursors list = clang_children(r, cursor);
-    if (list.count != 2)
-        return refused(r, cursor, "this statement");
+    if (list.count != 2) return refused(r, cursor, "this statement");
     stmt->expr = clang_expr(r, list.at[0]);
     stmt->then = body_behind(r, list.at[0], list.at[1]);
     return stmt;
 }
 
-static const CStmt *do_loop(Reader *r, CXCursor cursor)
-{
+static const CStmt *do_loop(Reader *r, CXCursor cursor) {
     CStmt *stmt = node(r, cursor, CS_DO);
     Extent extent = clang_extent(r, cursor);
     Cursors list = clang_children(r, cursor);
-    if (list.count != 2)
-        return refused(r, cursor, "this statement");
+    if (list.count != 2) return refused(r, cursor, "this statement");
     stmt->then = body(r, extent.file, extent.begin, list.at[0]);
     stmt->expr = clang_expr(r, list.at[1]);
     return stmt;
 }
 
 /* case, default and labels: the last child is the statement. */
-static const CStmt *labelled(Reader *r, CXCursor cursor, CStmtKind kind)
-{
+static const CStmt *labelled(Reader *r, CXCursor cursor, CStmtKind kind) {
     CStmt *stmt = node(r, cursor, kind);
     Extent extent = clang_extent(r, cursor);
     Cursors list = clang_children(r, cursor);
-    if (!list.count)
-        return refused(r, cursor, "this label");
-    if (list.count > 1)
-        stmt->first = stmt->last = clang_expr(r, list.at[0]);
-    if (list.count > 2)
-        stmt->last = clang_expr(r, list.at[1]);
+    if (!list.count) return refused(r, cursor, "this label");
+    if (list.count > 1) stmt->first = stmt->last = clang_expr(r, list.at[0]);
+    if (list.count > 2) stmt->last = clang_expr(r, list.at[1]);
     stmt->then = body(r, extent.file, extent.begin, list.at[list.count - 1]);
     return stmt;
 }
 
-static const CStmt *returned(Reader *r, CXCursor cursor)
-{
+static const CStmt *returned(Reader *r, CXCursor cursor) {
     CStmt *stmt = node(r, cursor, CS_RETURN);
     Cursors list = clang_children(r, cursor);
-    if (list.count)
-        stmt->expr = clang_expr(r, list.at[0]);
+    if (list.count) stmt->expr = clang_expr(r, list.at[0]);
     return stmt;
 }
 
-static const CStmt *expression(Reader *r, CXCursor cursor)
-{
+static const CStmt *expression(Reader *r, CXCursor cursor) {
     CStmt *stmt = node(r, cursor, CS_EXPR);
     stmt->expr = clang_expr(r, cursor);
     return stmt;
 }
 
-const CStmt *clang_stmt(Reader *r, CXCursor cursor)
-{
+const CStmt *clang_stmt(Reader *r, CXCursor cursor) {
     enum CXCursorKind kind = clang_getCursorKind(cursor);
     switch (kind) {
     case CXCursor_CompoundStmt: return compound(r, cursor);
@@ -452,14 +391,15 @@ const CStmt *clang_stmt(Reader *r, CXCursor cursor)
     case CXCursor_IndirectGotoStmt: return refused(r, cursor, "goto");
     case CXCursor_GCCAsmStmt:
     case CXCursor_MSAsmStmt: return assembly(r, cursor);
-    default: return clang_isExpression(kind) ? expression(r, cursor) : refused(r, cursor, "this statement");
+    default:
+        return clang_isExpression(kind) ? expression(r, cursor)
+                                        : refused(r, cursor, "this statement");
     }
 }
 
 /* ---- functions ---- */
 
-void clang_body(Reader *r, CFunction *function, CXCursor cursor)
-{
+void clang_body(Reader *r, CFunction *function, CXCursor cursor) {
     r->function = function;
     r->body_of = cursor;
     r->printed = NULL;
@@ -467,7 +407,8 @@ void clang_body(Reader *r, CFunction *function, CXCursor cursor)
     r->slots = 0;
     function->params.count = 0;
     for (int i = 0; i < clang_Cursor_getNumArguments(cursor); i++)
-        array_push(r->arena, &function->params, into_scope(r, clang_Cursor_getArgument(cursor, (unsigned)i)));
+        array_push(r->arena, &function->params,
+                   into_scope(r, clang_Cursor_getArgument(cursor, (unsigned)i)));
     Cursors list = clang_children(r, cursor);
     if (list.count && clang_getCursorKind(list.at[list.count - 1]) == CXCursor_CompoundStmt)
         function->body = clang_stmt(r, list.at[list.count - 1]);

@@ -3,23 +3,20 @@
 
 #include <string.h>
 
-static void remember(Reader *r, const char *key, CType *type)
-{
+static void remember(Reader *r, const char *key, CType *type) {
     SeenType *seen = arena_new(r->arena, SeenType);
     *seen = (SeenType){.key = key, .type = type};
     HASH_ADD_KEYPTR(hh, r->types, seen->key, strlen(seen->key), seen);
 }
 
-static CType *new_type(Reader *r, const char *key, const char *name, CTypeKind kind, int64_t size)
-{
+static CType *new_type(Reader *r, const char *key, const char *name, CTypeKind kind, int64_t size) {
     CType *type = arena_new(r->arena, CType);
     *type = (CType){.kind = kind, .key = key, .name = name, .size = size > 0 ? size : 0};
     remember(r, key, type);
     return type;
 }
 
-static CType *known_type(Reader *r, const char *key)
-{
+static CType *known_type(Reader *r, const char *key) {
     SeenType *seen;
     HASH_FIND_STR(r->types, key, seen);
     return seen ? seen->type : NULL;
@@ -29,34 +26,40 @@ const void *clang_identity(CXCursor decl) { return clang_getCanonicalCursor(decl
 
 /* ---- which type it is ---- */
 
-static const char *function_key(Reader *r, CXType clang)
-{
+static const char *function_key(Reader *r, CXType clang) {
     Text key = {.arena = r->arena};
     int count = clang_getNumArgTypes(clang);
     text_print(&key, "function %s (", clang_type(r, clang_getResultType(clang))->key);
     for (int i = 0; i < count; i++)
         text_print(&key, "%s, ", clang_type(r, clang_getArgType(clang, (unsigned)i))->key);
-    text_string(&key, clang.kind == CXType_FunctionNoProto ? "?)" : clang_isFunctionTypeVariadic(clang) ? "...)" : ")");
+    text_string(&key, clang.kind == CXType_FunctionNoProto  ? "?)"
+                      : clang_isFunctionTypeVariadic(clang) ? "...)"
+                                                            : ")");
     return text_bytes(&key);
 }
 
-static const char *pointer_key(Reader *r, const CType *base, bool to_const)
-{
+static const char *pointer_key(Reader *r, const CType *base, bool to_const) {
     return arena_format(r->arena, "pointer %s%s", to_const ? "const " : "", base->key);
 }
 
 /* The key of a type without qualifiers. No array of variable length is the type of another one. */
-static const char *type_key(Reader *r, CXType clang)
-{
+static const char *type_key(Reader *r, CXType clang) {
     switch (clang.kind) {
     case CXType_Record:
-    case CXType_Enum: return arena_format(r->arena, "declaration %p", clang_identity(clang_getTypeDeclaration(clang)));
+    case CXType_Enum:
+        return arena_format(r->arena, "declaration %p",
+                            clang_identity(clang_getTypeDeclaration(clang)));
     case CXType_Pointer:
-        return pointer_key(r, clang_type(r, clang_getPointeeType(clang)), clang_isConstQualifiedType(clang_getPointeeType(clang)));
+        return pointer_key(r, clang_type(r, clang_getPointeeType(clang)),
+                           clang_isConstQualifiedType(clang_getPointeeType(clang)));
     case CXType_ConstantArray:
-        return arena_format(r->arena, "array %lld %s", clang_getArraySize(clang), clang_type(r, clang_getArrayElementType(clang))->key);
-    case CXType_IncompleteArray: return arena_format(r->arena, "array %s", clang_type(r, clang_getArrayElementType(clang))->key);
-    case CXType_VariableArray: return arena_format(r->arena, "variable array %d", r->variable_arrays++);
+        return arena_format(r->arena, "array %lld %s", clang_getArraySize(clang),
+                            clang_type(r, clang_getArrayElementType(clang))->key);
+    case CXType_IncompleteArray:
+        return arena_format(r->arena, "array %s",
+                            clang_type(r, clang_getArrayElementType(clang))->key);
+    case CXType_VariableArray:
+        return arena_format(r->arena, "variable array %d", r->variable_arrays++);
     case CXType_FunctionProto:
     case CXType_FunctionNoProto: return function_key(r, clang);
     default: return clang_string(r, clang_getTypeSpelling(clang));
@@ -71,74 +74,105 @@ typedef struct FieldVisit {
 } FieldVisit;
 
 /* Bit-fields without a name are padding. */
-static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data)
-{
+static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data) {
     FieldVisit *visit = data;
     Reader *r = visit->r;
-    bool anonymous = clang_Cursor_isAnonymousRecordDecl(clang_getTypeDeclaration(clang_getCursorType(cursor)));
+    bool anonymous =
+        clang_Cursor_isAnonymousRecordDecl(clang_getTypeDeclaration(clang_getCursorType(cursor)));
     const char *name = anonymous ? "" : clang_string(r, clang_getCursorSpelling(cursor));
     long long bits = clang_Cursor_getOffsetOfField(cursor);
-    CField field = {.name = name, .type = clang_type(r, clang_getCursorType(cursor)), .offset = bits / 8, .decl = clang_identity(cursor)};
+    CField field = {.name = name,
+                    .type = clang_type(r, clang_getCursorType(cursor)),
+                    .offset = bits / 8,
+                    .decl = clang_identity(cursor)};
     if (clang_Cursor_isBitField(cursor)) {
         field.bit = (int)(bits % 8);
         field.width = clang_getFieldDeclBitWidth(cursor);
     }
-    if (*name || anonymous)
-        array_push(r->arena, &visit->type->fields, field);
+    if (*name || anonymous) array_push(r->arena, &visit->type->fields, field);
     return CXVisit_Continue;
 }
 
 /* A struct inside a function that is called so is another one. */
-static bool is_tensor(CXCursor decl, const char *name)
-{
-    return !strcmp(name, "struct ht_tensor") && clang_getCursorKind(clang_getCursorSemanticParent(decl)) == CXCursor_TranslationUnit;
+static bool is_tensor(CXCursor decl, const char *name) {
+    return !strcmp(name, "struct ht_tensor") &&
+           clang_getCursorKind(clang_getCursorSemanticParent(decl)) == CXCursor_TranslationUnit;
 }
 
-static void fill_record(Reader *r, CType *type, CXType clang)
-{
+static void fill_record(Reader *r, CType *type, CXType clang) {
     FieldVisit visit = {r, type};
     CXCursor decl = clang_getTypeDeclaration(clang);
     type->is_union = clang_getCursorKind(decl) == CXCursor_UnionDecl;
     type->is_tensor = is_tensor(decl, type->name);
-    if (type->is_tensor && !r->unit->types.tensor)
-        r->unit->types.tensor = type;
+    if (type->is_tensor && !r->unit->types.tensor) r->unit->types.tensor = type;
     clang_Type_visitFields(clang, visit_field, &visit);
 }
 
-static void fill_integer(CType *type, bool is_signed, int rank)
-{
+static void fill_integer(CType *type, bool is_signed, int rank) {
     type->is_signed = is_signed;
     type->rank = rank;
 }
 
-static void fill_enum(Reader *r, CType *type, CXType clang)
-{
-    const CType *under = clang_type(r, clang_getEnumDeclIntegerType(clang_getTypeDeclaration(clang)));
+static void fill_enum(Reader *r, CType *type, CXType clang) {
+    const CType *under =
+        clang_type(r, clang_getEnumDeclIntegerType(clang_getTypeDeclaration(clang)));
     type->size = under->size;
     fill_integer(type, under->is_signed, under->rank);
     type->is_enum = true;
 }
 
-static void fill(Reader *r, CType *type, CXType clang)
-{
+static void fill(Reader *r, CType *type, CXType clang) {
     switch (clang.kind) {
     case CXType_Void: type->kind = CT_VOID; break;
     case CXType_Bool: type->kind = CT_BOOL; break;
     case CXType_Char_U:
-    case CXType_UChar: type->kind = CT_INT; fill_integer(type, false, 1); break;
+    case CXType_UChar:
+        type->kind = CT_INT;
+        fill_integer(type, false, 1);
+        break;
     case CXType_Char_S:
-    case CXType_SChar: type->kind = CT_INT; fill_integer(type, true, 1); break;
-    case CXType_UShort: type->kind = CT_INT; fill_integer(type, false, 2); break;
-    case CXType_Short: type->kind = CT_INT; fill_integer(type, true, 2); break;
-    case CXType_UInt: type->kind = CT_INT; fill_integer(type, false, 3); break;
-    case CXType_Int: type->kind = CT_INT; fill_integer(type, true, 3); break;
-    case CXType_ULong: type->kind = CT_INT; fill_integer(type, false, 4); break;
-    case CXType_Long: type->kind = CT_INT; fill_integer(type, true, 4); break;
-    case CXType_ULongLong: type->kind = CT_INT; fill_integer(type, false, 5); break;
-    case CXType_LongLong: type->kind = CT_INT; fill_integer(type, true, 5); break;
+    case CXType_SChar:
+        type->kind = CT_INT;
+        fill_integer(type, true, 1);
+        break;
+    case CXType_UShort:
+        type->kind = CT_INT;
+        fill_integer(type, false, 2);
+        break;
+    case CXType_Short:
+        type->kind = CT_INT;
+        fill_integer(type, true, 2);
+        break;
+    case CXType_UInt:
+        type->kind = CT_INT;
+        fill_integer(type, false, 3);
+        break;
+    case CXType_Int:
+        type->kind = CT_INT;
+        fill_integer(type, true, 3);
+        break;
+    case CXType_ULong:
+        type->kind = CT_INT;
+        fill_integer(type, false, 4);
+        break;
+    case CXType_Long:
+        type->kind = CT_INT;
+        fill_integer(type, true, 4);
+        break;
+    case CXType_ULongLong:
+        type->kind = CT_INT;
+        fill_integer(type, false, 5);
+        break;
+    case CXType_LongLong:
+        type->kind = CT_INT;
+        fill_integer(type, true, 5);
+        break;
     case CXType_Float: type->kind = CT_FLOAT; break;
     case CXType_Double: type->kind = CT_DOUBLE; break;
-    case CXType_Enum: type->kind = CT_INT; fill_enum(r, type, clang); break;
+    case CXType_Enum:
+        type->kind = CT_INT;
+        fill_enum(r, type, clang);
+        break;
     case CXType_Pointer:
         type->kind = CT_POINTER;
         type->is_tensor_node = !strcmp(type->name, "struct ht_node *");
@@ -153,7 +187,10 @@ static void fill(Reader *r, CType *type, CXType clang)
         type->count = clang.kind == CXType_ConstantArray ? clang_getArraySize(clang) : 0;
         type->base = clang_type(r, clang_getArrayElementType(clang));
         break;
-    case CXType_Record: type->kind = CT_STRUCT; fill_record(r, type, clang); break;
+    case CXType_Record:
+        type->kind = CT_STRUCT;
+        fill_record(r, type, clang);
+        break;
     case CXType_FunctionProto:
     case CXType_FunctionNoProto:
         type->kind = CT_FUNCTION;
@@ -163,28 +200,26 @@ static void fill(Reader *r, CType *type, CXType clang)
     }
 }
 
-/* The size of a type in bytes; 0 where it has none. (libclang crashes on the sizes of its own placeholder types.) */
-static int64_t type_size(CXType clang)
-{
-    bool sized = (clang.kind >= CXType_Bool && clang.kind <= CXType_Double) || clang.kind == CXType_Enum || clang.kind == CXType_Pointer ||
+/* The size of a type in bytes; 0 where it has none. (libclang crashes on the sizes of its own
+ * placeholder types.) */
+static int64_t type_size(CXType clang) {
+    bool sized = (clang.kind >= CXType_Bool && clang.kind <= CXType_Double) ||
+                 clang.kind == CXType_Enum || clang.kind == CXType_Pointer ||
                  clang.kind == CXType_ConstantArray || clang.kind == CXType_Record;
     return sized ? clang_Type_getSizeOf(clang) : 0;
 }
 
 /* The tensors of another source are this one's, too. */
-static CType *shared_type(const Reader *r, CXType clang, const char *name)
-{
+static CType *shared_type(const Reader *r, CXType clang, const char *name) {
     bool tensor = clang.kind == CXType_Record && is_tensor(clang_getTypeDeclaration(clang), name);
     return tensor ? (CType *)r->unit->types.tensor : NULL;
 }
 
-const CType *clang_type(Reader *r, CXType clang)
-{
+const CType *clang_type(Reader *r, CXType clang) {
     clang = clang_getUnqualifiedType(clang_getCanonicalType(clang));
     const char *key = type_key(r, clang);
     CType *type = known_type(r, key);
-    if (type)
-        return type;
+    if (type) return type;
     const char *name = clang_string(r, clang_getTypeSpelling(clang));
     type = shared_type(r, clang, name);
     if (type) {
@@ -196,20 +231,18 @@ const CType *clang_type(Reader *r, CXType clang)
     return type;
 }
 
-const CType *clang_pointer_to(Reader *r, const CType *base, bool to_const)
-{
+const CType *clang_pointer_to(Reader *r, const CType *base, bool to_const) {
     const char *key = pointer_key(r, base, to_const);
     CType *type = known_type(r, key);
-    if (type)
-        return type;
-    type = new_type(r, key, arena_format(r->arena, "%s%s *", to_const ? "const " : "", base->name), CT_POINTER, 8);
+    if (type) return type;
+    type = new_type(r, key, arena_format(r->arena, "%s%s *", to_const ? "const " : "", base->name),
+                    CT_POINTER, 8);
     type->base = base;
     type->to_const = to_const;
     return type;
 }
 
-const CType *clang_adjusted(Reader *r, CXType clang)
-{
+const CType *clang_adjusted(Reader *r, CXType clang) {
     const CType *type = clang_type(r, clang);
     CXType element = clang_getArrayElementType(clang_getCanonicalType(clang));
     if (type->kind == CT_ARRAY)
@@ -217,23 +250,22 @@ const CType *clang_adjusted(Reader *r, CXType clang)
     return type->kind == CT_FUNCTION ? clang_pointer_to(r, type, false) : type;
 }
 
-/* Types are those of one source, so that each has its own struct of a name; those that the evaluator asks for are the same in all. */
-static const CType *builtin(Reader *r, const char *name, CTypeKind kind, int64_t size, bool is_signed, int rank)
-{
+/* Types are those of one source, so that each has its own struct of a name; those that the
+ * evaluator asks for are the same in all. */
+static const CType *builtin(Reader *r, const char *name, CTypeKind kind, int64_t size,
+                            bool is_signed, int rank) {
     CType *type = new_type(r, name, name, kind, size);
     fill_integer(type, is_signed, rank);
     return type;
 }
 
-void clang_types_begin(Reader *r)
-{
+void clang_types_begin(Reader *r) {
     CTypes *t = &r->unit->types;
     const CType *const known[] = {t->tvoid,  t->tbool,     t->tint,       t->tunsigned, t->tlong,
                                   t->tulong, t->tlonglong, t->tulonglong, t->tfloat,    t->tdouble};
     for (size_t i = 0; i < sizeof known / sizeof *known && t->tvoid; i++)
         remember(r, known[i]->key, (CType *)known[i]);
-    if (t->tvoid)
-        return;
+    if (t->tvoid) return;
     t->tvoid = builtin(r, "void", CT_VOID, 0, false, 0);
     t->tbool = builtin(r, "_Bool", CT_BOOL, 1, false, 0);
     t->tint = builtin(r, "int", CT_INT, 4, true, 3);

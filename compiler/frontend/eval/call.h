@@ -31,11 +31,12 @@ typedef struct Builtin {
     BuiltinFunction *function;
 } Builtin;
 const Builtin *builtin_find(const char *name);
-extern const Builtin string_builtins[], tensor_builtins[], number_builtins[], stdlib_builtins[]; // name NULL at the end
-bool math_call(Eval *ev, const Call *call, Val *value);    // false where math.h has no such function
+extern const Builtin string_builtins[], tensor_builtins[], number_builtins[],
+    stdlib_builtins[];                                  // name NULL at the end
+bool math_call(Eval *ev, const Call *call, Val *value); // false where math.h has no such function
 
-/* printf's formatting of the arguments behind the format, for `room` bytes at `to` (0: nowhere), which must be none that are read. The text
- * is gone with the next one. */
+/* printf's formatting of the arguments behind the format, for `room` bytes at `to` (0: nowhere),
+ * which must be none that are read. The text is gone with the next one. */
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room);
 
 #endif

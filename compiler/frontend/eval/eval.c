@@ -3,11 +3,15 @@
 #include <string.h>
 #include <uthash.h>
 
-Eval *eval_create(CUnit *unit, Module *module)
-{
+Eval *eval_create(CUnit *unit, Module *module) {
     Arena *scratch = arena_create();
     Eval *ev = arena_new(scratch, Eval);
-    *ev = (Eval){.arena = unit->arena, .diag = unit->diag, .unit = unit, .scratch = scratch, .module = module, .scope = ""};
+    *ev = (Eval){.arena = unit->arena,
+                 .diag = unit->diag,
+                 .unit = unit,
+                 .scratch = scratch,
+                 .module = module,
+                 .scope = ""};
     ev->statics = arena_array(scratch, Object *, unit->vars.count + 1);
     ev->strings = arena_array(scratch, Object *, unit->string_count + 1);
     array_push(scratch, &ev->objects, NULL);
@@ -21,16 +25,15 @@ void eval_destroy(Eval *ev) { arena_destroy(ev->scratch); }
 enum { MOST_NOTES = 8 };
 
 /* Whether a frame's call stands in the model's own code and is worth a note. */
-static bool is_shown(const EvalFrame *frame) { return frame->function && frame->caller && frame->called_at.file; }
+static bool is_shown(const EvalFrame *frame) {
+    return frame->function && frame->caller && frame->called_at.file;
+}
 
-static void note_calls(Eval *ev)
-{
+static void note_calls(Eval *ev) {
     int depth = 0, shown = 0;
-    for (const EvalFrame *frame = ev->frame; frame; frame = frame->caller)
-        depth += is_shown(frame);
+    for (const EvalFrame *frame = ev->frame; frame; frame = frame->caller) depth += is_shown(frame);
     for (const EvalFrame *frame = ev->frame; frame; frame = frame->caller) {
-        if (!is_shown(frame))
-            continue;
+        if (!is_shown(frame)) continue;
         shown++;
         if (shown == MOST_NOTES && depth > MOST_NOTES)
             diag_note(ev->diag, (Position){0}, "%d more calls", depth - MOST_NOTES);
@@ -39,14 +42,12 @@ static void note_calls(Eval *ev)
     }
 }
 
-void eval_fail(Eval *ev)
-{
+void eval_fail(Eval *ev) {
     note_calls(ev);
     longjmp(*ev->escape, 1);
 }
 
-void eval_error(Eval *ev, Position at, const char *format, ...)
-{
+void eval_error(Eval *ev, Position at, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     const char *text = arena_vformat(ev->arena, format, arguments);
@@ -56,17 +57,17 @@ void eval_error(Eval *ev, Position at, const char *format, ...)
     eval_fail(ev);
 }
 
-void eval_bodiless(Eval *ev, Position at, const CFunction *function)
-{
-    diag_error(ev->diag, at, "%s has no body in what hetucc is given, so it cannot be evaluated", function->name);
+void eval_bodiless(Eval *ev, Position at, const CFunction *function) {
+    diag_error(ev->diag, at, "%s has no body in what hetucc is given, so it cannot be evaluated",
+               function->name);
     diag_note(ev->diag, function->at,
-              "it is declared here; give hetucc the file that has its body, too, which must include <hetu/hetu.h>, or the object or archive "
+              "it is declared here; give hetucc the file that has its body, too, which must "
+              "include <hetu/hetu.h>, or the object or archive "
               "that hetucc -c made of it");
     eval_fail(ev);
 }
 
-bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data)
-{
+bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data) {
     jmp_buf escape, *outer = ev->escape;
     EvalFrame *frame = ev->frame;
     EvalLoop *loop = ev->loop;
@@ -95,8 +96,7 @@ typedef struct ModelRun {
     Value *value;
 } ModelRun;
 
-static void run_model(Eval *ev, void *data)
-{
+static void run_model(Eval *ev, void *data) {
     ModelRun *run = data;
     Object *slot = NULL;
     EvalFrame frame = {.slots = &slot, .slot_count = 1};
@@ -108,8 +108,7 @@ static void run_model(Eval *ev, void *data)
     ev->frame = NULL;
 }
 
-Value *eval_model(Eval *ev, const CFunction *function)
-{
+Value *eval_model(Eval *ev, const CFunction *function) {
     ModelRun run = {.function = function};
     return eval_try(ev, run_model, &run) ? run.value : NULL;
 }
@@ -120,10 +119,10 @@ typedef struct IntegerRun {
     int64_t value;
 } IntegerRun;
 
-static void run_integer(Eval *ev, void *data)
-{
+static void run_integer(Eval *ev, void *data) {
     IntegerRun *run = data;
-    EvalFrame frame = {.slots = arena_array(ev->scratch, Object *, run->slots + 1), .slot_count = run->slots};
+    EvalFrame frame = {.slots = arena_array(ev->scratch, Object *, run->slots + 1),
+                       .slot_count = run->slots};
     ev->frame = &frame;
     Val value = eval(ev, run->expr);
     if (value.unknown || !ctype_is_integer(value.type))
@@ -132,11 +131,9 @@ static void run_integer(Eval *ev, void *data)
     ev->frame = NULL;
 }
 
-bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value)
-{
+bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value) {
     IntegerRun run = {.expr = expr, .slots = slots};
-    if (!eval_try(ev, run_integer, &run))
-        return false;
+    if (!eval_try(ev, run_integer, &run)) return false;
     *value = run.value;
     return true;
 }

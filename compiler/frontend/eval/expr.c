@@ -4,16 +4,16 @@
 
 static bool is_number(const CExpr *expr) { return expr->kind == C_INT || expr->kind == C_FLOAT; }
 
-/* Whether operands may be in conflict: one of them does more than to give its value, and none is a number. */
-static bool may_conflict(const CExpr *a, const CExpr *b)
-{
-    return !is_number(a) && !is_number(b) && (order_effects(a) > EFFECTS_NONE || order_effects(b) > EFFECTS_NONE);
+/* Whether operands may be in conflict: one of them does more than to give its value, and none is a
+ * number. */
+static bool may_conflict(const CExpr *a, const CExpr *b) {
+    return !is_number(a) && !is_number(b) &&
+           (order_effects(a) > EFFECTS_NONE || order_effects(b) > EFFECTS_NONE);
 }
 
 /* ---- places ---- */
 
-Object *frame_object(Eval *ev, int slot, int64_t size, const char *name)
-{
+Object *frame_object(Eval *ev, int slot, int64_t size, const char *name) {
     if (slot < 0 || slot >= ev->frame->slot_count)
         BUG("slot %d of %d", slot, ev->frame->slot_count);
     Object **object = &ev->frame->slots[slot];
@@ -21,16 +21,15 @@ Object *frame_object(Eval *ev, int slot, int64_t size, const char *name)
         object_release(ev, *object);
         *object = NULL;
     }
-    if (!*object)
-        *object = object_create(ev, size, name);
+    if (!*object) *object = object_create(ev, size, name);
     return *object;
 }
 
-static Object *string_object(Eval *ev, const CExpr *expr)
-{
+static Object *string_object(Eval *ev, const CExpr *expr) {
     Object **object = &ev->strings[expr->slot];
     if (!*object) {
-        int64_t size = expr->type->kind == CT_ARRAY && expr->type->count ? expr->type->count : expr->length;
+        int64_t size =
+            expr->type->kind == CT_ARRAY && expr->type->count ? expr->type->count : expr->length;
         *object = object_create(ev, size, "a string");
         memcpy((*object)->bytes, expr->string, (size_t)(expr->length < size ? expr->length : size));
         (*object)->constant = (*object)->literal = true;
@@ -41,83 +40,72 @@ static Object *string_object(Eval *ev, const CExpr *expr)
 static uint64_t eval_address(Eval *ev, const CExpr *expr);
 
 /* The value of an operand as a pointer; an array decays. */
-static uint64_t as_pointer(Eval *ev, const CExpr *expr)
-{
-    if (expr->type->kind == CT_ARRAY)
-        return eval_address(ev, expr);
+static uint64_t as_pointer(Eval *ev, const CExpr *expr) {
+    if (expr->type->kind == CT_ARRAY) return eval_address(ev, expr);
     Val value = eval(ev, expr);
-    if (value.unknown)
-        eval_error(ev, expr->at, "this pointer is not known at compile time");
+    if (value.unknown) eval_error(ev, expr->at, "this pointer is not known at compile time");
     return value.i;
 }
 
 /* The size of what a pointer points to, or an array is made of. */
-static int64_t size_of_step(Eval *ev, const CType *type, Position at)
-{
+static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     if (!type->size && (type->variable || type->kind != CT_STRUCT))
-        eval_error(ev, at, "the size of %s is not constant, so that arrays and pointers of it cannot be evaluated at compile time",
+        eval_error(ev, at,
+                   "the size of %s is not constant, so that arrays and pointers of it cannot be "
+                   "evaluated at compile time",
                    type->name);
     return type->size;
 }
 
-/* The address of an element. One behind the last is an address, too, of which nothing is read (`whole`: it is what is asked for). */
-static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole)
-{
+/* The address of an element. One behind the last is an address, too, of which nothing is read
+ * (`whole`: it is what is asked for). */
+static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);
     Order order = ordered ? order_begin(ev) : (Order){0};
-    uint64_t pointer = expr->a->type->kind == CT_ARRAY ? eval_address(ev, expr->a) : as_pointer(ev, expr->a);
-    if (ordered)
-        order_next(ev, &order, expr->at, false);
+    uint64_t pointer =
+        expr->a->type->kind == CT_ARRAY ? eval_address(ev, expr->a) : as_pointer(ev, expr->a);
+    if (ordered) order_next(ev, &order, expr->at, false);
     Val index = eval(ev, expr->b);
-    if (ordered)
-        order_end(ev, &order, expr->at, false);
-    if (index.unknown)
-        eval_error(ev, expr->b->at, "this index is not known at compile time");
+    if (ordered) order_end(ev, &order, expr->at, false);
+    if (index.unknown) eval_error(ev, expr->b->at, "this index is not known at compile time");
     bool counted = array->kind == CT_ARRAY && array->base == expr->type && array->count;
     if (counted && index.i >= (uint64_t)array->count + whole)
-        eval_error(ev, expr->b->at, "index %lld is outside an array of %lld", (long long)index.i, (long long)array->count);
-    return pointer_moved(ev, pointer, (int64_t)index.i * size_of_step(ev, expr->type, expr->at), expr->at);
+        eval_error(ev, expr->b->at, "index %lld is outside an array of %lld", (long long)index.i,
+                   (long long)array->count);
+    return pointer_moved(ev, pointer, (int64_t)index.i * size_of_step(ev, expr->type, expr->at),
+                         expr->at);
 }
 
-static uint64_t member_address(Eval *ev, const CExpr *expr)
-{
+static uint64_t member_address(Eval *ev, const CExpr *expr) {
     uint64_t record = expr->arrow ? as_pointer(ev, expr->a) : eval_address(ev, expr->a);
-    if (!record)
-        eval_error(ev, expr->at, "a null pointer is followed");
+    if (!record) eval_error(ev, expr->at, "a null pointer is followed");
     return pointer_moved(ev, record, expr->field->offset, expr->at);
 }
 
 /* The address of a place, of which nothing is read. */
-static uint64_t address_of(Eval *ev, const CExpr *expr, bool whole)
-{
-    if (expr->kind == C_INDEX)
-        return element_address(ev, expr, whole);
-    if (expr->kind == C_MEMBER)
-        return member_address(ev, expr);
-    if (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE)
-        return as_pointer(ev, expr->a);
+static uint64_t address_of(Eval *ev, const CExpr *expr, bool whole) {
+    if (expr->kind == C_INDEX) return element_address(ev, expr, whole);
+    if (expr->kind == C_MEMBER) return member_address(ev, expr);
+    if (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE) return as_pointer(ev, expr->a);
     return pointer_to(eval_place(ev, expr));
 }
 
 static uint64_t eval_address(Eval *ev, const CExpr *expr) { return address_of(ev, expr, true); }
 
-static Place literal_place(Eval *ev, const CExpr *expr)
-{
+static Place literal_place(Eval *ev, const CExpr *expr) {
     Place place = {frame_object(ev, expr->slot, expr->type->size, "a compound literal"), 0};
     eval_init(ev, place, expr->type, expr->a);
     return place;
 }
 
 /* How many bytes of a place are read or stored. */
-static int64_t accessed_size(const CExpr *expr)
-{
+static int64_t accessed_size(const CExpr *expr) {
     const CField *field = expr->kind == C_MEMBER ? expr->field : NULL;
     return field && field->width ? (field->bit + field->width + 7) / 8 : expr->type->size;
 }
 
-Place eval_place(Eval *ev, const CExpr *expr)
-{
+Place eval_place(Eval *ev, const CExpr *expr) {
     switch (expr->kind) {
     case C_VAR: return (Place){eval_variable(ev, expr->var, expr->at), 0};
     case C_MEMBER:
@@ -126,7 +114,8 @@ Place eval_place(Eval *ev, const CExpr *expr)
             return (Place){place.object, place.offset + expr->field->offset};
         }
         return pointer_place(ev, member_address(ev, expr), accessed_size(expr), expr->at);
-    case C_INDEX: return pointer_place(ev, address_of(ev, expr, false), accessed_size(expr), expr->at);
+    case C_INDEX:
+        return pointer_place(ev, address_of(ev, expr, false), accessed_size(expr), expr->at);
     case C_LITERAL: return literal_place(ev, expr);
     case C_STRING: return (Place){string_object(ev, expr), 0};
     case C_UNARY:
@@ -143,36 +132,36 @@ Place eval_place(Eval *ev, const CExpr *expr)
 
 /* ---- unary and assignments ---- */
 
-static Val one_of(const CType *type, const CTypes *types)
-{
-    return ctype_is_floating(type) ? val_float(type, 1) : val_int(type->kind == CT_POINTER ? types->tlong : type, 1);
+static Val one_of(const CType *type, const CTypes *types) {
+    return ctype_is_floating(type) ? val_float(type, 1)
+                                   : val_int(type->kind == CT_POINTER ? types->tlong : type, 1);
 }
 
 /* a op b in the type that C computes it in, converted to the type of a. */
-static Val combined(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at)
-{
+static Val combined(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
     const CTypes *types = &ev->unit->types;
-    if (type->kind == CT_POINTER)
-        return val_binary(ev, op, type, a, b, at);
+    if (type->kind == CT_POINTER) return val_binary(ev, op, type, a, b, at);
     bool shift = op == OP_SHL || op == OP_SHR;
-    const CType *common = shift ? ctype_promoted(types, a.type) : ctype_common(types, a.type, b.type);
+    const CType *common =
+        shift ? ctype_promoted(types, a.type) : ctype_common(types, a.type, b.type);
     a = val_convert(ev, a, common, at);
     b = val_convert(ev, b, shift ? ctype_promoted(types, b.type) : common, at);
     return val_convert(ev, val_binary(ev, op, common, a, b, at), type, at);
 }
 
 /* The bit-field that an expression is, or NULL. */
-static const CField *bit_field(const CExpr *expr) { return expr->kind == C_MEMBER && expr->field->width ? expr->field : NULL; }
+static const CField *bit_field(const CExpr *expr) {
+    return expr->kind == C_MEMBER && expr->field->width ? expr->field : NULL;
+}
 
-static Val load(Eval *ev, const CExpr *expr, Place place)
-{
+static Val load(Eval *ev, const CExpr *expr, Place place) {
     const CField *field = bit_field(expr);
-    return field ? place_load_bits(ev, place, field->bit, field->width, expr->type, expr->at) : place_load(ev, place, expr->type, expr->at);
+    return field ? place_load_bits(ev, place, field->bit, field->width, expr->type, expr->at)
+                 : place_load(ev, place, expr->type, expr->at);
 }
 
 /* Stores a value of the type of the place; what the place has then. */
-static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position at)
-{
+static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position at) {
     const CField *field = bit_field(expr);
     ev->at = at;
     if (!field) {
@@ -184,26 +173,25 @@ static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position a
 }
 
 /* A value as the operand of an operator: bit-fields that fit int are int. */
-static Val operand(Eval *ev, const CExpr *expr, Val value)
-{
+static Val operand(Eval *ev, const CExpr *expr, Val value) {
     const CField *field = bit_field(expr);
     const CTypes *types = &ev->unit->types;
     bool fits = field && (field->width < 32 || (field->width == 32 && value.type->is_signed));
     return fits ? val_convert(ev, value, types->tint, expr->at) : value;
 }
 
-static Val increment(Eval *ev, const CExpr *expr)
-{
-    bool before = expr->op == OP_PRE_INC || expr->op == OP_PRE_DEC, up = expr->op == OP_PRE_INC || expr->op == OP_POST_INC;
+static Val increment(Eval *ev, const CExpr *expr) {
+    bool before = expr->op == OP_PRE_INC || expr->op == OP_PRE_DEC,
+         up = expr->op == OP_PRE_INC || expr->op == OP_POST_INC;
     Place place = eval_place(ev, expr->a);
     Val old = load(ev, expr->a, place), one = one_of(expr->a->type, &ev->unit->types);
-    Val value = combined(ev, up ? OP_ADD : OP_SUB, expr->a->type, operand(ev, expr->a, old), one, expr->at);
+    Val value =
+        combined(ev, up ? OP_ADD : OP_SUB, expr->a->type, operand(ev, expr->a, old), one, expr->at);
     value = store(ev, expr->a, place, value, expr->at);
     return before ? value : old;
 }
 
-static Val address(Eval *ev, const CExpr *expr)
-{
+static Val address(Eval *ev, const CExpr *expr) {
     if (expr->a->kind == C_FUNCTION)
         return (Val){.type = expr->type, .i = pointer_to_function(expr->a->function)};
     if (expr->a->type->kind == CT_FUNCTION)
@@ -211,72 +199,63 @@ static Val address(Eval *ev, const CExpr *expr)
     return (Val){.type = expr->type, .i = eval_address(ev, expr->a)};
 }
 
-static Val negated(Eval *ev, const CExpr *expr)
-{
+static Val negated(Eval *ev, const CExpr *expr) {
     Val a = eval(ev, expr->a);
-    if (a.unknown)
-        return val_unknown(expr->type);
-    if (expr->op == OP_LOGICAL_NOT)
-        return val_int(expr->type, !val_true(ev, a, expr->at));
+    if (a.unknown) return val_unknown(expr->type);
+    if (expr->op == OP_LOGICAL_NOT) return val_int(expr->type, !val_true(ev, a, expr->at));
     a = val_convert(ev, a, expr->type, expr->at);
-    if (expr->op == OP_PLUS)
-        return a;
+    if (expr->op == OP_PLUS) return a;
     if (ctype_is_floating(expr->type) && expr->op == OP_MINUS) {
         rounding_negated(ev, a);
         return val_float(expr->type, -a.f);
     }
-    if (expr->op == OP_NOT)
-        return val_int(expr->type, (int64_t)~a.i);
+    if (expr->op == OP_NOT) return val_int(expr->type, (int64_t)~a.i);
     return val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);
 }
 
-static Val unary(Eval *ev, const CExpr *expr)
-{
+static Val unary(Eval *ev, const CExpr *expr) {
     switch (expr->op) {
     case OP_PRE_INC:
     case OP_PRE_DEC:
     case OP_POST_INC:
     case OP_POST_DEC: return increment(ev, expr);
     case OP_ADDRESS: return address(ev, expr);
-    case OP_SIZEOF: return ev->frame->lenient ? val_unknown(expr->type) : val_int(expr->type, eval_place(ev, expr->a).object->size);
+    case OP_SIZEOF:
+        return ev->frame->lenient ? val_unknown(expr->type)
+                                  : val_int(expr->type, eval_place(ev, expr->a).object->size);
     case OP_DEREFERENCE:
-        if (expr->type->kind == CT_FUNCTION)
-            return eval(ev, expr->a);
+        if (expr->type->kind == CT_FUNCTION) return eval(ev, expr->a);
         return place_load(ev, eval_place(ev, expr), expr->type, expr->at);
     default: return negated(ev, expr);
     }
 }
 
-void value_name(Value *value, const CExpr *target)
-{
-    while (target->kind == C_INDEX || target->kind == C_CAST)
-        target = target->a;
-    const char *name = target->kind == C_VAR ? target->var->name : target->kind == C_MEMBER ? target->name : NULL;
-    if (value && name && value->kind == VALUE_RESULT && !value->name)
-        value->name = name;
+void value_name(Value *value, const CExpr *target) {
+    while (target->kind == C_INDEX || target->kind == C_CAST) target = target->a;
+    const char *name = target->kind == C_VAR      ? target->var->name
+                       : target->kind == C_MEMBER ? target->name
+                                                  : NULL;
+    if (value && name && value->kind == VALUE_RESULT && !value->name) value->name = name;
 }
 
 /* Whether a place is a variable, or a member of one. */
-static bool is_fixed(const CExpr *expr)
-{
-    while (expr->kind == C_MEMBER && !expr->arrow)
-        expr = expr->a;
+static bool is_fixed(const CExpr *expr) {
+    while (expr->kind == C_MEMBER && !expr->arrow) expr = expr->a;
     return expr->kind == C_VAR;
 }
 
-static Val assign(Eval *ev, const CExpr *expr)
-{
+static Val assign(Eval *ev, const CExpr *expr) {
     bool ordered = !is_fixed(expr->a) && may_conflict(expr->a, expr->b);
-    bool known = !expr->op && expr->b->kind == C_CALL && order_effects(expr->a) <= EFFECTS_CALLS && order_effects(expr->b) == EFFECTS_CALLS;
+    bool known = !expr->op && expr->b->kind == C_CALL && order_effects(expr->a) <= EFFECTS_CALLS &&
+                 order_effects(expr->b) == EFFECTS_CALLS;
     Order order = ordered ? order_begin(ev) : (Order){0};
     Place place = eval_place(ev, expr->a); // in front of the value, as gcc does
-    if (ordered)
-        order_next(ev, &order, expr->at, known);
+    if (ordered) order_next(ev, &order, expr->at, known);
     Val value = eval(ev, expr->b);
-    if (ordered)
-        order_end(ev, &order, expr->at, known);
+    if (ordered) order_end(ev, &order, expr->at, known);
     if (expr->op)
-        value = combined(ev, expr->op, expr->type, operand(ev, expr->a, load(ev, expr->a, place)), value, expr->at);
+        value = combined(ev, expr->op, expr->type, operand(ev, expr->a, load(ev, expr->a, place)),
+                         value, expr->at);
     else
         value = val_convert(ev, value, expr->type, expr->at);
     value = store(ev, expr->a, place, value, expr->at);
@@ -287,88 +266,81 @@ static Val assign(Eval *ev, const CExpr *expr)
 
 /* ---- binary, conditional, conversions ---- */
 
-static Val logical(Eval *ev, const CExpr *expr)
-{
+static Val logical(Eval *ev, const CExpr *expr) {
     Val a = eval(ev, expr->a);
     bool stops = expr->op == OP_LOGICAL_OR;
-    if (!a.unknown && val_true(ev, a, expr->at) == stops)
-        return val_int(expr->type, stops);
+    if (!a.unknown && val_true(ev, a, expr->at) == stops) return val_int(expr->type, stops);
     Val b = eval(ev, expr->b);
     if (a.unknown || b.unknown)
-        return !b.unknown && val_true(ev, b, expr->at) == stops ? val_int(expr->type, stops) : val_unknown(expr->type);
+        return !b.unknown && val_true(ev, b, expr->at) == stops ? val_int(expr->type, stops)
+                                                                : val_unknown(expr->type);
     return val_int(expr->type, val_true(ev, b, expr->at));
 }
 
 /* The value of an operand where one of the type is asked for: an array becomes a pointer. */
-static Val value_of(Eval *ev, const CExpr *expr, const CType *type)
-{
+static Val value_of(Eval *ev, const CExpr *expr, const CType *type) {
     if (expr->type->kind == CT_ARRAY && type->kind == CT_POINTER)
         return (Val){.type = type, .i = eval_address(ev, expr)};
     return eval(ev, expr);
 }
 
 /* A call, or one with a number. */
-static bool is_call(const CExpr *expr, bool with_number)
-{
+static bool is_call(const CExpr *expr, bool with_number) {
     if (with_number && expr->kind == C_BINARY)
-        return (expr->a->kind == C_CALL && is_number(expr->b)) || (is_number(expr->a) && expr->b->kind == C_CALL);
+        return (expr->a->kind == C_CALL && is_number(expr->b)) ||
+               (is_number(expr->a) && expr->b->kind == C_CALL);
     return expr->kind == C_CALL;
 }
 
-/* Whether the order of gcc is known, where it matters: operands are variables and calls, at most one of them with a number, and no operator
- * outside is folded with this one. */
-static bool has_known_order(const CExpr *expr)
-{
+/* Whether the order of gcc is known, where it matters: operands are variables and calls, at most
+ * one of them with a number, and no operator outside is folded with this one. */
+static bool has_known_order(const CExpr *expr) {
     const CExpr *a = expr->a, *b = expr->b;
     bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));
-    return good && !expr->inner && (a->kind != C_BINARY || b->kind != C_BINARY) && ctype_is_arithmetic(a->type) && a->type == b->type &&
+    return good && !expr->inner && (a->kind != C_BINARY || b->kind != C_BINARY) &&
+           ctype_is_arithmetic(a->type) && a->type == b->type &&
            order_effects(expr) == EFFECTS_CALLS;
 }
 
-/* Whether gcc reads the left operand behind the right one: a variable goes last where operands may change places. */
-static bool reads_last(const CExpr *expr)
-{
+/* Whether gcc reads the left operand behind the right one: a variable goes last where operands may
+ * change places. */
+static bool reads_last(const CExpr *expr) {
     COperation op = expr->op;
-    bool changes_places = op == OP_ADD || op == OP_MUL || (op >= OP_AND && op <= OP_XOR) || (op >= OP_LT && op <= OP_NE);
+    bool changes_places = op == OP_ADD || op == OP_MUL || (op >= OP_AND && op <= OP_XOR) ||
+                          (op >= OP_LT && op <= OP_NE);
     bool constant = expr->b->kind == C_INT || expr->b->kind == C_FLOAT;
-    return changes_places && expr->type->kind != CT_POINTER && expr->a->kind == C_VAR && expr->b->kind != C_VAR && !constant;
+    return changes_places && expr->type->kind != CT_POINTER && expr->a->kind == C_VAR &&
+           expr->b->kind != C_VAR && !constant;
 }
 
-static Val binary(Eval *ev, const CExpr *expr)
-{
-    if (expr->op == OP_LOGICAL_AND || expr->op == OP_LOGICAL_OR)
-        return logical(ev, expr);
+static Val binary(Eval *ev, const CExpr *expr) {
+    if (expr->op == OP_LOGICAL_AND || expr->op == OP_LOGICAL_OR) return logical(ev, expr);
     if (expr->op == OP_COMMA) {
         eval_effects(ev, expr->a);
         return val_convert(ev, value_of(ev, expr->b, expr->type), expr->type, expr->at);
     }
-    bool swapped = reads_last(expr), ordered = may_conflict(expr->a, expr->b), known = ordered && has_known_order(expr);
+    bool swapped = reads_last(expr), ordered = may_conflict(expr->a, expr->b),
+         known = ordered && has_known_order(expr);
     Order order = ordered ? order_begin(ev) : (Order){0};
     Val b = swapped ? eval(ev, expr->b) : (Val){.type = expr->type};
-    if (ordered && swapped)
-        order_next(ev, &order, expr->at, known);
+    if (ordered && swapped) order_next(ev, &order, expr->at, known);
     Val a = eval(ev, expr->a);
-    if (ordered && !swapped)
-        order_next(ev, &order, expr->at, known);
-    if (!swapped)
-        b = eval(ev, expr->b);
-    if (ordered)
-        order_end(ev, &order, expr->at, known);
+    if (ordered && !swapped) order_next(ev, &order, expr->at, known);
+    if (!swapped) b = eval(ev, expr->b);
+    if (ordered) order_end(ev, &order, expr->at, known);
     return val_binary(ev, expr->op, expr->type, a, b, expr->at);
 }
 
-static Val conditional(Eval *ev, const CExpr *expr)
-{
+static Val conditional(Eval *ev, const CExpr *expr) {
     Val a = eval(ev, expr->a);
-    if (a.unknown && ev->lenient && expr->type->kind != CT_STRUCT)
-        return val_unknown(expr->type);
+    if (a.unknown && ev->lenient && expr->type->kind != CT_STRUCT) return val_unknown(expr->type);
     if (val_true(ev, a, expr->a->at))
-        return val_convert(ev, expr->b ? value_of(ev, expr->b, expr->type) : a, expr->type, expr->at);
+        return val_convert(ev, expr->b ? value_of(ev, expr->b, expr->type) : a, expr->type,
+                           expr->at);
     return val_convert(ev, value_of(ev, expr->c, expr->type), expr->type, expr->at);
 }
 
-static Val cast(Eval *ev, const CExpr *expr)
-{
+static Val cast(Eval *ev, const CExpr *expr) {
     if (expr->type->kind == CT_VOID) {
         eval_effects(ev, expr->a);
         return (Val){.type = expr->type};
@@ -376,15 +348,13 @@ static Val cast(Eval *ev, const CExpr *expr)
     return val_convert(ev, value_of(ev, expr->a, expr->type), expr->type, expr->at);
 }
 
-static Val function_value(Eval *ev, const CExpr *expr)
-{
+static Val function_value(Eval *ev, const CExpr *expr) {
     (void)ev;
     return (Val){.type = expr->type, .i = pointer_to_function(expr->function)};
 }
 
 /* ({ ... }): the value of the last statement. */
-static Val statement_value(Eval *ev, const CExpr *expr)
-{
+static Val statement_value(Eval *ev, const CExpr *expr) {
     const CStmt *block = expr->statement;
     size_t scope = strlen(ev->scope);
     Val value = {.type = expr->type};
@@ -392,7 +362,9 @@ static Val statement_value(Eval *ev, const CExpr *expr)
         const CStmt *stmt = block->body.at[i];
         bool gives = i + 1 == block->body.count && expr->type->kind != CT_VOID;
         if (gives && (stmt->kind != CS_EXPR || !stmt->expr))
-            eval_error(ev, stmt->at, "the last statement of a statement expression gives its value here; it must be an expression alone");
+            eval_error(ev, stmt->at,
+                       "the last statement of a statement expression gives its value here; it must "
+                       "be an expression alone");
         if (gives)
             value = value_of(ev, stmt->expr, expr->type);
         else if (eval_statement(ev, stmt) != FLOW_NEXT)
@@ -400,39 +372,38 @@ static Val statement_value(Eval *ev, const CExpr *expr)
     }
     if (block->scoped && strlen(ev->scope) > scope)
         ev->scope = arena_substring(ev->scratch, ev->scope, scope);
-    if (value.type->kind != CT_STRUCT || value.unknown)
-        return value;
+    if (value.type->kind != CT_STRUCT || value.unknown) return value;
     Place kept = {frame_object(ev, expr->slot, expr->type->size, NULL), 0};
     place_copy(ev, kept, value.place, expr->type->size);
     return place_load(ev, kept, expr->type, expr->at);
 }
 
-static Val number(Eval *ev, const CExpr *expr)
-{
+static Val number(Eval *ev, const CExpr *expr) {
     if (!ctype_is_arithmetic(expr->type))
-        eval_error(ev, expr->at, "values of type %s cannot be evaluated at compile time", expr->type->name);
-    return expr->kind == C_INT ? val_int(expr->type, (int64_t)expr->integer) : val_float(expr->type, expr->number);
+        eval_error(ev, expr->at, "values of type %s cannot be evaluated at compile time",
+                   expr->type->name);
+    return expr->kind == C_INT ? val_int(expr->type, (int64_t)expr->integer)
+                               : val_float(expr->type, expr->number);
 }
 
-void eval_effects(Eval *ev, const CExpr *expr)
-{
-    bool cast = expr->kind == C_CAST && expr->type->kind == CT_VOID, comma = expr->kind == C_BINARY && expr->op == OP_COMMA;
-    if (expr->kind == C_VAR)
-        return;
+void eval_effects(Eval *ev, const CExpr *expr) {
+    bool cast = expr->kind == C_CAST && expr->type->kind == CT_VOID,
+         comma = expr->kind == C_BINARY && expr->op == OP_COMMA;
+    if (expr->kind == C_VAR) return;
     if (cast || (expr->kind == C_MEMBER && !expr->arrow)) {
         eval_effects(ev, expr->a);
     } else if (comma) {
         eval_effects(ev, expr->a);
         eval_effects(ev, expr->b);
-    } else if (expr->kind == C_MEMBER || expr->kind == C_INDEX || (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE)) {
+    } else if (expr->kind == C_MEMBER || expr->kind == C_INDEX ||
+               (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE)) {
         (void)eval_address(ev, expr);
     } else {
         (void)eval(ev, expr);
     }
 }
 
-Val eval(Eval *ev, const CExpr *expr)
-{
+Val eval(Eval *ev, const CExpr *expr) {
     eval_step(ev);
     ev->at = expr->at;
     switch (expr->kind) {
@@ -451,7 +422,8 @@ Val eval(Eval *ev, const CExpr *expr)
     case C_CALL: return eval_call(ev, expr);
     case C_SELECT: return conditional(ev, expr);
     case C_STATEMENT: return statement_value(ev, expr);
-    case C_REFUSED: eval_error(ev, expr->at, "%s cannot be evaluated at compile time", expr->string);
+    case C_REFUSED:
+        eval_error(ev, expr->at, "%s cannot be evaluated at compile time", expr->string);
     case C_INIT:
     case C_DESIGNATED: break;
     }

@@ -1,7 +1,7 @@
 /* printf's formatting.
  *
- * Arguments are those that a variadic function gets: promoted, and of the type that the conversion says. Another type would be read from
- * other registers than it was put in, so that it is refused.
+ * Arguments are those that a variadic function gets: promoted, and of the type that the conversion
+ * says. Another type would be read from other registers than it was put in, so that it is refused.
  */
 #include "frontend/eval/eval.h"
 
@@ -28,14 +28,12 @@ typedef struct Conversion {
     char letter;
 } Conversion;
 
-static _Noreturn void refuse(Formatter *f, const Conversion *c, const char *why)
-{
-    eval_error(f->ev, f->call->at, "the conversion %%%s%c cannot be formatted at compile time%s", c->length, c->letter ? c->letter : ' ',
-               why);
+static _Noreturn void refuse(Formatter *f, const Conversion *c, const char *why) {
+    eval_error(f->ev, f->call->at, "the conversion %%%s%c cannot be formatted at compile time%s",
+               c->length, c->letter ? c->letter : ' ', why);
 }
 
-static const Val *next_argument(Formatter *f)
-{
+static const Val *next_argument(Formatter *f) {
     if (f->next >= f->call->count)
         eval_error(f->ev, f->call->at, "the format needs more arguments");
     (void)call_argument(f->ev, f->call, f->next);
@@ -43,18 +41,19 @@ static const Val *next_argument(Formatter *f)
 }
 
 /* The next argument, an integer of so many bytes. */
-static int64_t next_integer(Formatter *f, const Conversion *c, int64_t size)
-{
+static int64_t next_integer(Formatter *f, const Conversion *c, int64_t size) {
     const Val *value = next_argument(f);
     if (!ctype_is_integer(value->type) || value->type->size != size)
-        eval_error(f->ev, f->call->at, "argument %d of %s is of type %s, but the conversion %%%s%c takes an integer of %lld bytes", f->next,
-                   f->call->function->name, value->type->name, c->length, c->letter, (long long)size);
+        eval_error(f->ev, f->call->at,
+                   "argument %d of %s is of type %s, but the conversion %%%s%c takes an integer of "
+                   "%lld bytes",
+                   f->next, f->call->function->name, value->type->name, c->length, c->letter,
+                   (long long)size);
     return (int64_t)value->i;
 }
 
 /* A width or precision: digits, or the argument for a star; *at goes behind it. */
-static int read_count(Formatter *f, const char **at)
-{
+static int read_count(Formatter *f, const char **at) {
     long count;
     if (**at == '*') {
         (*at)++;
@@ -69,32 +68,25 @@ static int read_count(Formatter *f, const char **at)
     return (int)count;
 }
 
-static void add_flag(Conversion *c, char flag)
-{
+static void add_flag(Conversion *c, char flag) {
     size_t length = strlen(c->flags);
-    if (!strchr(c->flags, flag) && length + 1 < sizeof c->flags)
-        c->flags[length] = flag;
+    if (!strchr(c->flags, flag) && length + 1 < sizeof c->flags) c->flags[length] = flag;
 }
 
 /* Reads a conversion from behind its percent sign; *at goes behind it. */
-static Conversion read_conversion(Formatter *f, const char **at)
-{
+static Conversion read_conversion(Formatter *f, const char **at) {
     static const char *const lengths[] = {"hh", "h", "ll", "l", "j", "z", "t", "L"};
     Conversion c = {.width = -1, .precision = -1};
-    for (; **at && strchr("-+ #0'", **at); (*at)++)
-        add_flag(&c, **at);
-    if (**at == '*' || (**at >= '1' && **at <= '9'))
-        c.width = read_count(f, at);
-    if (c.width < -1)
-        add_flag(&c, '-');
+    for (; **at && strchr("-+ #0'", **at); (*at)++) add_flag(&c, **at);
+    if (**at == '*' || (**at >= '1' && **at <= '9')) c.width = read_count(f, at);
+    if (c.width < -1) add_flag(&c, '-');
     c.width = c.width < -1 ? -c.width : c.width;
     if (**at == '.') {
         ++*at;
         c.precision = **at == '*' || (**at >= '0' && **at <= '9') ? read_count(f, at) : 0;
     }
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths && !*c.length; i++)
-        if (!strncmp(*at, lengths[i], strlen(lengths[i])))
-            strcpy(c.length, lengths[i]);
+        if (!strncmp(*at, lengths[i], strlen(lengths[i]))) strcpy(c.length, lengths[i]);
     *at += strlen(c.length);
     c.letter = **at;
     *at += c.letter != 0;
@@ -102,22 +94,17 @@ static Conversion read_conversion(Formatter *f, const char **at)
 }
 
 /* The conversion as the C library reads it, with another length. */
-static void spell(const Conversion *c, const char *length, char spelled[64])
-{
+static void spell(const Conversion *c, const char *length, char spelled[64]) {
     char width[16] = "", precision[16] = "";
-    if (c->width >= 0)
-        snprintf(width, sizeof width, "%d", c->width);
-    if (c->precision >= 0)
-        snprintf(precision, sizeof precision, ".%d", c->precision);
+    if (c->width >= 0) snprintf(width, sizeof width, "%d", c->width);
+    if (c->precision >= 0) snprintf(precision, sizeof precision, ".%d", c->precision);
     snprintf(spelled, 64, "%%%s%s%s%s%c", c->flags, width, precision, length, c->letter);
 }
 
-static void format_integer(Formatter *f, const Conversion *c)
-{
+static void format_integer(Formatter *f, const Conversion *c) {
     bool is_signed = strchr("di", c->letter), wide = *c->length && *c->length != 'h';
     char spelled[64];
-    if (*c->length == 'L')
-        refuse(f, c, "");
+    if (*c->length == 'L') refuse(f, c, "");
     int64_t value = next_integer(f, c, wide ? 8 : 4);
     int bits = wide ? 64 : !strcmp(c->length, "hh") ? 8 : *c->length ? 16 : 32, shift = 64 - bits;
     spell(c, "ll", spelled);
@@ -127,30 +114,30 @@ static void format_integer(Formatter *f, const Conversion *c)
         text_print(f->out, spelled, (unsigned long long)((uint64_t)value << shift >> shift));
 }
 
-static void format_floating(Formatter *f, const Conversion *c)
-{
+static void format_floating(Formatter *f, const Conversion *c) {
     char spelled[64];
-    if (*c->length && strcmp(c->length, "l"))
-        refuse(f, c, "");
+    if (*c->length && strcmp(c->length, "l")) refuse(f, c, "");
     const Val *value = next_argument(f);
     if (value->type->kind != CT_DOUBLE)
-        eval_error(f->ev, f->call->at, "argument %d of %s is of type %s, but the conversion %%%c takes a double", f->next,
-                   f->call->function->name, value->type->name, c->letter);
+        eval_error(f->ev, f->call->at,
+                   "argument %d of %s is of type %s, but the conversion %%%c takes a double",
+                   f->next, f->call->function->name, value->type->name, c->letter);
     spell(c, "", spelled);
     text_print(f->out, spelled, value->f);
 }
 
 /* An error where what is read lies where the text goes to. */
-static void check_apart(Formatter *f, uint64_t from, int64_t length)
-{
+static void check_apart(Formatter *f, uint64_t from, int64_t length) {
     int64_t begin = (int32_t)from, to = (int32_t)f->to;
     if (f->to && from >> 32 == f->to >> 32 && begin < to + f->room && begin + length > to)
-        eval_error(f->ev, f->call->at, "%s reads and writes places that overlap here, of which C says nothing", f->call->function->name);
+        eval_error(f->ev, f->call->at,
+                   "%s reads and writes places that overlap here, of which C says nothing",
+                   f->call->function->name);
 }
 
-/* At most `most` characters at a pointer (-1: all of them): the string need not end when there are so many. */
-static const char *text_at(Formatter *f, uint64_t pointer, int64_t most, int64_t *length)
-{
+/* At most `most` characters at a pointer (-1: all of them): the string need not end when there are
+ * so many. */
+static const char *text_at(Formatter *f, uint64_t pointer, int64_t most, int64_t *length) {
     Place place = pointer_place(f->ev, pointer, most != 0, f->call->at);
     const char *text = (const char *)place.object->bytes + place.offset;
     int64_t room = place.object->size - place.offset;
@@ -162,22 +149,19 @@ static const char *text_at(Formatter *f, uint64_t pointer, int64_t most, int64_t
     return text;
 }
 
-static void pad(Formatter *f, int64_t count)
-{
-    for (; count > 0; count--)
-        text_append(f->out, " ", 1);
+static void pad(Formatter *f, int64_t count) {
+    for (; count > 0; count--) text_append(f->out, " ", 1);
 }
 
-static void format_string(Formatter *f, const Conversion *c)
-{
+static void format_string(Formatter *f, const Conversion *c) {
     int64_t length;
-    if (*c->length)
-        refuse(f, c, "");
+    if (*c->length) refuse(f, c, "");
     const Val *value = next_argument(f);
     const CType *type = value->type;
     if (type->kind != CT_POINTER || (type->base->size != 1 && type->base->kind != CT_VOID))
-        eval_error(f->ev, f->call->at, "argument %d of %s is of type %s, but the conversion %%s takes a string", f->next,
-                   f->call->function->name, type->name);
+        eval_error(f->ev, f->call->at,
+                   "argument %d of %s is of type %s, but the conversion %%s takes a string",
+                   f->next, f->call->function->name, type->name);
     const char *text = text_at(f, value->i, c->precision, &length);
     bool left = strchr(c->flags, '-');
     check_apart(f, value->i, length + 1);
@@ -186,17 +170,14 @@ static void format_string(Formatter *f, const Conversion *c)
     pad(f, left ? c->width - length : 0);
 }
 
-static void format_character(Formatter *f, const Conversion *c)
-{
+static void format_character(Formatter *f, const Conversion *c) {
     char spelled[64];
-    if (*c->length)
-        refuse(f, c, "");
+    if (*c->length) refuse(f, c, "");
     spell(c, "", spelled);
     text_print(f->out, spelled, (int)next_integer(f, c, 4));
 }
 
-static void format_conversion(Formatter *f, const char **at)
-{
+static void format_conversion(Formatter *f, const char **at) {
     bool plain = **at == '%';
     Conversion c = read_conversion(f, at);
     if (c.letter == '%' && plain)
@@ -213,16 +194,15 @@ static void format_conversion(Formatter *f, const char **at)
         refuse(f, &c, c.letter == 'p' ? ", where nothing has an address" : "");
 }
 
-const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room)
-{
-    Formatter f = {.ev = ev, .call = call, .next = format + 1, .to = to, .room = room, .out = &ev->formatted};
+const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room) {
+    Formatter f = {
+        .ev = ev, .call = call, .next = format + 1, .to = to, .room = room, .out = &ev->formatted};
     uint64_t pointer = call_argument(ev, call, format).i;
     const char *at = pointer_string(ev, pointer, call->at);
     check_apart(&f, pointer, (int64_t)strlen(at) + 1);
     f.out->arena = ev->scratch;
     f.out->length = 0;
-    if (f.out->bytes)
-        *f.out->bytes = 0;
+    if (f.out->bytes) *f.out->bytes = 0;
     while (*at) {
         size_t plain = strcspn(at, "%");
         text_append(f.out, at, plain);

@@ -1,48 +1,44 @@
-/* Gradients: the C function that the clause grad names is evaluated on symbolic tensors, once for each kind of call. */
+/* Gradients: the C function that the clause grad names is evaluated on symbolic tensors, once for
+ * each kind of call. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>
 #include <uthash.h>
 
-/* Equal calls share their binding (ir_op), which stands for the definition, the attributes and the types. */
+/* Equal calls share their binding (ir_op), which stands for the definition, the attributes and the
+ * types. */
 typedef struct Memo {
     const void *binding;
     const Function *function;
     UT_hash_handle hh;
 } Memo;
 
-static bool is_floating(const Value *value) { return value && value->type.dtype != DTYPE_I32 && value->type.dtype != DTYPE_I64; }
+static bool is_floating(const Value *value) {
+    return value && value->type.dtype != DTYPE_I32 && value->type.dtype != DTYPE_I64;
+}
 
 /* Whether a gradient can flow through the operator at all. */
-static bool can_flow(const Op *op)
-{
+static bool can_flow(const Op *op) {
     bool in = false, out = false;
-    for (int i = 0; i < op->operand_count; i++)
-        in |= is_floating(op->operands[i]);
-    for (int i = 0; i < op->result_count; i++)
-        out |= is_floating(op->results[i]);
+    for (int i = 0; i < op->operand_count; i++) in |= is_floating(op->operands[i]);
+    for (int i = 0; i < op->result_count; i++) out |= is_floating(op->results[i]);
     return in && out;
 }
 
-static Value *argument(Eval *ev, Function *function, const Value *like)
-{
+static Value *argument(Eval *ev, Function *function, const Value *like) {
     Value *value = like ? ir_value(ev->module, VALUE_ARGUMENT, NULL, like->type, like->at) : NULL;
-    if (value)
-        value->index = function->params.count;
+    if (value) value->index = function->params.count;
     array_push(ev->arena, &function->params, value);
     return value;
 }
 
 /* An array of tensors in the evaluator's memory. */
-static Object *tensor_array(Eval *ev, int count, const char *name)
-{
+static Object *tensor_array(Eval *ev, int count, const char *name) {
     return object_create(ev, (count ? count : 1) * ev->unit->types.tensor->size, name);
 }
 
-static void set_tensor(Eval *ev, Object *object, int index, Value *value)
-{
-    if (value)
-        tensor_store(ev, (Place){object, index * ev->unit->types.tensor->size}, value);
+static void set_tensor(Eval *ev, Object *object, int index, Value *value) {
+    if (value) tensor_store(ev, (Place){object, index * ev->unit->types.tensor->size}, value);
 }
 
 /* What a gradient gets: struct ht_grad and the arrays that it points to. */
@@ -50,14 +46,13 @@ typedef struct OptimizerPlaceholder {
     Object *grad, *dy, *y, *x, *attr, *dx;
 } OptimizerPlaceholder;
 
-void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value)
-{
+void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value) {
     place = place_member(place, type, name, &value.type);
     place_store(ev, place, value);
 }
 
-static void store_attribute(Eval *ev, const CType *type, Place place, ParamKind kind, const Attr *attr)
-{
+static void store_attribute(Eval *ev, const CType *type, Place place, ParamKind kind,
+                            const Attr *attr) {
     if (kind == PARAM_FLOAT) {
         place_set(ev, type, place, "f", val_float(ev->unit->types.tdouble, attr->f));
     } else if (kind != PARAM_SHAPE) {
@@ -67,12 +62,13 @@ static void store_attribute(Eval *ev, const CType *type, Place place, ParamKind 
         place_set(ev, type, place, "rank", val_int(ev->unit->types.tint, attr->count));
         place = place_member(place, type, "extent", &type);
         if (attr->count)
-            memcpy(place.object->bytes + place.offset, attr->ints, sizeof *attr->ints * (size_t)attr->count);
+            memcpy(place.object->bytes + place.offset, attr->ints,
+                   sizeof *attr->ints * (size_t)attr->count);
     }
 }
 
-static void fill_attributes(Eval *ev, const CType *grad, const Op *op, OptimizerPlaceholder *given)
-{
+static void fill_attributes(Eval *ev, const CType *grad, const Op *op,
+                            OptimizerPlaceholder *given) {
     const CType *type;
     int next = 0;
     place_member((Place){given->grad, 0}, grad, "attr", &type);
@@ -80,20 +76,19 @@ static void fill_attributes(Eval *ev, const CType *grad, const Op *op, Optimizer
     given->attr = object_create(ev, (op->def->attr_count + 1) * type->size, "attr");
     for (int i = 0; i < op->def->param_count; i++) {
         ParamKind kind = op->def->params[i].kind;
-        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS)
-            continue;
+        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS) continue;
         store_attribute(ev, type, (Place){given->attr, next * type->size}, kind, &op->attrs[next]);
         next++;
     }
 }
 
-static void give(Eval *ev, const CType *grad, const Op *op, Function *function, OptimizerPlaceholder *given)
-{
+static void give(Eval *ev, const CType *grad, const Op *op, Function *function,
+                 OptimizerPlaceholder *given) {
     *given = (OptimizerPlaceholder){.grad = object_create(ev, grad->size, "g"),
-                     .dy = tensor_array(ev, op->result_count, "dy"),
-                     .y = tensor_array(ev, op->result_count, "y"),
-                     .x = tensor_array(ev, op->operand_count, "x"),
-                     .dx = tensor_array(ev, op->operand_count, "dx")};
+                                    .dy = tensor_array(ev, op->result_count, "dy"),
+                                    .y = tensor_array(ev, op->result_count, "y"),
+                                    .x = tensor_array(ev, op->operand_count, "x"),
+                                    .dx = tensor_array(ev, op->operand_count, "dx")};
     for (int i = 0; i < op->result_count; i++)
         set_tensor(ev, given->dy, i, argument(ev, function, op->results[i]));
     for (int i = 0; i < op->result_count; i++)
@@ -104,39 +99,41 @@ static void give(Eval *ev, const CType *grad, const Op *op, Function *function, 
     const char *const names[] = {"dy", "y", "x", "dx", "attr"};
     Object *const objects[] = {given->dy, given->y, given->x, given->dx, given->attr};
     for (int i = 0; i < 5; i++)
-        place_set(ev, grad, (Place){given->grad, 0}, names[i], (Val){.i = pointer_to((Place){objects[i], 0})});
+        place_set(ev, grad, (Place){given->grad, 0}, names[i],
+                  (Val){.i = pointer_to((Place){objects[i], 0})});
 }
 
-static void release(Eval *ev, const OptimizerPlaceholder *given)
-{
+static void release(Eval *ev, const OptimizerPlaceholder *given) {
     Object *const objects[] = {given->grad, given->dy, given->y, given->x, given->attr, given->dx};
-    for (int i = 0; i < 6; i++)
-        object_release(ev, objects[i]);
+    for (int i = 0; i < 6; i++) object_release(ev, objects[i]);
 }
 
-/* Takes what the gradient built; each must have its operand's type, or another floating-point one: differentiation converts it. */
-static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function, const OptimizerPlaceholder *given)
-{
+/* Takes what the gradient built; each must have its operand's type, or another floating-point one:
+ * differentiation converts it. */
+static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function,
+                         const OptimizerPlaceholder *given) {
     for (int i = 0; i < op->operand_count; i++) {
         Value *dx = tensor_load(ev, (Place){given->dx, i * ev->unit->types.tensor->size}, op->at);
         const Value *x = op->operands[i];
         if (dx && !x)
-            eval_error(ev, gradient->at, "%s sets dx[%d], but that operand is absent here", gradient->name, i);
+            eval_error(ev, gradient->at, "%s sets dx[%d], but that operand is absent here",
+                       gradient->name, i);
         if (dx && x && !type_converts(dx->type, x->type))
-            eval_error(ev, gradient->at, "dx[%d] of %s does not have the shape and type of operand %d of %s", i, gradient->name, i,
-                       op->def->name);
+            eval_error(ev, gradient->at,
+                       "dx[%d] of %s does not have the shape and type of operand %d of %s", i,
+                       gradient->name, i, op->def->name);
         array_push(ev->arena, &function->returns, dx);
     }
 }
 
-static const CFunction *gradient_function(Eval *ev, const Op *op)
-{
-    const CFunction *function = cunit_lookup_beside(ev->unit, op->def, op->def->rule->grad).function;
-    const CType *grad = function && function->params.count == 1 && function->params.at[0]->type->kind == CT_POINTER
-                            ? function->params.at[0]->type->base
-                            : NULL;
-    if (!function->body)
-        eval_bodiless(ev, op->def->rule->grad_at, function);
+static const CFunction *gradient_function(Eval *ev, const Op *op) {
+    const CFunction *function =
+        cunit_lookup_beside(ev->unit, op->def, op->def->rule->grad).function;
+    const CType *grad =
+        function && function->params.count == 1 && function->params.at[0]->type->kind == CT_POINTER
+            ? function->params.at[0]->type->base
+            : NULL;
+    if (!function->body) eval_bodiless(ev, op->def->rule->grad_at, function);
     if (!grad || strcmp(grad->name, "struct ht_grad"))
         eval_error(ev, function->at, "a gradient is a function (ht_grad *g)");
     return function;
@@ -151,24 +148,21 @@ typedef struct Saved {
     const Frame *frames;
 } Saved;
 
-static Saved set_aside(Eval *ev)
-{
+static Saved set_aside(Eval *ev) {
     Saved saved = {ev->scope, ev->layer, ev->stream, ev->frame->user_at, ev->frame->frames};
     ev->layer = NULL;
     ev->scope = "";
     return saved;
 }
 
-static void restore(Eval *ev, Saved saved)
-{
+static void restore(Eval *ev, Saved saved) {
     ev->scope = saved.scope;
     ev->layer = saved.layer;
     ev->stream = saved.stream;
     ev->frame->user_at = saved.user_at;
 }
 
-static Function *build(Eval *ev, const Op *op)
-{
+static Function *build(Eval *ev, const Op *op) {
     const CFunction *gradient = gradient_function(ev, op);
     Function *function = arena_new(ev->arena, Function);
     OptimizerPlaceholder given;
@@ -177,26 +171,23 @@ static Function *build(Eval *ev, const Op *op)
     Saved saved = set_aside(ev);
     ev->gradient = function;
     Val pointer = {.type = gradient->params.at[0]->type, .i = pointer_to((Place){given.grad, 0})};
-    call_function(ev, &(Call){.function = gradient, .at = op->at, .args = &pointer, .count = 1, .slot = -1});
+    call_function(
+        ev, &(Call){.function = gradient, .at = op->at, .args = &pointer, .count = 1, .slot = -1});
     ev->gradient = NULL;
     restore(ev, saved);
-    for (int i = 0; i < function->ops.count; i++)
-        function->ops.at[i]->at = op->at;
+    for (int i = 0; i < function->ops.count; i++) function->ops.at[i]->at = op->at;
     take_results(ev, op, gradient, function, &given);
     release(ev, &given);
     array_push(ev->arena, &ev->module->library.gradients, function);
     return function;
 }
 
-const Function *gradient_of(Eval *ev, const Op *op)
-{
+const Function *gradient_of(Eval *ev, const Op *op) {
     Memo *memo;
     const char *grad = op->def->rule->grad;
-    if (!grad || !strcmp(grad, "none") || !can_flow(op))
-        return NULL;
+    if (!grad || !strcmp(grad, "none") || !can_flow(op)) return NULL;
     HASH_FIND_PTR(ev->memo, &op->binding, memo);
-    if (memo)
-        return memo->function;
+    if (memo) return memo->function;
     memo = arena_new(ev->scratch, Memo);
     memo->binding = op->binding;
     memo->function = build(ev, op);

@@ -6,9 +6,10 @@
 
 /* ---- braces ----
  *
- * A list is read once: which expression goes to which bytes (its layout). Then it is evaluated as gcc does: in the order of the members,
- * not of the source; what a later initialiser replaces is not evaluated, and what goes to a range is evaluated once. All values are there
- * before the first of them is stored.
+ * A list is read once: which expression goes to which bytes (its layout). Then it is evaluated as
+ * gcc does: in the order of the members, not of the source; what a later initialiser replaces is
+ * not evaluated, and what goes to a range is evaluated once. All values are there before the first
+ * of them is stored.
  */
 
 enum { MOST_LEVELS = 64 };
@@ -19,8 +20,9 @@ typedef struct Leaf {
     int bit, width; // of a bit-field; width 0: none
     const CType *type;
     const CExpr *value;
-    int first;                      // the first leaf with this expression: those of a range share it
-    int64_t whole_begin, whole_end; // bits of an element that braces give to a range, which gcc takes as one value; end 0: none
+    int first; // the first leaf with this expression: those of a range share it
+    int64_t whole_begin, whole_end; // bits of an element that braces give to a range, which gcc
+                                    // takes as one value; end 0: none
 } Leaf;
 
 /* Which member of a union is initialised. */
@@ -37,7 +39,8 @@ struct CLayout {
     Array(Leaf) leaves; // by place
 };
 
-/* An aggregate whose members are being initialised in order; with braces left out there are several inside each other. */
+/* An aggregate whose members are being initialised in order; with braces left out there are several
+ * inside each other. */
 typedef struct Level {
     const CType *type;
     int64_t offset;
@@ -62,39 +65,48 @@ typedef struct Member {
     int bit, width;
 } Member;
 
-static bool is_aggregate(const CType *type) { return type->kind == CT_STRUCT || type->kind == CT_ARRAY; }
+static bool is_aggregate(const CType *type) {
+    return type->kind == CT_STRUCT || type->kind == CT_ARRAY;
+}
 
-static int64_t member_count(const Level *level) { return level->type->kind == CT_ARRAY ? level->type->count : level->type->fields.count; }
+static int64_t member_count(const Level *level) {
+    return level->type->kind == CT_ARRAY ? level->type->count : level->type->fields.count;
+}
 
 /* ---- leaves ---- */
 
 static int64_t leaf_begin(const Leaf *leaf) { return leaf->offset * 8 + leaf->bit; }
-static int64_t leaf_end(const Leaf *leaf) { return leaf_begin(leaf) + (leaf->width ? leaf->width : leaf->type->size * 8); }
+static int64_t leaf_end(const Leaf *leaf) {
+    return leaf_begin(leaf) + (leaf->width ? leaf->width : leaf->type->size * 8);
+}
 
 /* Takes away what goes to bits that something else is given for. */
-static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at)
-{
+static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at) {
     int kept = 0;
     CLayout *layout = f->layout;
-    if (begin >= f->end)
-        return;
+    if (begin >= f->end) return;
     for (int i = 0; i < layout->leaves.count; i++) {
         const Leaf leaf = layout->leaves.at[i];
-        bool own = !leaf.whole_end || (leaf.whole_begin == f->whole_begin && leaf.whole_end == f->whole_end);
-        int64_t from = own ? leaf_begin(&leaf) : leaf.whole_begin, to = own ? leaf_end(&leaf) : leaf.whole_end;
+        bool own = !leaf.whole_end ||
+                   (leaf.whole_begin == f->whole_begin && leaf.whole_end == f->whole_end);
+        int64_t from = own ? leaf_begin(&leaf) : leaf.whole_begin,
+                to = own ? leaf_end(&leaf) : leaf.whole_end;
         bool apart = to <= begin || from >= end;
         if (!apart && (from < begin || to > end))
             eval_error(f->ev, at,
-                       "this initialises a part of what an initialiser in front of it has set; write one initialiser for all of it");
-        if (apart)
-            layout->leaves.at[kept++] = leaf;
+                       "this initialises a part of what an initialiser in front of it has set; "
+                       "write one initialiser for all of it");
+        if (apart) layout->leaves.at[kept++] = leaf;
     }
     layout->leaves.count = kept;
 }
 
-static void add_leaf(Filler *f, const Member *member, const CExpr *value)
-{
-    Leaf leaf = {.offset = member->offset, .bit = member->bit, .width = member->width, .type = member->type, .value = value};
+static void add_leaf(Filler *f, const Member *member, const CExpr *value) {
+    Leaf leaf = {.offset = member->offset,
+                 .bit = member->bit,
+                 .width = member->width,
+                 .type = member->type,
+                 .value = value};
     leaf.whole_begin = f->whole_begin;
     leaf.whole_end = f->whole_end;
     int64_t begin = leaf_begin(&leaf), end = leaf_end(&leaf);
@@ -105,15 +117,12 @@ static void add_leaf(Filler *f, const Member *member, const CExpr *value)
 }
 
 /* Another member of a union takes the place of the one that was initialised. */
-static void choose(Filler *f, const Level *level, Position at)
-{
+static void choose(Filler *f, const Level *level, Position at) {
     int64_t bits = level->offset * 8;
     for (int i = 0; i < f->choices->count; i++) {
         Choice *choice = &f->choices->at[i];
-        if (choice->type != level->type || choice->offset != level->offset)
-            continue;
-        if (choice->member != level->next)
-            replace_bits(f, bits, bits + level->type->size * 8, at);
+        if (choice->type != level->type || choice->offset != level->offset) continue;
+        if (choice->member != level->next) replace_bits(f, bits, bits + level->type->size * 8, at);
         choice->member = level->next;
         return;
     }
@@ -123,43 +132,41 @@ static void choose(Filler *f, const Level *level, Position at)
 /* ---- walking through members ---- */
 
 /* The member that comes next. */
-static Member next_member(Filler *f, Position at)
-{
+static Member next_member(Filler *f, Position at) {
     const Level *level = &f->level[f->depth];
     if (level->type->kind == CT_ARRAY)
-        return (Member){level->type->base, level->offset + level->next * level->type->base->size, 0, 0};
+        return (Member){level->type->base, level->offset + level->next * level->type->base->size, 0,
+                        0};
     if (level->next >= level->type->fields.count)
         eval_error(f->ev, at, "more initialisers than members");
     const CField *field = &level->type->fields.at[level->next];
-    if (level->type->is_union)
-        choose(f, level, at);
+    if (level->type->is_union) choose(f, level, at);
     return (Member){field->type, level->offset + field->offset, field->bit, field->width};
 }
 
-static void go_past(Level *level) { level->next = level->type->is_union ? level->type->fields.count : level->next + 1; }
+static void go_past(Level *level) {
+    level->next = level->type->is_union ? level->type->fields.count : level->next + 1;
+}
 
 /* Goes into the next member; the level above goes on behind it. */
-static void enter(Filler *f, Position at)
-{
+static void enter(Filler *f, Position at) {
     Member member = next_member(f, at);
-    if (f->depth + 1 >= MOST_LEVELS)
-        eval_error(f->ev, at, "this initialiser is nested too deeply");
+    if (f->depth + 1 >= MOST_LEVELS) eval_error(f->ev, at, "this initialiser is nested too deeply");
     if (!is_aggregate(member.type))
-        eval_error(f->ev, at, "this designator goes into a value of type %s, which has no members", member.type->name);
+        eval_error(f->ev, at, "this designator goes into a value of type %s, which has no members",
+                   member.type->name);
     go_past(&f->level[f->depth]);
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
 /* Makes the field of a declaration the next member, also where it stands in an anonymous one. */
-static bool find_field(Filler *f, const void *decl, Position at)
-{
+static bool find_field(Filler *f, const void *decl, Position at) {
     Level *level = &f->level[f->depth];
     CField found;
     for (int i = 0; i < level->type->fields.count; i++) {
         const CField *field = &level->type->fields.at[i];
         level->next = i;
-        if (field->decl == decl)
-            return true;
+        if (field->decl == decl) return true;
         if (!*field->name && ctype_declared_field(field->type, decl, &found)) {
             enter(f, at);
             return find_field(f, decl, at);
@@ -168,34 +175,30 @@ static bool find_field(Filler *f, const void *decl, Position at)
     return false;
 }
 
-static int64_t array_index(Filler *f, const CExpr *expr)
-{
+static int64_t array_index(Filler *f, const CExpr *expr) {
     Val index = eval(f->ev, expr);
-    if (index.unknown)
-        eval_error(f->ev, expr->at, "this index is not known at compile time");
+    if (index.unknown) eval_error(f->ev, expr->at, "this index is not known at compile time");
     return (int64_t)index.i;
 }
 
 /* ---- values and designators ---- */
 
-static const CExpr *unconverted_string(const CType *type, const CExpr *value)
-{
-    bool characters = type->kind == CT_ARRAY && ctype_is_integer(type->base) && type->base->size == 1;
-    while (characters && value->kind == C_INIT && value->args.count == 1)
-        value = value->args.at[0];
+static const CExpr *unconverted_string(const CType *type, const CExpr *value) {
+    bool characters =
+        type->kind == CT_ARRAY && ctype_is_integer(type->base) && type->base->size == 1;
+    while (characters && value->kind == C_INIT && value->args.count == 1) value = value->args.at[0];
     return characters && value->kind == C_STRING ? value : NULL;
 }
 
-static bool takes_whole(const CType *type, const CExpr *value)
-{
-    return !is_aggregate(type) || value->kind == C_INIT || value->type == type || unconverted_string(type, value);
+static bool takes_whole(const CType *type, const CExpr *value) {
+    return !is_aggregate(type) || value->kind == C_INIT || value->type == type ||
+           unconverted_string(type, value);
 }
 
 static void fill(Filler *f, const CType *type, int64_t offset, const CExpr *list);
 
 /* What is left of a value for a number, without its braces; NULL: nothing, which is zero. */
-static const CExpr *without_braces(Filler *f, const CExpr *value)
-{
+static const CExpr *without_braces(Filler *f, const CExpr *value) {
     while (value && value->kind == C_INIT) {
         if (value->args.count > 1 || (value->args.count && value->args.at[0]->kind == C_DESIGNATED))
             eval_error(f->ev, value->at, "more initialisers than members");
@@ -204,8 +207,7 @@ static const CExpr *without_braces(Filler *f, const CExpr *value)
     return value;
 }
 
-static void set_member(Filler *f, const Member *member, const CExpr *value)
-{
+static void set_member(Filler *f, const Member *member, const CExpr *value) {
     const CExpr *string = unconverted_string(member->type, value);
     if (string) {
         add_leaf(f, member, string);
@@ -216,14 +218,13 @@ static void set_member(Filler *f, const Member *member, const CExpr *value)
         add_leaf(f, member, without_braces(f, value));
     } else {
         int64_t begin = member->offset * 8 + member->bit;
-        replace_bits(f, begin, begin + (member->width ? member->width : member->type->size * 8), value->at);
+        replace_bits(f, begin, begin + (member->width ? member->width : member->type->size * 8),
+                     value->at);
     }
 }
 
-static void fill_positional(Filler *f, const CExpr *value)
-{
-    while (f->depth && f->level[f->depth].next >= member_count(&f->level[f->depth]))
-        f->depth--;
+static void fill_positional(Filler *f, const CExpr *value) {
+    while (f->depth && f->level[f->depth].next >= member_count(&f->level[f->depth])) f->depth--;
     if (f->level[f->depth].next >= member_count(&f->level[f->depth]))
         eval_error(f->ev, value->at, "more initialisers than members");
     Member member = next_member(f, value->at);
@@ -231,32 +232,38 @@ static void fill_positional(Filler *f, const CExpr *value)
         enter(f, value->at);
         if (!member_count(&f->level[f->depth]))
             eval_error(f->ev, value->at,
-                       "a member without members of its own needs braces in an initialiser that is evaluated at compile time");
+                       "a member without members of its own needs braces in an initialiser that is "
+                       "evaluated at compile time");
         member = next_member(f, value->at);
     }
     set_member(f, &member, value);
     go_past(&f->level[f->depth]);
 }
 
-/* Gives the value to what the designators from number `at` on name inside the current level; goes on behind the last one. */
-static void designate(Filler *f, const CExpr *expr, int at)
-{
+/* Gives the value to what the designators from number `at` on name inside the current level; goes
+ * on behind the last one. */
+static void designate(Filler *f, const CExpr *expr, int at) {
     const CDesignator *designator = &expr->designators.at[at];
     Level *level = &f->level[f->depth];
     int64_t last = 0;
     if (designator->field) {
         if (level->type->kind != CT_STRUCT || !find_field(f, designator->decl, expr->at))
-            eval_error(f->ev, expr->at, "%s has no member %s", level->type->name, designator->field);
+            eval_error(f->ev, expr->at, "%s has no member %s", level->type->name,
+                       designator->field);
         level = &f->level[f->depth];
         last = level->next;
     } else {
         level->next = array_index(f, designator->first);
-        last = designator->last == designator->first ? level->next : array_index(f, designator->last);
-        if (level->type->kind != CT_ARRAY || level->next < 0 || last < level->next || last >= level->type->count)
-            eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)last, (long long)level->type->count);
+        last =
+            designator->last == designator->first ? level->next : array_index(f, designator->last);
+        if (level->type->kind != CT_ARRAY || level->next < 0 || last < level->next ||
+            last >= level->type->count)
+            eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)last,
+                       (long long)level->type->count);
     }
     int depth = f->depth;
-    bool braces = level->next < last && at + 1 == expr->designators.count && expr->a->kind == C_INIT && is_aggregate(level->type->base);
+    bool braces = level->next < last && at + 1 == expr->designators.count &&
+                  expr->a->kind == C_INIT && is_aggregate(level->type->base);
     for (int64_t next = level->next; next <= last; next++) {
         int64_t size = braces ? level->type->base->size : 0;
         f->whole_begin = braces ? (level->offset + next * size) * 8 : f->whole_begin;
@@ -275,15 +282,13 @@ static void designate(Filler *f, const CExpr *expr, int at)
 }
 
 /* Lays out what a list gives an aggregate. */
-static void fill(Filler *outer, const CType *type, int64_t offset, const CExpr *list)
-{
+static void fill(Filler *outer, const CType *type, int64_t offset, const CExpr *list) {
     Filler f = *outer;
     f.depth = 0;
     f.level[0] = (Level){.type = type, .offset = offset};
     for (int i = 0; i < list->args.count; i++) {
         const CExpr *value = list->args.at[i];
-        if (value->kind == C_REFUSED)
-            (void)eval(f.ev, value);
+        if (value->kind == C_REFUSED) (void)eval(f.ev, value);
         if (value->kind == C_DESIGNATED) {
             f.depth = 0;
             designate(&f, value, 0);
@@ -296,17 +301,14 @@ static void fill(Filler *outer, const CType *type, int64_t offset, const CExpr *
     outer->shared |= f.shared;
 }
 
-static int by_place(const void *a, const void *b)
-{
+static int by_place(const void *a, const void *b) {
     int64_t x = leaf_begin(a), y = leaf_begin(b);
     return (x > y) - (x < y);
 }
 
 /* The layout of a list that gives a value of the type. */
-static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list)
-{
-    if (list->layout && list->layout->type == type)
-        return list->layout;
+static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) {
+    if (list->layout && list->layout->type == type) return list->layout;
     CLayout *layout = arena_new(ev->arena, CLayout);
     Choices choices = {0};
     layout->type = type;
@@ -329,13 +331,12 @@ static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list)
 
 /* ---- evaluation ---- */
 
-static void init_string(Place place, const CType *type, const CExpr *string)
-{
-    memcpy(place.object->bytes + place.offset, string->string, (size_t)(string->length < type->size ? string->length : type->size));
+static void init_string(Place place, const CType *type, const CExpr *string) {
+    memcpy(place.object->bytes + place.offset, string->string,
+           (size_t)(string->length < type->size ? string->length : type->size));
 }
 
-static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value)
-{
+static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
     place.offset += leaf->offset;
     if (leaf->width)
         place_store_bits(ev, place, leaf->bit, leaf->width, value);
@@ -348,8 +349,7 @@ static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value)
 }
 
 /* Evaluates a list, all of it in front of the first store. */
-static void init_list(Eval *ev, Place place, const CType *type, const CExpr *list)
-{
+static void init_list(Eval *ev, Place place, const CType *type, const CExpr *list) {
     const CLayout *layout = layout_of(ev, type, list);
     int base = ev->values_of_lists.count;
     for (int i = 0; i < layout->leaves.count; i++) {
@@ -359,8 +359,7 @@ static void init_list(Eval *ev, Place place, const CType *type, const CExpr *lis
             value = ev->values_of_lists.at[base + leaf->first];
         else if (leaf->value->kind != C_STRING || !is_aggregate(leaf->type))
             value = eval(ev, leaf->value);
-        if (!is_aggregate(leaf->type))
-            value = val_convert(ev, value, leaf->type, leaf->value->at);
+        if (!is_aggregate(leaf->type)) value = val_convert(ev, value, leaf->type, leaf->value->at);
         array_push(ev->scratch, &ev->values_of_lists, value);
     }
     ev->at = list->at;
@@ -368,15 +367,15 @@ static void init_list(Eval *ev, Place place, const CType *type, const CExpr *lis
     for (int i = 0; i < layout->leaves.count; i++) {
         const Leaf *leaf = &layout->leaves.at[i];
         if (leaf->value->kind == C_STRING && is_aggregate(leaf->type))
-            init_string((Place){place.object, place.offset + leaf->offset}, leaf->type, leaf->value);
+            init_string((Place){place.object, place.offset + leaf->offset}, leaf->type,
+                        leaf->value);
         else
             set_leaf(ev, place, leaf, ev->values_of_lists.at[base + i]);
     }
     ev->values_of_lists.count = base;
 }
 
-void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init)
-{
+void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init) {
     const CExpr *string = unconverted_string(type, init);
     if (string) {
         place_clear(ev, place, type->size);
@@ -404,22 +403,26 @@ void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init)
 
 /* ---- variables ---- */
 
-static int64_t variable_size(Eval *ev, const CVar *var)
-{
-    if (!var->type->variable)
-        return var->type->size;
+static int64_t variable_size(Eval *ev, const CVar *var) {
+    if (!var->type->variable) return var->type->size;
     if (!var->type->base->size || !var->length)
-        eval_error(ev, var->at, "arrays of variable length have one dimension in what is evaluated at compile time");
+        eval_error(
+            ev, var->at,
+            "arrays of variable length have one dimension in what is evaluated at compile time");
     if (var->init)
-        eval_error(ev, var->at, "an array of variable length cannot have an initialiser in what is evaluated at compile time");
+        eval_error(ev, var->at,
+                   "an array of variable length cannot have an initialiser in what is evaluated at "
+                   "compile time");
     Val count = eval(ev, var->length);
     if (count.unknown || (int64_t)count.i < 1 || (int64_t)count.i > INT32_MAX)
-        eval_error(ev, var->at, count.unknown ? "the length of %s is not known at compile time" : "the length of %s is not positive", var->name);
+        eval_error(ev, var->at,
+                   count.unknown ? "the length of %s is not known at compile time"
+                                 : "the length of %s is not positive",
+                   var->name);
     return (int64_t)count.i * var->type->base->size;
 }
 
-static void initialize(Eval *ev, const CVar *var, Place place)
-{
+static void initialize(Eval *ev, const CVar *var, Place place) {
     eval_init(ev, place, var->type, var->init);
     if (var->type->is_tensor && place_known(place, var->type->size) == KNOWN) {
         CExpr target = {.kind = C_VAR, .var = (CVar *)var};
@@ -427,31 +430,27 @@ static void initialize(Eval *ev, const CVar *var, Place place)
     }
 }
 
-void eval_declared(Eval *ev, const CVar *var)
-{
-    if (!var->local)
-        return;
+void eval_declared(Eval *ev, const CVar *var) {
+    if (!var->local) return;
     if (var->type->kind == CT_OTHER)
-        eval_error(ev, var->at, "variables of type %s cannot be evaluated at compile time", var->type->name);
+        eval_error(ev, var->at, "variables of type %s cannot be evaluated at compile time",
+                   var->type->name);
     int64_t size = variable_size(ev, var);
     Place place = {frame_object(ev, var->slot, size, var->name), 0};
     place.object->constant = false;
     place_mark(ev, place, size, UNSET);
-    if (var->init)
-        initialize(ev, var, place);
+    if (var->init) initialize(ev, var, place);
     place.object->constant = var->is_const && var->init;
 }
 
-void eval_skipped(Eval *ev, const CVar *var)
-{
-    Object *object = var->local && var->slot < ev->frame->slot_count ? ev->frame->slots[var->slot] : NULL;
-    if (object)
-        place_mark(ev, (Place){object, 0}, object->size, UNSET);
+void eval_skipped(Eval *ev, const CVar *var) {
+    Object *object =
+        var->local && var->slot < ev->frame->slot_count ? ev->frame->slots[var->slot] : NULL;
+    if (object) place_mark(ev, (Place){object, 0}, object->size, UNSET);
 }
 
 /* Evaluates the initialiser of a variable with static storage in a frame of its own. */
-static void initialize_static(Eval *ev, const CVar *var, Place place)
-{
+static void initialize_static(Eval *ev, const CVar *var, Place place) {
     EvalFrame frame = {.slot_count = var->init_slots, .caller = ev->frame, .called_at = var->at};
     frame.slots = arena_array(ev->scratch, Object *, var->init_slots);
     ev->frame = &frame;
@@ -459,20 +458,24 @@ static void initialize_static(Eval *ev, const CVar *var, Place place)
     ev->frame = frame.caller;
 }
 
-static Object *static_variable(Eval *ev, const CVar *var, Position at)
-{
+static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     Object **object = &ev->statics[var->slot];
-    if (*object)
-        return *object;
+    if (*object) return *object;
     if (!var->defined && !ev->lenient && var->system) {
-        diag_error(ev->diag, operator_position(ev, at), "%s is a variable of the system, which has no value at compile time", var->name);
-        diag_note(ev->diag, var->at, "it is declared here; a model is evaluated at compile time, and input and output are for main");
+        diag_error(ev->diag, operator_position(ev, at),
+                   "%s is a variable of the system, which has no value at compile time", var->name);
+        diag_note(ev->diag, var->at,
+                  "it is declared here; a model is evaluated at compile time, and input and output "
+                  "are for main");
         eval_fail(ev);
     }
     if (!var->defined && !ev->lenient) {
-        diag_error(ev->diag, operator_position(ev, at), "%s is defined in nothing that hetucc is given, so its value is not known", var->name);
+        diag_error(ev->diag, operator_position(ev, at),
+                   "%s is defined in nothing that hetucc is given, so its value is not known",
+                   var->name);
         diag_note(ev->diag, var->at,
-                  "it is declared here; give hetucc the file that defines it, too, which must include <hetu/hetu.h>, or the object or archive "
+                  "it is declared here; give hetucc the file that defines it, too, which must "
+                  "include <hetu/hetu.h>, or the object or archive "
                   "that hetucc -c made of it");
         eval_fail(ev);
     }
@@ -487,15 +490,13 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at)
         place_store(ev, place, val_int(var->type, var->given_value));
     else if (var->init)
         initialize_static(ev, var, place);
-    if (ev->module && !var->is_const)
-        object_track(ev, *object);
+    if (ev->module && !var->is_const) object_track(ev, *object);
     (*object)->constant = var->is_const;
     return *object;
 }
 
 /* A variable of the function in which ht_train stands: its initialiser where there is one. */
-static Object *lenient_variable(Eval *ev, const CVar *var)
-{
+static Object *lenient_variable(Eval *ev, const CVar *var) {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};
     if (var->init && !var->changes.count)
@@ -505,17 +506,13 @@ static Object *lenient_variable(Eval *ev, const CVar *var)
     return object;
 }
 
-Object *eval_variable(Eval *ev, const CVar *var, Position at)
-{
-    if (!var->local)
-        return static_variable(ev, var, at);
+Object *eval_variable(Eval *ev, const CVar *var, Position at) {
+    if (!var->local) return static_variable(ev, var, at);
     EvalFrame *frame = ev->frame;
     if (frame->function && var->function != frame->function)
         BUG("%s does not belong to %s", var->name, frame->function->name);
-    if (var->slot < frame->slot_count && frame->slots[var->slot])
-        return frame->slots[var->slot];
-    if (frame->lenient)
-        return lenient_variable(ev, var);
+    if (var->slot < frame->slot_count && frame->slots[var->slot]) return frame->slots[var->slot];
+    if (frame->lenient) return lenient_variable(ev, var);
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     place_mark(ev, (Place){object, 0}, object->size, UNSET);
     return object;

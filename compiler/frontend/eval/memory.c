@@ -1,6 +1,7 @@
 /* The evaluator's memory: objects of bytes, and pointers into them.
  *
- * A pointer packs the object's id (24 bits), its generation (8 bits) and an offset (32 bits, signed). Id 0 is the null pointer, id POINTER_FUNCTION a function.
+ * A pointer packs the object's id (24 bits), its generation (8 bits) and an offset (32 bits,
+ * signed). Id 0 is the null pointer, id POINTER_FUNCTION a function.
  */
 #include "frontend/eval/eval.h"
 
@@ -10,20 +11,16 @@ enum { MOST_BYTES = 1 << 30 };
 
 /* ---- objects ---- */
 
-static Object *new_object(Eval *ev)
-{
-    if (ev->spare.count)
-        return ev->spare.at[--ev->spare.count];
-    if (ev->objects.count >= POINTER_FUNCTION)
-        return NULL;
+static Object *new_object(Eval *ev) {
+    if (ev->spare.count) return ev->spare.at[--ev->spare.count];
+    if (ev->objects.count >= POINTER_FUNCTION) return NULL;
     Object *object = arena_new(ev->scratch, Object);
     object->id = (uint32_t)ev->objects.count;
     array_push(ev->scratch, &ev->objects, object);
     return object;
 }
 
-Object *object_create(Eval *ev, int64_t size, const char *name)
-{
+Object *object_create(Eval *ev, int64_t size, const char *name) {
     Position here = ev->frame ? ev->frame->called_at : (Position){0};
     Object *object = size <= MOST_BYTES ? new_object(ev) : NULL;
     if (!object)
@@ -43,8 +40,7 @@ Object *object_create(Eval *ev, int64_t size, const char *name)
     return object;
 }
 
-void object_release(Eval *ev, Object *object)
-{
+void object_release(Eval *ev, Object *object) {
     object->live = false;
     object->generation++;
     array_push(ev->scratch, &ev->spare, object);
@@ -52,14 +48,15 @@ void object_release(Eval *ev, Object *object)
 
 void object_end(Object *object) { object->generation++; }
 
-static const char *shown(const Object *object) { return object->name ? object->name : "an unnamed object"; }
+static const char *shown(const Object *object) {
+    return object->name ? object->name : "an unnamed object";
+}
 
 /* ---- what a model reads and changes ---- */
 
 enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
 
-void object_track(Eval *ev, Object *object)
-{
+void object_track(Eval *ev, Object *object) {
     Track *track = arena_new(ev->scratch, Track);
     *track = (Track){.touched = arena_alloc(ev->scratch, (size_t)object->size + 1)};
     track->before = arena_copy(ev->scratch, object->bytes, (size_t)object->size);
@@ -67,106 +64,91 @@ void object_track(Eval *ev, Object *object)
     object->track = track;
 }
 
-bool track_read(const Track *track, int64_t offset) { return track->touched[offset] & TOUCHED_READ; }
+bool track_read(const Track *track, int64_t offset) {
+    return track->touched[offset] & TOUCHED_READ;
+}
 
-bool object_changed(const Object *object)
-{
+bool object_changed(const Object *object) {
     for (int64_t i = 0; i < object->size; i++)
         if (track_read(object->track, i) && object->track->before[i] != object->bytes[i])
             return true;
     return false;
 }
 
-void memory_read(Eval *ev, Place place, int64_t size, Position at)
-{
+void memory_read(Eval *ev, Place place, int64_t size, Position at) {
     Track *track = place.object->track;
-    if (ev->since)
-        order_note(ev, place, size, false);
+    if (ev->since) order_note(ev, place, size, false);
     for (int64_t i = 0; track && i < size; i++) {
         uint8_t *touched = &track->touched[place.offset + i];
-        if (*touched & (TOUCHED_READ | TOUCHED_WRITTEN))
-            continue;
+        if (*touched & (TOUCHED_READ | TOUCHED_WRITTEN)) continue;
         *touched |= TOUCHED_READ;
-        if (!track->read_at.file)
-            track->read_at = operator_position(ev, at);
+        if (!track->read_at.file) track->read_at = operator_position(ev, at);
     }
 }
 
-void memory_written(Eval *ev, Place place, int64_t size, Position at)
-{
+void memory_written(Eval *ev, Place place, int64_t size, Position at) {
     Track *track = place.object->track;
-    if (ev->since)
-        order_note(ev, place, size, true);
+    if (ev->since) order_note(ev, place, size, true);
     if (place.object->constant && size > 0)
         eval_error(ev, at, "%s is constant, and nothing can be stored there", shown(place.object));
-    if (track && size > 0 && !track->written_at.file)
-        track->written_at = operator_position(ev, at);
-    for (int64_t i = 0; track && i < size; i++)
-        track->touched[place.offset + i] |= TOUCHED_WRITTEN;
+    if (track && size > 0 && !track->written_at.file) track->written_at = operator_position(ev, at);
+    for (int64_t i = 0; track && i < size; i++) track->touched[place.offset + i] |= TOUCHED_WRITTEN;
 }
 
 /* ---- pointers ---- */
 
-uint64_t pointer_to(Place place)
-{
+uint64_t pointer_to(Place place) {
     uint64_t id = place.object->id, generation = place.object->generation & 0xFF;
     return id << 40 | generation << 32 | (uint32_t)(int32_t)place.offset;
 }
 
-uint64_t pointer_to_function(const CFunction *function) { return (uint64_t)POINTER_FUNCTION << 40 | (uint32_t)function->number; }
+uint64_t pointer_to_function(const CFunction *function) {
+    return (uint64_t)POINTER_FUNCTION << 40 | (uint32_t)function->number;
+}
 
-const CFunction *pointer_function(Eval *ev, uint64_t pointer)
-{
+const CFunction *pointer_function(Eval *ev, uint64_t pointer) {
     uint32_t number = (uint32_t)pointer;
     bool names = pointer >> 40 == POINTER_FUNCTION && number < (uint32_t)ev->unit->functions.count;
     return names ? ev->unit->functions.at[number] : NULL;
 }
 
-bool pointer_behind(const Eval *ev, uint64_t pointer)
-{
+bool pointer_behind(const Eval *ev, uint64_t pointer) {
     uint64_t id = pointer >> 40;
     return id && id < (uint64_t)ev->objects.count && (int32_t)pointer == ev->objects.at[id]->size;
 }
 
-bool pointer_literal(const Eval *ev, uint64_t pointer)
-{
+bool pointer_literal(const Eval *ev, uint64_t pointer) {
     uint64_t id = pointer >> 40;
     return id && id < (uint64_t)ev->objects.count && ev->objects.at[id]->literal;
 }
 
-uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at)
-{
+uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at) {
     int64_t offset;
-    if (bytes == 0)
-        return pointer;
-    if (!pointer)
-        eval_error(ev, at, "arithmetic on a null pointer");
-    if (__builtin_add_overflow((int64_t)(int32_t)pointer, bytes, &offset) || offset != (int32_t)offset)
+    if (bytes == 0) return pointer;
+    if (!pointer) eval_error(ev, at, "arithmetic on a null pointer");
+    if (__builtin_add_overflow((int64_t)(int32_t)pointer, bytes, &offset) ||
+        offset != (int32_t)offset)
         eval_error(ev, at, "this pointer leaves its object");
     return (pointer & ~(uint64_t)UINT32_MAX) | (uint32_t)(int32_t)offset;
 }
 
-Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at)
-{
+Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at) {
     uint64_t id = pointer >> 40;
-    if (!id)
-        eval_error(ev, at, "a null pointer is followed");
-    if (id >= (uint64_t)ev->objects.count)
-        eval_error(ev, at, "this pointer points to no object");
+    if (!id) eval_error(ev, at, "a null pointer is followed");
+    if (id >= (uint64_t)ev->objects.count) eval_error(ev, at, "this pointer points to no object");
     Object *object = ev->objects.at[id];
     int64_t offset = (int32_t)pointer;
     if (!object->live || (object->generation & 0xFF) != (pointer >> 32 & 0xFF))
         eval_error(ev, at, "this pointer points to a variable that no longer exists");
     if (offset < 0 || offset + size > object->size)
-        eval_error(ev, at, "this reaches outside %s: bytes %lld to %lld of %lld", shown(object), (long long)offset, (long long)(offset + size),
-                   (long long)object->size);
+        eval_error(ev, at, "this reaches outside %s: bytes %lld to %lld of %lld", shown(object),
+                   (long long)offset, (long long)(offset + size), (long long)object->size);
     return (Place){object, offset};
 }
 
 /* ---- what is not known ---- */
 
-Knowledge place_known(Place place, int64_t size)
-{
+Knowledge place_known(Place place, int64_t size) {
     Knowledge worst = KNOWN;
     for (int64_t i = 0; place.object->has_unknown && i < size; i++)
         if (place.object->unknown[place.offset + i] > worst)
@@ -174,40 +156,31 @@ Knowledge place_known(Place place, int64_t size)
     return worst;
 }
 
-void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge)
-{
+void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge) {
     Object *object = place.object;
-    if (!object->has_unknown && knowledge == KNOWN)
-        return;
-    if (!object->unknown)
-        object->unknown = arena_alloc(ev->scratch, (size_t)object->capacity);
-    if (!object->has_unknown)
-        memset(object->unknown, KNOWN, (size_t)object->size);
+    if (!object->has_unknown && knowledge == KNOWN) return;
+    if (!object->unknown) object->unknown = arena_alloc(ev->scratch, (size_t)object->capacity);
+    if (!object->has_unknown) memset(object->unknown, KNOWN, (size_t)object->size);
     object->has_unknown = true;
     memset(object->unknown + place.offset, knowledge, (size_t)size);
-    if (object->set)
-        memset(object->set + place.offset, 0, (size_t)size);
+    if (object->set) memset(object->set + place.offset, 0, (size_t)size);
 }
 
 /* Whether a value is known; an error when it was never set. */
-static bool check_known(Eval *ev, Place place, int64_t size, Position at)
-{
+static bool check_known(Eval *ev, Place place, int64_t size, Position at) {
     Knowledge knowledge = place_known(place, size);
-    if (knowledge == UNSET)
-        eval_error(ev, at, "%s is read before it is set", shown(place.object));
+    if (knowledge == UNSET) eval_error(ev, at, "%s is read before it is set", shown(place.object));
     return knowledge == KNOWN;
 }
 
-bool place_read(Eval *ev, Place place, int64_t size, Position at)
-{
+bool place_read(Eval *ev, Place place, int64_t size, Position at) {
     memory_read(ev, place, size, at);
     return check_known(ev, place, size, at);
 }
 
 /* ---- loads and stores ---- */
 
-static uint64_t load_integer(const uint8_t *bytes, const CType *type)
-{
+static uint64_t load_integer(const uint8_t *bytes, const CType *type) {
     uint64_t value = 0;
     memcpy(&value, bytes, (size_t)type->size);
     if (type->is_signed && type->size < 8) {
@@ -217,19 +190,16 @@ static uint64_t load_integer(const uint8_t *bytes, const CType *type)
     return value;
 }
 
-static double load_floating(const uint8_t *bytes, const CType *type)
-{
+static double load_floating(const uint8_t *bytes, const CType *type) {
     float narrow;
     double wide;
     memcpy(&narrow, bytes, sizeof narrow);
-    if (type->kind == CT_FLOAT)
-        return (double)narrow;
+    if (type->kind == CT_FLOAT) return (double)narrow;
     memcpy(&wide, bytes, sizeof wide);
     return wide;
 }
 
-Val place_load(Eval *ev, Place place, const CType *type, Position at)
-{
+Val place_load(Eval *ev, Place place, const CType *type, Position at) {
     Val value = {.type = type};
     const uint8_t *bytes = place.object->bytes + place.offset;
     if (type->kind == CT_STRUCT || type->kind == CT_ARRAY) {
@@ -237,10 +207,10 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at)
         return value;
     }
     if (type->is_tensor_node)
-        eval_error(ev, at, "a tensor is not known at compile time; what depends on it must be an operator");
+        eval_error(ev, at,
+                   "a tensor is not known at compile time; what depends on it must be an operator");
     memory_read(ev, place, type->size, at);
-    if (!check_known(ev, place, type->size, at))
-        return val_unknown(type);
+    if (!check_known(ev, place, type->size, at)) return val_unknown(type);
     if (ctype_is_integer(type) || type->kind == CT_POINTER)
         value.i = load_integer(bytes, type);
     else if (ctype_is_floating(type))
@@ -250,52 +220,42 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at)
     return value;
 }
 
-Place place_member(Place place, const CType *type, const char *name, const CType **member)
-{
+Place place_member(Place place, const CType *type, const char *name, const CType **member) {
     CField field;
-    if (!ctype_field(type, name, &field))
-        BUG("%s has no member %s", type->name, name);
+    if (!ctype_field(type, name, &field)) BUG("%s has no member %s", type->name, name);
     *member = field.type;
     return (Place){place.object, place.offset + field.offset};
 }
 
 /* Which bits of an object's bytes have been set. */
-static uint8_t *bits_set(Eval *ev, Object *object)
-{
-    if (!object->set)
-        object->set = arena_alloc(ev->scratch, (size_t)object->capacity);
+static uint8_t *bits_set(Eval *ev, Object *object) {
+    if (!object->set) object->set = arena_alloc(ev->scratch, (size_t)object->capacity);
     return object->set;
 }
 
-void place_copy(Eval *ev, Place to, Place from, int64_t size)
-{
+void place_copy(Eval *ev, Place to, Place from, int64_t size) {
     memory_read(ev, from, size, ev->at);
     memory_written(ev, to, size, ev->at);
-    if (to.object == from.object && to.offset == from.offset)
-        return;
+    if (to.object == from.object && to.offset == from.offset) return;
     memmove(to.object->bytes + to.offset, from.object->bytes + from.offset, (size_t)size);
     if (!from.object->has_unknown) {
         place_mark(ev, to, size, KNOWN);
         return;
     }
-    if (from.object->set)
-        bits_set(ev, to.object);
-    if (to.object != from.object)
-        place_mark(ev, to, size, UNKNOWN);
+    if (from.object->set) bits_set(ev, to.object);
+    if (to.object != from.object) place_mark(ev, to, size, UNKNOWN);
     memmove(to.object->unknown + to.offset, from.object->unknown + from.offset, (size_t)size);
     if (from.object->set)
         memmove(to.object->set + to.offset, from.object->set + from.offset, (size_t)size);
 }
 
-void place_clear(Eval *ev, Place place, int64_t size)
-{
+void place_clear(Eval *ev, Place place, int64_t size) {
     memory_written(ev, place, size, ev->at);
     memset(place.object->bytes + place.offset, 0, (size_t)size);
     place_mark(ev, place, size, KNOWN);
 }
 
-void place_store(Eval *ev, Place place, Val value)
-{
+void place_store(Eval *ev, Place place, Val value) {
     uint8_t *bytes = place.object->bytes + place.offset;
     const CType *type = value.type;
     memory_written(ev, place, type->size, ev->at);
@@ -322,8 +282,7 @@ void place_store(Eval *ev, Place place, Val value)
 /* ---- bit-fields ---- */
 
 /* The bits of byte `k` that a bit-field has. */
-static uint8_t bits_of_byte(int bit, int width, int k)
-{
+static uint8_t bits_of_byte(int bit, int width, int k) {
     int from = bit - 8 * k, to = bit + width - 8 * k;
     unsigned below = from <= 0 ? 0 : (1u << from) - 1, all = to >= 8 ? 0xFF : (1u << to) - 1;
     return (uint8_t)(all & ~below);
@@ -332,12 +291,12 @@ static uint8_t bits_of_byte(int bit, int width, int k)
 static int field_bytes(int bit, int width) { return (bit + width + 7) / 8; }
 
 /* Whether a bit-field is known; an error when some of its bits were never set. */
-static bool bits_known(Eval *ev, Place place, int bit, int width, Position at)
-{
+static bool bits_known(Eval *ev, Place place, int bit, int width, Position at) {
     const Object *object = place.object;
     bool known = true;
     for (int k = 0; k < field_bytes(bit, width) && object->has_unknown; k++) {
-        uint8_t mask = bits_of_byte(bit, width, k), set = object->set ? object->set[place.offset + k] : 0;
+        uint8_t mask = bits_of_byte(bit, width, k),
+                set = object->set ? object->set[place.offset + k] : 0;
         Knowledge knowledge = object->unknown[place.offset + k];
         known &= knowledge != UNKNOWN;
         if (knowledge == UNSET && (set & mask) != mask)
@@ -346,24 +305,25 @@ static bool bits_known(Eval *ev, Place place, int bit, int width, Position at)
     return known;
 }
 
-Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at)
-{
+Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at) {
     if (width > 32 && width < 8 * (int)type->size)
-        eval_error(ev, at, "a bit-field of %d bits has a type of its own, which cannot be evaluated at compile time; at most 32 can",
+        eval_error(ev, at,
+                   "a bit-field of %d bits has a type of its own, which cannot be evaluated at "
+                   "compile time; at most 32 can",
                    width);
     memory_read(ev, place, field_bytes(bit, width), at);
-    if (!bits_known(ev, place, bit, width, at))
-        return val_unknown(type);
+    if (!bits_known(ev, place, bit, width, at)) return val_unknown(type);
     unsigned __int128 bytes = 0;
     memcpy(&bytes, place.object->bytes + place.offset, (size_t)field_bytes(bit, width));
     uint64_t value = (uint64_t)(bytes >> bit);
     int shift = 64 - width;
     bool is_signed = type->kind == CT_INT && type->is_signed;
-    return (Val){.type = type, .i = is_signed ? (uint64_t)((int64_t)(value << shift) >> shift) : value << shift >> shift};
+    return (Val){.type = type,
+                 .i = is_signed ? (uint64_t)((int64_t)(value << shift) >> shift)
+                                : value << shift >> shift};
 }
 
-void place_store_bits(Eval *ev, Place place, int bit, int width, Val value)
-{
+void place_store_bits(Eval *ev, Place place, int bit, int width, Val value) {
     uint8_t bytes[16] = {0}, *to = place.object->bytes + place.offset;
     int count = field_bytes(bit, width);
     memory_written(ev, place, count, ev->at);
@@ -382,14 +342,12 @@ void place_store_bits(Eval *ev, Place place, int bit, int width, Val value)
     }
 }
 
-const char *pointer_string(Eval *ev, uint64_t pointer, Position at)
-{
+const char *pointer_string(Eval *ev, uint64_t pointer, Position at) {
     Place place = pointer_place(ev, pointer, 1, at);
     int64_t room = place.object->size - place.offset;
     const char *text = (const char *)place.object->bytes + place.offset;
     int64_t length = (int64_t)strnlen(text, (size_t)room);
-    if (length == room)
-        eval_error(ev, at, "this string has no terminating null byte");
+    if (length == room) eval_error(ev, at, "this string has no terminating null byte");
     if (!check_known(ev, place, length + 1, at))
         eval_error(ev, at, "this string is not known at compile time");
     memory_read(ev, place, length + 1, at);
@@ -398,8 +356,7 @@ const char *pointer_string(Eval *ev, uint64_t pointer, Position at)
 
 /* ---- tensors ---- */
 
-Value *tensor_load(Eval *ev, Place place, Position at)
-{
+Value *tensor_load(Eval *ev, Place place, Position at) {
     uint64_t number;
     memory_read(ev, place, sizeof number, at);
     memcpy(&number, place.object->bytes + place.offset, sizeof number);
@@ -408,8 +365,7 @@ Value *tensor_load(Eval *ev, Place place, Position at)
     return number ? ev->values.at[number - 1] : NULL;
 }
 
-void tensor_store(Eval *ev, Place place, Value *value)
-{
+void tensor_store(Eval *ev, Place place, Value *value) {
     uint64_t number = 0;
     if (value) {
         array_push(ev->scratch, &ev->values, value);

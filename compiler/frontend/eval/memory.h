@@ -1,7 +1,8 @@
 /* The evaluator's memory, and the values that stand in it.
  *
- * Memory is bytes, as on the machine, in objects: a variable, a literal, what a call returns. A pointer is the number of an object with its generation and an offset, so that
- * every access is checked. A tensor's eight bytes hold the number of its Value.
+ * Memory is bytes, as on the machine, in objects: a variable, a literal, what a call returns. A
+ * pointer is the number of an object with its generation and an offset, so that every access is
+ * checked. A tensor's eight bytes hold the number of its Value.
  */
 #ifndef FRONTEND_EVAL_MEMORY_H
 #define FRONTEND_EVAL_MEMORY_H
@@ -11,7 +12,8 @@
 
 typedef struct Eval Eval;
 
-/* What is known of a byte: its value, nothing before run time, or that nothing was stored there yet. */
+/* What is known of a byte: its value, nothing before run time, or that nothing was stored there
+ * yet. */
 typedef enum Knowledge { KNOWN, UNKNOWN, UNSET } Knowledge;
 
 /* What a model does with the value that a variable of static storage has before. */
@@ -27,7 +29,7 @@ typedef struct Object {
     uint8_t *set;     // which bits of bytes that are UNSET have been set, as bit-fields; NULL: none
     int64_t size, capacity;
     uint32_t id, generation;
-    uint64_t born;    // a number in the order of creation
+    uint64_t born; // a number in the order of creation
     bool live, has_unknown;
     bool constant;    // nothing may be stored there
     bool literal;     // of a string
@@ -40,7 +42,8 @@ typedef struct Place {
     int64_t offset;
 } Place;
 
-/* A value. Numbers are kept in 64 bits, normalised to their type; pointers as memory.c packs them; structs where they stand in memory. */
+/* A value. Numbers are kept in 64 bits, normalised to their type; pointers as memory.c packs them;
+ * structs where they stand in memory. */
 typedef struct Val {
     const CType *type;
     bool unknown;
@@ -69,8 +72,9 @@ void memory_written(Eval *ev, Place place, int64_t size, Position at);
 uint64_t pointer_to(Place place);
 uint64_t pointer_to_function(const CFunction *function);
 const CFunction *pointer_function(Eval *ev, uint64_t pointer); // NULL: it points to none
-bool pointer_literal(const Eval *ev, uint64_t pointer);        // whether it points into a string literal
-bool pointer_behind(const Eval *ev, uint64_t pointer);         // whether it points one behind the end of an object
+bool pointer_literal(const Eval *ev, uint64_t pointer); // whether it points into a string literal
+bool pointer_behind(const Eval *ev,
+                    uint64_t pointer); // whether it points one behind the end of an object
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
 /* The place of `size` bytes; an error when they do not lie in a living object. */
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);

@@ -9,30 +9,31 @@ enum { STEPS_OF_OPERATOR = 200 }; // so that endless loops over operators end be
 typedef Array(Value *) Values;
 typedef Array(const Access *) Accesses;
 
-Position operator_position(const Eval *ev, Position at) { return ev->frame->user_at.file ? ev->frame->user_at : at; }
+Position operator_position(const Eval *ev, Position at) {
+    return ev->frame->user_at.file ? ev->frame->user_at : at;
+}
 
 /* ---- operands and attributes ---- */
 
-static Place argument_place(Eval *ev, const Call *call, int param)
-{
+static Place argument_place(Eval *ev, const Call *call, int param) {
     if (call->args[param].unknown || !call->args[param].place.object)
-        eval_error(ev, call->at, "argument %d of %s is not known at compile time", param + 1, call->function->name);
+        eval_error(ev, call->at, "argument %d of %s is not known at compile time", param + 1,
+                   call->function->name);
     return call->args[param].place;
 }
 
-static Val field(Eval *ev, const Call *call, Place place, const CType *type, const char *name)
-{
+static Val field(Eval *ev, const Call *call, Place place, const CType *type, const char *name) {
     const CType *member;
     place = place_member(place, type, name, &member);
     Val value = place_load(ev, place, member, call->at);
     if (value.unknown)
-        eval_error(ev, call->at, "an argument of %s is not known at compile time", call->function->name);
+        eval_error(ev, call->at, "an argument of %s is not known at compile time",
+                   call->function->name);
     return value;
 }
 
 /* The members of a list of tensors. */
-static void add_list(Eval *ev, const Call *call, int param, Values *operands)
-{
+static void add_list(Eval *ev, const Call *call, int param, Values *operands) {
     const CType *type = call->function->params.at[param]->type;
     Place place = argument_place(ev, call, param);
     int count = (int)field(ev, call, place, type, "count").i;
@@ -40,31 +41,34 @@ static void add_list(Eval *ev, const Call *call, int param, Values *operands)
     int64_t size = ev->unit->types.tensor->size;
     for (int i = 0; i < count; i++)
         array_push(ev->scratch, operands,
-                   tensor_load(ev, pointer_place(ev, pointer_moved(ev, at, i * size, call->at), size, call->at), call->at));
+                   tensor_load(
+                       ev,
+                       pointer_place(ev, pointer_moved(ev, at, i * size, call->at), size, call->at),
+                       call->at));
 }
 
 /* Reads the operands, with the rule's operand that each is. */
-static void read_operands(Eval *ev, const Call *call, Values *operands, Accesses *accesses)
-{
+static void read_operands(Eval *ev, const Call *call, Values *operands, Accesses *accesses) {
     const COperator *op = call->function->op;
     for (int k = 0; k < op->def->rule->operand_count; k++) {
         int param = op->operand_param[k];
         if (op->def->params[param].kind == PARAM_TENSORS)
             add_list(ev, call, param, operands);
         else
-            array_push(ev->scratch, operands, tensor_load(ev, argument_place(ev, call, param), call->at));
+            array_push(ev->scratch, operands,
+                       tensor_load(ev, argument_place(ev, call, param), call->at));
         while (accesses->count < operands->count)
             array_push(ev->scratch, accesses, &op->def->rule->operands[k]);
     }
 }
 
-static Attr shape_attribute(Eval *ev, const Call *call, int param)
-{
+static Attr shape_attribute(Eval *ev, const Call *call, int param) {
     const CType *type = call->function->params.at[param]->type, *extents;
     Place place = argument_place(ev, call, param);
     Attr attr = {.count = (int)field(ev, call, place, type, "rank").i};
     if (attr.count < 0 || attr.count > IR_MAX_RANK)
-        eval_error(ev, call->at, "a shape of %d dimensions; at most %d are allowed", attr.count, IR_MAX_RANK);
+        eval_error(ev, call->at, "a shape of %d dimensions; at most %d are allowed", attr.count,
+                   IR_MAX_RANK);
     int64_t *ints = arena_array(ev->arena, int64_t, attr.count);
     place = place_member(place, type, "extent", &extents);
     if (place_known(place, attr.count * 8) != KNOWN)
@@ -75,11 +79,9 @@ static Attr shape_attribute(Eval *ev, const Call *call, int param)
     return attr;
 }
 
-static Attr attribute(Eval *ev, const Call *call, int param)
-{
+static Attr attribute(Eval *ev, const Call *call, int param) {
     ParamKind kind = call->function->op->def->params[param].kind;
-    if (kind == PARAM_SHAPE)
-        return shape_attribute(ev, call, param);
+    if (kind == PARAM_SHAPE) return shape_attribute(ev, call, param);
     Val value = call_argument(ev, call, param);
     if (kind == PARAM_DTYPE && value.i >= DTYPE_COUNT)
         eval_error(ev, call->at, "%lld is no ht_dtype", (long long)value.i);
@@ -88,21 +90,18 @@ static Attr attribute(Eval *ev, const Call *call, int param)
 
 /* ---- making the operator ---- */
 
-void operator_place(Eval *ev, Op *op, Section section)
-{
+void operator_place(Eval *ev, Op *op, Section section) {
     op->source.frames = ev->frame->frames;
     op->section = section;
     op->source.scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
 }
 
-void operator_update(Eval *ev, Op *op)
-{
+void operator_update(Eval *ev, Op *op) {
     operator_place(ev, op, SECTION_UPDATE);
     array_push(ev->arena, &ev->updates, op);
 }
 
-void operator_emit(Eval *ev, Op *op)
-{
+void operator_emit(Eval *ev, Op *op) {
     eval_steps(ev, STEPS_OF_OPERATOR);
     if (ev->updated) {
         operator_update(ev, op);
@@ -116,12 +115,10 @@ void operator_emit(Eval *ev, Op *op)
         return;
     }
     array_push(ev->arena, &ev->module->ops, op);
-    if (ev->module->kind == MODULE_TRAIN)
-        op->gradient = gradient_of(ev, op);
+    if (ev->module->kind == MODULE_TRAIN) op->gradient = gradient_of(ev, op);
 }
 
-static Val store_results(Eval *ev, const Call *call, Op *op)
-{
+static Val store_results(Eval *ev, const Call *call, Op *op) {
     Place place = {call_result(ev, call), 0};
     const CType *type = call->function->result;
     if (type->is_tensor) {
@@ -133,76 +130,73 @@ static Val store_results(Eval *ev, const Call *call, Op *op)
     return (Val){.type = type, .place = place};
 }
 
-static void check_module(Eval *ev, const Call *call)
-{
+static void check_module(Eval *ev, const Call *call) {
     if (!ev->module)
-        eval_error(ev, call->at, "%s is an operator; it can be called in a model function only", call->function->name);
+        eval_error(ev, call->at, "%s is an operator; it can be called in a model function only",
+                   call->function->name);
 }
 
 /* Gives the module an operator that a clause of this one's rule names; NULL: it names none. */
-static void add_named(Eval *ev, const Call *call, const char *clause, const char *name)
-{
-    const CFunction *named = name ? cunit_lookup_beside(ev->unit, call->function->op->def, name).function : NULL;
+static void add_named(Eval *ev, const Call *call, const char *clause, const char *name) {
+    const CFunction *named =
+        name ? cunit_lookup_beside(ev->unit, call->function->op->def, name).function : NULL;
     if (named && named->op) {
         module_def(ev->module, named->op->def);
     } else if (name) {
-        diag_error(ev->diag, call->function->op->def->at, "\"%s\" in the clause %s is no operator", name, clause);
+        diag_error(ev->diag, call->function->op->def->at, "\"%s\" in the clause %s is no operator",
+                   name, clause);
         eval_fail(ev);
     }
 }
 
-/* Gives the module the operator that joins results of pieces of a factor, and checks that it makes of two of these results one (clause
- * merge). */
-static void add_joiner(Eval *ev, const Op *op, const Factor *factor)
-{
+/* Gives the module the operator that joins results of pieces of a factor, and checks that it makes
+ * of two of these results one (clause merge). */
+static void add_joiner(Eval *ev, const Op *op, const Factor *factor) {
     const CFunction *function = cunit_lookup_beside(ev->unit, op->def, factor->merge).function;
     if (!function || !function->op)
-        eval_error(ev, op->at, "\"%s\" in the clause merge of %s is no operator", factor->merge, op->def->name);
+        eval_error(ev, op->at, "\"%s\" in the clause merge of %s is no operator", factor->merge,
+                   op->def->name);
     Value *operands[2 * IR_MAX_RESULTS];
     Type types[IR_MAX_RESULTS];
-    for (int k = 0; k < 2 * op->result_count; k++)
-        operands[k] = op->results[k % op->result_count];
+    for (int k = 0; k < 2 * op->result_count; k++) operands[k] = op->results[k % op->result_count];
     const OpDef *joiner = module_def(ev->module, function->op->def);
     if (!ir_bind(ev->arena, ev->diag, op->at, joiner, NULL, operands, 2 * op->result_count, types))
         eval_fail(ev);
     for (int k = 0; k < op->result_count; k++)
         if (!type_equal(types[k], op->results[k]->type))
-            eval_error(ev, op->at, "%s joins results of %s, but what it gives as %s has another type", factor->merge, op->def->name,
-                       op->def->rule->results[k].name);
+            eval_error(ev, op->at,
+                       "%s joins results of %s, but what it gives as %s has another type",
+                       factor->merge, op->def->name, op->def->rule->results[k].name);
 }
 
-static void add_joiners(Eval *ev, const Op *op)
-{
+static void add_joiners(Eval *ev, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int f = 0; f < rule->factor_count; f++)
-        if (rule->factors[f].merge)
-            add_joiner(ev, op, &rule->factors[f]);
+        if (rule->factors[f].merge) add_joiner(ev, op, &rule->factors[f]);
 }
 
 /* ---- bf16 that meets f32 ---- */
 
-static bool is_open(const Value *value, const Access *access) { return value && access->element.kind == ELEMENT_FOLLOWS; }
+static bool is_open(const Value *value, const Access *access) {
+    return value && access->element.kind == ELEMENT_FOLLOWS;
+}
 
 /* Whether operands that are to have one type are of bf16 and of f32, and of no other. */
-static bool mixes_floats(const OpDef *def, const Values *operands, const Accesses *accesses)
-{
+static bool mixes_floats(const OpDef *def, const Values *operands, const Accesses *accesses) {
     unsigned types = 0;
     for (int k = 0; k < operands->count; k++)
-        if (is_open(operands->at[k], accesses->at[k]))
-            types |= 1u << operands->at[k]->type.dtype;
+        if (is_open(operands->at[k], accesses->at[k])) types |= 1u << operands->at[k]->type.dtype;
     return types == (1u << DTYPE_F32 | 1u << DTYPE_BF16) && rule_of_one_type(def->rule);
 }
 
 /* Where bf16 and f32 meet, the operator works in f32. */
-static void promote(Eval *ev, const Call *call, const OpDef *def, Values *operands, const Accesses *accesses)
-{
-    if (!mixes_floats(def, operands, accesses))
-        return;
+static void promote(Eval *ev, const Call *call, const OpDef *def, Values *operands,
+                    const Accesses *accesses) {
+    if (!mixes_floats(def, operands, accesses)) return;
     const OpDef *convert = module_def(ev->module, rule_convert(ev->arena, DTYPE_F32));
     for (int k = 0; k < operands->count; k++) {
         Value *value = operands->at[k];
-        if (!is_open(value, accesses->at[k]) || value->type.dtype != DTYPE_BF16)
-            continue;
+        if (!is_open(value, accesses->at[k]) || value->type.dtype != DTYPE_BF16) continue;
         Op *op = ir_op(ev->module, convert, &value, 1, NULL, operator_position(ev, call->at));
         op->results[0]->name = value->name;
         operator_emit(ev, op);
@@ -210,8 +204,7 @@ static void promote(Eval *ev, const Call *call, const OpDef *def, Values *operan
     }
 }
 
-Val operator_call(Eval *ev, const Call *call)
-{
+Val operator_call(Eval *ev, const Call *call) {
     const OpDef *def = call->function->op->def;
     Values operands = {0};
     Accesses accesses = {0};
@@ -223,9 +216,9 @@ Val operator_call(Eval *ev, const Call *call)
     for (int i = 0; i < def->attr_count; i++)
         attrs[i] = attribute(ev, call, call->function->op->attr_param[i]);
     promote(ev, call, def, &operands, &accesses);
-    Op *op = ir_op(ev->module, def, operands.at, operands.count, attrs, operator_position(ev, call->at));
-    if (!op)
-        eval_fail(ev);
+    Op *op =
+        ir_op(ev->module, def, operands.at, operands.count, attrs, operator_position(ev, call->at));
+    if (!op) eval_fail(ev);
     add_named(ev, call, "tiles", def->rule->tiles);
     add_named(ev, call, "with", def->rule->with);
     add_named(ev, call, "with", def->rule->whole);

@@ -6,26 +6,21 @@ enum { MANY_TOUCHES = 4096 };
 
 /* ---- what an expression may do ---- */
 
-static Effects own_effects(const CExpr *expr)
-{
+static Effects own_effects(const CExpr *expr) {
     bool increments = expr->kind == C_UNARY && expr->op >= OP_PRE_INC && expr->op <= OP_POST_DEC;
-    if (expr->kind == C_ASSIGN || expr->kind == C_STATEMENT || increments)
-        return EFFECTS_DIRECT;
+    if (expr->kind == C_ASSIGN || expr->kind == C_STATEMENT || increments) return EFFECTS_DIRECT;
     return expr->kind == C_CALL ? EFFECTS_CALLS : EFFECTS_NONE;
 }
 
-static Effects greater(Effects a, const CExpr *expr)
-{
+static Effects greater(Effects a, const CExpr *expr) {
     Effects b = expr ? order_effects(expr) : EFFECTS_NONE;
     return a > b ? a : b;
 }
 
-Effects order_effects(const CExpr *expr)
-{
+Effects order_effects(const CExpr *expr) {
     if (expr->effects == EFFECTS_NOT_LOOKED) {
         Effects effects = greater(greater(greater(own_effects(expr), expr->a), expr->b), expr->c);
-        for (int i = 0; i < expr->args.count; i++)
-            effects = greater(effects, expr->args.at[i]);
+        for (int i = 0; i < expr->args.count; i++) effects = greater(effects, expr->args.at[i]);
         ((CExpr *)expr)->effects = (uint8_t)effects;
     }
     return (Effects)expr->effects;
@@ -35,56 +30,53 @@ Effects order_effects(const CExpr *expr)
 
 static void compact(Eval *ev);
 
-void order_note(Eval *ev, Place place, int64_t size, bool written)
-{
+void order_note(Eval *ev, Place place, int64_t size, bool written) {
     Object *object = place.object;
-    if (object->born > ev->since || object->constant || size <= 0)
-        return;
-    Touch touch = {.object = object, .born = object->born, .from = place.offset, .to = place.offset + size, .written = written};
-    Touch *last = ev->touches.count > ev->touches_from ? &ev->touches.at[ev->touches.count - 1] : NULL;
-    if (last && last->object == object && last->born == touch.born && last->written == written && touch.from <= last->to &&
-        touch.to >= last->from) {
+    if (object->born > ev->since || object->constant || size <= 0) return;
+    Touch touch = {.object = object,
+                   .born = object->born,
+                   .from = place.offset,
+                   .to = place.offset + size,
+                   .written = written};
+    Touch *last =
+        ev->touches.count > ev->touches_from ? &ev->touches.at[ev->touches.count - 1] : NULL;
+    if (last && last->object == object && last->born == touch.born && last->written == written &&
+        touch.from <= last->to && touch.to >= last->from) {
         last->from = touch.from < last->from ? touch.from : last->from;
         last->to = touch.to > last->to ? touch.to : last->to;
         return;
     }
     array_push(ev->scratch, &ev->touches, touch);
-    if (ev->touches.count - ev->touches_from >= ev->touches_most)
-        compact(ev);
+    if (ev->touches.count - ev->touches_from >= ev->touches_most) compact(ev);
 }
 
-static int by_object(const Touch *x, const Touch *y)
-{
-    if (x->object != y->object)
-        return x->object->id < y->object->id ? -1 : 1;
+static int by_object(const Touch *x, const Touch *y) {
+    if (x->object != y->object) return x->object->id < y->object->id ? -1 : 1;
     return (x->born > y->born) - (x->born < y->born);
 }
 
-static int by_kind(const void *a, const void *b)
-{
+static int by_kind(const void *a, const void *b) {
     const Touch *x = a, *y = b;
     int order = by_object(x, y);
-    if (!order)
-        order = x->written - y->written;
+    if (!order) order = x->written - y->written;
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-static int by_place(const void *a, const void *b)
-{
+static int by_place(const void *a, const void *b) {
     const Touch *x = a, *y = b;
     int order = by_object(x, y);
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
 /* Joins the notes of the operand that is evaluated now where their bytes meet. */
-static void compact(Eval *ev)
-{
+static void compact(Eval *ev) {
     Touch *touches = ev->touches.at + ev->touches_from;
     int count = ev->touches.count - ev->touches_from, kept = 0;
     qsort(touches, (size_t)count, sizeof *touches, by_kind);
     for (int i = 1; i < count; i++) {
         Touch *last = &touches[kept];
-        if (by_object(last, &touches[i]) || last->written != touches[i].written || touches[i].from > last->to)
+        if (by_object(last, &touches[i]) || last->written != touches[i].written ||
+            touches[i].from > last->to)
             touches[++kept] = touches[i];
         else if (touches[i].to > last->to)
             last->to = touches[i].to;
@@ -94,12 +86,11 @@ static void compact(Eval *ev)
 }
 
 /* The object of which one operand changes what the other one uses; NULL: none. */
-static const Object *conflict(Eval *ev, const Order *order)
-{
+static const Object *conflict(Eval *ev, const Order *order) {
     int count = ev->touches.count - order->begin;
-    if (order->middle == order->begin || order->middle == ev->touches.count)
-        return NULL;
-    int64_t end[2][2] = {{0}}; // by operand and whether it is written: how far the bytes before reach
+    if (order->middle == order->begin || order->middle == ev->touches.count) return NULL;
+    int64_t end[2][2] = {
+        {0}}; // by operand and whether it is written: how far the bytes before reach
     ev->compared.count = 0;
     for (int i = order->begin; i < ev->touches.count; i++) {
         array_push(ev->scratch, &ev->compared, ev->touches.at[i]);
@@ -109,10 +100,8 @@ static const Object *conflict(Eval *ev, const Order *order)
     qsort(all, (size_t)count, sizeof *all, by_place);
     for (int i = 0; i < count; i++) {
         const Touch *touch = &all[i];
-        if (touch->born > order->since)
-            continue;
-        if (i && by_object(touch, &all[i - 1]))
-            end[0][0] = end[0][1] = end[1][0] = end[1][1] = 0;
+        if (touch->born > order->since) continue;
+        if (i && by_object(touch, &all[i - 1])) end[0][0] = end[0][1] = end[1][0] = end[1][1] = 0;
         bool other = !touch->second;
         if (touch->from < end[other][true] || (touch->written && touch->from < end[other][false]))
             return touch->object;
@@ -124,34 +113,32 @@ static const Object *conflict(Eval *ev, const Order *order)
 
 /* ---- expressions ---- */
 
-Order order_begin(Eval *ev)
-{
-    Order order = {.begin = ev->touches.count, .middle = ev->touches.count, .since = ev->born, .outer = ev->since};
+Order order_begin(Eval *ev) {
+    Order order = {.begin = ev->touches.count,
+                   .middle = ev->touches.count,
+                   .since = ev->born,
+                   .outer = ev->since};
     order.from = ev->touches_from;
-    if (!ev->since)
-        ev->since = ev->born;
+    if (!ev->since) ev->since = ev->born;
     ev->touches_from = ev->touches.count;
     ev->touches_most = MANY_TOUCHES;
     return order;
 }
 
-void order_next(Eval *ev, Order *order, Position at, bool known)
-{
+void order_next(Eval *ev, Order *order, Position at, bool known) {
     const Object *object = known ? NULL : conflict(ev, order);
     if (object)
-        eval_error(
-            ev, at,
-            "C leaves open which operand of this is evaluated first, and one of them changes %s, which another one uses; make it two "
-            "statements",
-            object->name ? object->name : "an object");
+        eval_error(ev, at,
+                   "C leaves open which operand of this is evaluated first, and one of them "
+                   "changes %s, which another one uses; make it two "
+                   "statements",
+                   object->name ? object->name : "an object");
     order->middle = ev->touches_from = ev->touches.count;
 }
 
-void order_end(Eval *ev, Order *order, Position at, bool known)
-{
+void order_end(Eval *ev, Order *order, Position at, bool known) {
     order_next(ev, order, at, known);
     ev->since = order->outer;
     ev->touches_from = order->from;
-    if (!ev->since)
-        ev->touches.count = 0;
+    if (!ev->since) ev->touches.count = 0;
 }

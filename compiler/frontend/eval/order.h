@@ -4,8 +4,9 @@
  *     a[i] = i++      changes i, which the place reads
  *     f(x) + g(y)     any order gives the same, as long as neither changes what the other one uses
  *
- * While such operands are evaluated, what they read and change is noted: the bytes of objects that are older than the expression. Where one
- * changes what another one uses, the expression is refused, unless its form is one of which gcc's order is known.
+ * While such operands are evaluated, what they read and change is noted: the bytes of objects that
+ * are older than the expression. Where one changes what another one uses, the expression is
+ * refused, unless its form is one of which gcc's order is known.
  */
 #ifndef FRONTEND_EVAL_ORDER_H
 #define FRONTEND_EVAL_ORDER_H
@@ -42,7 +43,8 @@ typedef struct Order {
 
 /* Begins to note; `order_end` ends it. */
 Order order_begin(Eval *ev);
-/* The next operand begins: the error where the last one and those before it are in conflict, unless the order is `known`. */
+/* The next operand begins: the error where the last one and those before it are in conflict, unless
+ * the order is `known`. */
 void order_next(Eval *ev, Order *order, Position at, bool known);
 /* The same at the end of the last operand. */
 void order_end(Eval *ev, Order *order, Position at, bool known);

@@ -1,7 +1,8 @@
 /* Floating-point operations whose value an option of the C compiler leaves open (clang/rounding.c).
  *
- * Of a * b + c both values are made, with one rounding and with two. A product may come to the sum through variables and calls, so that
- * products are known by their values: one that was rounded is kept with its factors.
+ * Of a * b + c both values are made, with one rounding and with two. A product may come to the sum
+ * through variables and calls, so that products are known by their values: one that was rounded is
+ * kept with its factors.
  *
  *     t = 1.1f * 2.3f;  t - 2.53f        0 with two roundings, 3.1e-8 with one: refused
  *     t = 2 * 3.0;      t + 1            7 in any case
@@ -23,19 +24,16 @@ struct Products {
     Product *by_value;
 };
 
-static double fused(const Product *product, double sign, double sum)
-{
+static double fused(const Product *product, double sign, double sum) {
     double a = sign * product->a;
-    return product->narrow ? (double)fmaf((float)a, (float)product->b, (float)sum) : fma(a, product->b, sum);
+    return product->narrow ? (double)fmaf((float)a, (float)product->b, (float)sum)
+                           : fma(a, product->b, sum);
 }
 
-static void keep_product(Eval *ev, double value, double a, double b, bool narrow)
-{
+static void keep_product(Eval *ev, double value, double a, double b, bool narrow) {
     bool exact = narrow ? a * b == value : fma(a, b, -value) == 0;
-    if (exact || !isfinite(value))
-        return;
-    if (!ev->products)
-        ev->products = arena_new(ev->scratch, struct Products);
+    if (exact || !isfinite(value)) return;
+    if (!ev->products) ev->products = arena_new(ev->scratch, struct Products);
     Product *product;
     HASH_FIND(hh, ev->products->by_value, &value, sizeof value, product);
     if (!product) {
@@ -49,68 +47,57 @@ static void keep_product(Eval *ev, double value, double a, double b, bool narrow
 }
 
 /* The product of a value, of the same type. */
-static const Product *product_of(const Eval *ev, double value, bool narrow)
-{
+static const Product *product_of(const Eval *ev, double value, bool narrow) {
     Product *product = NULL;
-    if (ev->products)
-        HASH_FIND(hh, ev->products->by_value, &value, sizeof value, product);
+    if (ev->products) HASH_FIND(hh, ev->products->by_value, &value, sizeof value, product);
     return product && product->narrow == narrow ? product : NULL;
 }
 
 /* Whether x + y, or x - y, has another value where a product in it is not rounded. */
-static bool differs(const Eval *ev, COperation op, double x, double y, double result, bool narrow)
-{
+static bool differs(const Eval *ev, COperation op, double x, double y, double result, bool narrow) {
     double sign = op == OP_SUB ? -1 : 1;
     const Product *first = product_of(ev, x, narrow), *second = product_of(ev, y, narrow);
-    return (first && fused(first, 1, sign * y) != result) || (second && fused(second, sign, x) != result);
+    return (first && fused(first, 1, sign * y) != result) ||
+           (second && fused(second, sign, x) != result);
 }
 
-static bool is_open(Eval *ev, COperation op, const Val *a, const Val *b, const Val *result)
-{
+static bool is_open(Eval *ev, COperation op, const Val *a, const Val *b, const Val *result) {
     bool narrow = a->type->kind == CT_FLOAT, compares = op >= OP_LT && op <= OP_NE;
-    if (ev->unit->free_arithmetic)
-        return !compares || !isfinite(a->f) || !isfinite(b->f);
-    if (op == OP_MUL)
-        keep_product(ev, result->f, a->f, b->f, narrow);
+    if (ev->unit->free_arithmetic) return !compares || !isfinite(a->f) || !isfinite(b->f);
+    if (op == OP_MUL) keep_product(ev, result->f, a->f, b->f, narrow);
     return (op == OP_ADD || op == OP_SUB) && differs(ev, op, a->f, b->f, result->f, narrow);
 }
 
-static _Noreturn void refuse(Eval *ev, Position at)
-{
+static _Noreturn void refuse(Eval *ev, Position at) {
     if (ev->unit->free_arithmetic)
         eval_error(ev, at,
-                   "%s leaves open what this floating-point operation gives, so that it cannot be evaluated at compile time; leave the option "
+                   "%s leaves open what this floating-point operation gives, so that it cannot be "
+                   "evaluated at compile time; leave the option "
                    "out, or write the number that it shall be",
                    ev->unit->free_arithmetic);
     eval_error(ev, at,
-               "the C compiler may round the product and the sum of this once or twice (its options have fused multiply-add), and the two "
+               "the C compiler may round the product and the sum of this once or twice (its "
+               "options have fused multiply-add), and the two "
                "values differ here; give -ffp-contract=off");
 }
 
-Val rounding_check(Eval *ev, COperation op, Val a, Val b, Val result, Position at)
-{
-    bool open = (ev->unit->free_arithmetic || ev->unit->contracts) && is_open(ev, op, &a, &b, &result);
-    if (open && !ev->lenient)
-        refuse(ev, at);
+Val rounding_check(Eval *ev, COperation op, Val a, Val b, Val result, Position at) {
+    bool open =
+        (ev->unit->free_arithmetic || ev->unit->contracts) && is_open(ev, op, &a, &b, &result);
+    if (open && !ev->lenient) refuse(ev, at);
     return open ? val_unknown(result.type) : result;
 }
 
-void rounding_negated(Eval *ev, Val value)
-{
+void rounding_negated(Eval *ev, Val value) {
     bool narrow = value.type->kind == CT_FLOAT;
     const Product *product = product_of(ev, value.f, narrow);
-    if (product)
-        keep_product(ev, -value.f, -product->a, product->b, narrow);
+    if (product) keep_product(ev, -value.f, -product->a, product->b, narrow);
 }
 
-bool rounding_call_open(Eval *ev, const Call *call)
-{
+bool rounding_call_open(Eval *ev, const Call *call) {
     bool floating = ctype_is_floating(call->function->result);
-    for (int i = 0; i < call->count; i++)
-        floating |= ctype_is_floating(call->args[i].type);
-    if (!ev->unit->free_arithmetic || !floating)
-        return false;
-    if (!ev->lenient)
-        refuse(ev, call->at);
+    for (int i = 0; i < call->count; i++) floating |= ctype_is_floating(call->args[i].type);
+    if (!ev->unit->free_arithmetic || !floating) return false;
+    if (!ev->lenient) refuse(ev, call->at);
     return true;
 }

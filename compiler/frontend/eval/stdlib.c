@@ -1,37 +1,41 @@
-/* Of stdlib.h: numbers of strings, sorting and searching; and arithmetic that says whether it overflows. */
+/* Of stdlib.h: numbers of strings, sorting and searching; and arithmetic that says whether it
+ * overflows. */
 #include "frontend/eval/eval.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char *text_of(Eval *ev, const Call *call) { return pointer_string(ev, call_argument(ev, call, 0).i, call->at); }
+static const char *text_of(Eval *ev, const Call *call) {
+    return pointer_string(ev, call_argument(ev, call, 0).i, call->at);
+}
 
 /* ---- numbers of strings ---- */
 
 /* Stores where a number ends, where the call asks for it. */
-static void store_end(Eval *ev, const Call *call, int64_t length)
-{
+static void store_end(Eval *ev, const Call *call, int64_t length) {
     uint64_t to = call_argument(ev, call, 1).i;
-    if (!to)
-        return;
+    if (!to) return;
     Place place = pointer_place(ev, to, 8, call->at);
     ev->at = call->at;
-    place_store(ev, place, (Val){.type = call->args[0].type, .i = pointer_moved(ev, call->args[0].i, length, call->at)});
+    place_store(ev, place,
+                (Val){.type = call->args[0].type,
+                      .i = pointer_moved(ev, call->args[0].i, length, call->at)});
 }
 
-static Val short_integer(Eval *ev, const Call *call)
-{
+static Val short_integer(Eval *ev, const Call *call) {
     const CType *type = call->function->result;
     long long value = strtoll(text_of(ev, call), NULL, 10);
     if (type->size < 8 && value != (int)value)
-        eval_error(ev, call->at, "%s of a number that does not fit %s, of which C says nothing", call->function->name, type->name);
+        eval_error(ev, call->at, "%s of a number that does not fit %s, of which C says nothing",
+                   call->function->name, type->name);
     return val_int(type, value);
 }
 
-static Val short_floating(Eval *ev, const Call *call) { return val_float(call->function->result, strtod(text_of(ev, call), NULL)); }
+static Val short_floating(Eval *ev, const Call *call) {
+    return val_float(call->function->result, strtod(text_of(ev, call), NULL));
+}
 
-static Val long_integer(Eval *ev, const Call *call)
-{
+static Val long_integer(Eval *ev, const Call *call) {
     const char *text = text_of(ev, call);
     char *end;
     int base = (int)call_argument(ev, call, 2).i;
@@ -43,26 +47,26 @@ static Val long_integer(Eval *ev, const Call *call)
     return val_int(call->function->result, (int64_t)value);
 }
 
-static Val long_floating(Eval *ev, const Call *call)
-{
+static Val long_floating(Eval *ev, const Call *call) {
     const char *text = text_of(ev, call);
     char *end;
-    double value = call->function->result->kind == CT_FLOAT ? (double)strtof(text, &end) : strtod(text, &end);
+    double value =
+        call->function->result->kind == CT_FLOAT ? (double)strtof(text, &end) : strtod(text, &end);
     store_end(ev, call, end - text);
     return val_float(call->function->result, value);
 }
 
 /* ---- bytes ---- */
 
-static Val find_byte(Eval *ev, const Call *call)
-{
+static Val find_byte(Eval *ev, const Call *call) {
     int64_t size = (int64_t)call_argument(ev, call, 2).i;
     uint64_t from = call_argument(ev, call, 0).i;
     for (int64_t i = 0; i < size; i++) {
         Place place = pointer_place(ev, pointer_moved(ev, from, i, call->at), 1, call->at);
         eval_step(ev);
         if (!place_read(ev, place, 1, call->at))
-            eval_error(ev, call->at, "the bytes that are searched here are not known at compile time");
+            eval_error(ev, call->at,
+                       "the bytes that are searched here are not known at compile time");
         if (place.object->bytes[place.offset] == (uint8_t)call_argument(ev, call, 1).i)
             return (Val){.type = call->function->result, .i = pointer_moved(ev, from, i, call->at)};
     }
@@ -72,53 +76,52 @@ static Val find_byte(Eval *ev, const Call *call)
 /* ---- sorting and searching ---- */
 
 /* What the function of a call says of two elements. */
-static int compared(Eval *ev, const Call *call, int index, uint64_t a, uint64_t b)
-{
+static int compared(Eval *ev, const Call *call, int index, uint64_t a, uint64_t b) {
     const CFunction *function = pointer_function(ev, call_argument(ev, call, index).i);
     if (!function || function->params.count != 2 || !ctype_is_integer(function->result))
-        eval_error(ev, call->at, "the function that %s is to call is not known at compile time", call->function->name);
-    Val args[2] = {{.type = function->params.at[0]->type, .i = a}, {.type = function->params.at[1]->type, .i = b}};
-    Val value = call_function(ev, &(Call){.function = function, .at = call->at, .args = args, .count = 2});
+        eval_error(ev, call->at, "the function that %s is to call is not known at compile time",
+                   call->function->name);
+    Val args[2] = {{.type = function->params.at[0]->type, .i = a},
+                   {.type = function->params.at[1]->type, .i = b}};
+    Val value =
+        call_function(ev, &(Call){.function = function, .at = call->at, .args = args, .count = 2});
     if (value.unknown)
         eval_error(ev, call->at, "what %s says is not known at compile time", function->name);
     int64_t order = (int64_t)value.i;
     return (order > 0) - (order < 0);
 }
 
-static int64_t count_of(Eval *ev, const Call *call, int index, int64_t *size)
-{
+static int64_t count_of(Eval *ev, const Call *call, int index, int64_t *size) {
     uint64_t count = call_argument(ev, call, index).i, each = call_argument(ev, call, index + 1).i;
     if (count > INT32_MAX || each > INT32_MAX || !each || count * each > INT32_MAX)
-        eval_error(ev, call->at, "%s of %llu elements of %llu bytes", call->function->name, (unsigned long long)count,
-                   (unsigned long long)each);
+        eval_error(ev, call->at, "%s of %llu elements of %llu bytes", call->function->name,
+                   (unsigned long long)count, (unsigned long long)each);
     *size = (int64_t)each;
     return (int64_t)count;
 }
 
 /* Sorts by insertion from the front, so that equal elements keep their order, as in glibc. */
-static Val sort(Eval *ev, const Call *call)
-{
+static Val sort(Eval *ev, const Call *call) {
     int64_t size, count = count_of(ev, call, 1, &size);
     uint64_t base = call_argument(ev, call, 0).i;
-    if (!count)
-        return (Val){.type = call->function->result};
+    if (!count) return (Val){.type = call->function->result};
     Place all = pointer_place(ev, base, count * size, call->at);
     Object *held = object_create(ev, size, "an element");
     for (int64_t i = 1; i < count; i++) {
         int64_t low = 0, high = i; // the element goes behind those that are not greater
         while (low < high) {
             int64_t middle = (low + high) / 2;
-            bool greater =
-                compared(ev, call, 3, pointer_moved(ev, base, middle * size, call->at), pointer_moved(ev, base, i * size, call->at)) > 0;
+            bool greater = compared(ev, call, 3, pointer_moved(ev, base, middle * size, call->at),
+                                    pointer_moved(ev, base, i * size, call->at)) > 0;
             low = greater ? low : middle + 1;
             high = greater ? middle : high;
         }
-        if (low == i)
-            continue;
+        if (low == i) continue;
         eval_steps(ev, (i - low) * size / 16);
         ev->at = call->at;
         place_copy(ev, (Place){held, 0}, (Place){all.object, all.offset + i * size}, size);
-        place_copy(ev, (Place){all.object, all.offset + (low + 1) * size}, (Place){all.object, all.offset + low * size}, (i - low) * size);
+        place_copy(ev, (Place){all.object, all.offset + (low + 1) * size},
+                   (Place){all.object, all.offset + low * size}, (i - low) * size);
         place_copy(ev, (Place){all.object, all.offset + low * size}, (Place){held, 0}, size);
     }
     object_release(ev, held);
@@ -126,16 +129,14 @@ static Val sort(Eval *ev, const Call *call)
 }
 
 /* Searches as glibc does, so that of equal elements the same one is found. */
-static Val search(Eval *ev, const Call *call)
-{
+static Val search(Eval *ev, const Call *call) {
     int64_t size, low = 0, high = count_of(ev, call, 2, &size);
     uint64_t key = call_argument(ev, call, 0).i, base = call_argument(ev, call, 1).i;
     while (low < high) {
         int64_t middle = (low + high) / 2;
         uint64_t at = pointer_moved(ev, base, middle * size, call->at);
         int order = compared(ev, call, 4, key, at);
-        if (!order)
-            return (Val){.type = call->function->result, .i = at};
+        if (!order) return (Val){.type = call->function->result, .i = at};
         low = order > 0 ? middle + 1 : low;
         high = order < 0 ? middle : high;
     }
@@ -144,11 +145,12 @@ static Val search(Eval *ev, const Call *call)
 
 /* ---- overflow ---- */
 
-static __int128 wide(Val value) { return value.type->is_signed ? (__int128)(int64_t)value.i : (__int128)value.i; }
+static __int128 wide(Val value) {
+    return value.type->is_signed ? (__int128)(int64_t)value.i : (__int128)value.i;
+}
 
 /* Stores a result as far as it fits; whether it does not. */
-static Val overflowing(Eval *ev, const Call *call)
-{
+static Val overflowing(Eval *ev, const Call *call) {
     const char *name = call->function->name + strlen("__builtin_");
     __int128 a = wide(call_argument(ev, call, 0)), b = wide(call_argument(ev, call, 1)), result;
     const CType *type = call->args[2].type->base;

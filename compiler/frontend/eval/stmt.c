@@ -4,57 +4,47 @@
 
 enum { MOST_STEPS = 200000000 };
 
-static _Noreturn void out_of_steps(Eval *ev)
-{
+static _Noreturn void out_of_steps(Eval *ev) {
     const EvalLoop *longest = ev->loop;
     for (const EvalLoop *loop = ev->loop; loop; loop = loop->outer)
-        if (loop->rounds >= longest->rounds)
-            longest = loop;
+        if (loop->rounds >= longest->rounds) longest = loop;
     if (!longest)
-        eval_error(ev, ev->frame->called_at, "this does not end: %d million steps were evaluated", MOST_STEPS / 1000000);
+        eval_error(ev, ev->frame->called_at, "this does not end: %d million steps were evaluated",
+                   MOST_STEPS / 1000000);
     eval_error(ev, longest->at,
-               "this loop is too long to be evaluated at compile time, or does not end: after %lld rounds and %d million steps the "
-               "evaluation was stopped; a model's tables are best made by operators (ht_arange, ...) or given as inputs",
+               "this loop is too long to be evaluated at compile time, or does not end: after %lld "
+               "rounds and %d million steps the "
+               "evaluation was stopped; a model's tables are best made by operators (ht_arange, "
+               "...) or given as inputs",
                (long long)longest->rounds, MOST_STEPS / 1000000);
 }
 
-void eval_steps(Eval *ev, int64_t count)
-{
+void eval_steps(Eval *ev, int64_t count) {
     ev->steps += count;
-    if (ev->steps > MOST_STEPS)
-        out_of_steps(ev);
+    if (ev->steps > MOST_STEPS) out_of_steps(ev);
 }
 
-void eval_step(Eval *ev)
-{
-    if (++ev->steps > MOST_STEPS)
-        out_of_steps(ev);
+void eval_step(Eval *ev) {
+    if (++ev->steps > MOST_STEPS) out_of_steps(ev);
 }
 
 /* ---- blocks ---- */
 
 /* Whether a statement is, or has in it, the label that a switch jumps to. */
-static bool has_target(const CStmt *stmt, const CStmt *target)
-{
-    if (!stmt || stmt == target)
-        return stmt;
-    if (has_target(stmt->then, target) || has_target(stmt->other, target))
-        return true;
+static bool has_target(const CStmt *stmt, const CStmt *target) {
+    if (!stmt || stmt == target) return stmt;
+    if (has_target(stmt->then, target) || has_target(stmt->other, target)) return true;
     for (int i = 0; i < stmt->body.count; i++)
-        if (has_target(stmt->body.at[i], target))
-            return true;
+        if (has_target(stmt->body.at[i], target)) return true;
     return false;
 }
 
 /* Goes past a statement in front of the label that a switch jumps to. */
-static void skip(Eval *ev, const CStmt *stmt)
-{
-    for (int i = 0; i < stmt->vars.count; i++)
-        eval_skipped(ev, stmt->vars.at[i]);
+static void skip(Eval *ev, const CStmt *stmt) {
+    for (int i = 0; i < stmt->vars.count; i++) eval_skipped(ev, stmt->vars.at[i]);
 }
 
-static Flow sequence(Eval *ev, const CStmt *block)
-{
+static Flow sequence(Eval *ev, const CStmt *block) {
     Flow flow = FLOW_NEXT;
     for (int i = 0; i < block->body.count && flow == FLOW_NEXT; i++)
         if (ev->target && !has_target(block->body.at[i], ev->target))
@@ -65,13 +55,12 @@ static Flow sequence(Eval *ev, const CStmt *block)
 }
 
 /* A block; what it declares ends with it, and so does ht_scope. */
-static Flow block_statement(Eval *ev, const CStmt *block)
-{
+static Flow block_statement(Eval *ev, const CStmt *block) {
     size_t length = strlen(ev->scope);
     Flow flow = sequence(ev, block);
-    for (int slot = block->first_slot; slot < block->last_slot && slot < ev->frame->slot_count; slot++)
-        if (ev->frame->slots[slot])
-            object_end(ev->frame->slots[slot]);
+    for (int slot = block->first_slot; slot < block->last_slot && slot < ev->frame->slot_count;
+         slot++)
+        if (ev->frame->slots[slot]) object_end(ev->frame->slots[slot]);
     if (block->scoped && strlen(ev->scope) > length)
         ev->scope = arena_substring(ev->scratch, ev->scope, length);
     return flow;
@@ -79,11 +68,12 @@ static Flow block_statement(Eval *ev, const CStmt *block)
 
 /* ---- loops ---- */
 
-static bool condition(Eval *ev, const CExpr *expr) { return val_true(ev, eval(ev, expr), expr->at); }
+static bool condition(Eval *ev, const CExpr *expr) {
+    return val_true(ev, eval(ev, expr), expr->at);
+}
 
 /* Runs the body once; whether the loop goes on. */
-static bool round_of(Eval *ev, EvalLoop *loop, const CStmt *body, Flow *flow)
-{
+static bool round_of(Eval *ev, EvalLoop *loop, const CStmt *body, Flow *flow) {
     loop->rounds++;
     eval_step(ev);
     *flow = eval_statement(ev, body);
@@ -96,8 +86,7 @@ static bool round_of(Eval *ev, EvalLoop *loop, const CStmt *body, Flow *flow)
 }
 
 /* A loop. A jump to a label in its body begins there. */
-static Flow loop_statement(Eval *ev, const CStmt *stmt)
-{
+static Flow loop_statement(Eval *ev, const CStmt *stmt) {
     EvalLoop loop = {.at = stmt->at, .outer = ev->loop};
     Flow flow = FLOW_NEXT;
     bool inside = ev->target;
@@ -106,11 +95,12 @@ static Flow loop_statement(Eval *ev, const CStmt *stmt)
         skip(ev, stmt->init);
     else if (stmt->init)
         eval_statement(ev, stmt->init);
-    for (; inside || stmt->kind == CS_DO || !stmt->expr || condition(ev, stmt->expr); inside = false) {
-        if (!round_of(ev, &loop, stmt->then, &flow) || (stmt->kind == CS_DO && !condition(ev, stmt->expr)))
+    for (; inside || stmt->kind == CS_DO || !stmt->expr || condition(ev, stmt->expr);
+         inside = false) {
+        if (!round_of(ev, &loop, stmt->then, &flow) ||
+            (stmt->kind == CS_DO && !condition(ev, stmt->expr)))
             break;
-        if (stmt->step)
-            eval_effects(ev, stmt->step);
+        if (stmt->step) eval_effects(ev, stmt->step);
     }
     ev->loop = loop.outer;
     for (int i = 0; stmt->init && i < stmt->init->vars.count; i++)
@@ -121,40 +111,37 @@ static Flow loop_statement(Eval *ev, const CStmt *stmt)
 
 /* ---- switch ---- */
 
-static bool matches(Eval *ev, const CStmt *label, Val value)
-{
+static bool matches(Eval *ev, const CStmt *label, Val value) {
     Val first = val_convert(ev, eval(ev, label->first), value.type, label->at);
-    Val last = label->last == label->first ? first : val_convert(ev, eval(ev, label->last), value.type, label->at);
+    Val last = label->last == label->first
+                   ? first
+                   : val_convert(ev, eval(ev, label->last), value.type, label->at);
     if (value.type->is_signed)
         return (int64_t)value.i >= (int64_t)first.i && (int64_t)value.i <= (int64_t)last.i;
     return value.i >= first.i && value.i <= last.i;
 }
 
-/* The label of a switch that a value goes to, a case or (`fallback`) the default; NULL: none. Those of switches inside it are their own. */
-static const CStmt *find_label(Eval *ev, const CStmt *stmt, Val value, bool fallback)
-{
-    if (!stmt || stmt->kind == CS_SWITCH || stmt->kind == CS_REFUSED)
-        return NULL;
-    if ((stmt->kind == CS_DEFAULT && fallback) || (stmt->kind == CS_CASE && !fallback && matches(ev, stmt, value)))
+/* The label of a switch that a value goes to, a case or (`fallback`) the default; NULL: none. Those
+ * of switches inside it are their own. */
+static const CStmt *find_label(Eval *ev, const CStmt *stmt, Val value, bool fallback) {
+    if (!stmt || stmt->kind == CS_SWITCH || stmt->kind == CS_REFUSED) return NULL;
+    if ((stmt->kind == CS_DEFAULT && fallback) ||
+        (stmt->kind == CS_CASE && !fallback && matches(ev, stmt, value)))
         return stmt;
     const CStmt *found = find_label(ev, stmt->then, value, fallback);
-    if (!found)
-        found = find_label(ev, stmt->other, value, fallback);
+    if (!found) found = find_label(ev, stmt->other, value, fallback);
     for (int i = 0; i < stmt->body.count && !found; i++)
         found = find_label(ev, stmt->body.at[i], value, fallback);
     return found;
 }
 
-static Flow switch_statement(Eval *ev, const CStmt *stmt)
-{
+static Flow switch_statement(Eval *ev, const CStmt *stmt) {
     Val value = eval(ev, stmt->expr);
     if (value.unknown)
         eval_error(ev, stmt->expr->at, "the value of this switch is not known at compile time");
     const CStmt *target = find_label(ev, stmt->then, value, false);
-    if (!target)
-        target = find_label(ev, stmt->then, value, true);
-    if (!target)
-        return FLOW_NEXT;
+    if (!target) target = find_label(ev, stmt->then, value, true);
+    if (!target) return FLOW_NEXT;
     ev->target = target;
     Flow flow = eval_statement(ev, stmt->then);
     return flow == FLOW_BREAK ? FLOW_NEXT : flow;
@@ -162,14 +149,12 @@ static Flow switch_statement(Eval *ev, const CStmt *stmt)
 
 /* ---- the rest ---- */
 
-static Flow return_statement(Eval *ev, const CStmt *stmt)
-{
+static Flow return_statement(Eval *ev, const CStmt *stmt) {
     EvalFrame *frame = ev->frame;
     if (!stmt->expr && frame->function->result->kind != CT_VOID)
-        eval_error(ev, stmt->at, "%s returns no value here, and is declared to return %s", frame->function->name,
-                   frame->function->result->name);
-    if (!stmt->expr)
-        return FLOW_RETURN;
+        eval_error(ev, stmt->at, "%s returns no value here, and is declared to return %s",
+                   frame->function->name, frame->function->result->name);
+    if (!stmt->expr) return FLOW_RETURN;
     Val value = val_convert(ev, eval(ev, stmt->expr), frame->function->result, stmt->at);
     if (value.type->kind == CT_STRUCT && frame->result_object) {
         Place place = {frame->result_object, 0};
@@ -183,43 +168,35 @@ static Flow return_statement(Eval *ev, const CStmt *stmt)
     return FLOW_RETURN;
 }
 
-static Flow marked_statement(Eval *ev, const CStmt *stmt)
-{
+static Flow marked_statement(Eval *ev, const CStmt *stmt) {
     const Layer *layer = ev->layer;
     int recompute = ev->recompute;
-    for (int i = 0; i < stmt->pragmas.count; i++)
-        eval_mark(ev, stmt->pragmas.at[i]);
+    for (int i = 0; i < stmt->pragmas.count; i++) eval_mark(ev, stmt->pragmas.at[i]);
     Flow flow = eval_statement(ev, stmt->then);
     ev->layer = layer;
     ev->recompute = recompute;
     return flow;
 }
 
-static Flow declaration(Eval *ev, const CStmt *stmt)
-{
-    for (int i = 0; i < stmt->vars.count; i++)
-        eval_declared(ev, stmt->vars.at[i]);
+static Flow declaration(Eval *ev, const CStmt *stmt) {
+    for (int i = 0; i < stmt->vars.count; i++) eval_declared(ev, stmt->vars.at[i]);
     return FLOW_NEXT;
 }
 
 /* An `if`. A jump goes to a label in one of its branches. */
-static Flow branch(Eval *ev, const CStmt *stmt)
-{
+static Flow branch(Eval *ev, const CStmt *stmt) {
     if (ev->target ? has_target(stmt->then, ev->target) : condition(ev, stmt->expr))
         return eval_statement(ev, stmt->then);
     return stmt->other ? eval_statement(ev, stmt->other) : FLOW_NEXT;
 }
 
 /* Evaluates a statement; while there is a target, from its label on. */
-Flow eval_statement(Eval *ev, const CStmt *stmt)
-{
+Flow eval_statement(Eval *ev, const CStmt *stmt) {
     eval_step(ev);
-    if (ev->target == stmt)
-        ev->target = NULL;
+    if (ev->target == stmt) ev->target = NULL;
     switch (stmt->kind) {
     case CS_EXPR:
-        if (stmt->expr)
-            eval_effects(ev, stmt->expr);
+        if (stmt->expr) eval_effects(ev, stmt->expr);
         return FLOW_NEXT;
     case CS_DECL: return declaration(ev, stmt);
     case CS_COMPOUND: return block_statement(ev, stmt);

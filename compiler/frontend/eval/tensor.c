@@ -14,15 +14,13 @@ struct Names {
     UT_hash_handle hh;
 };
 
-static Names *find_name(Eval *ev, const char *key)
-{
+static Names *find_name(Eval *ev, const char *key) {
     Names *found;
     HASH_FIND_STR(ev->names, key, found);
     return found;
 }
 
-static Names *add_name(Eval *ev, const char *key, Position at)
-{
+static Names *add_name(Eval *ev, const char *key, Position at) {
     Names *entry = arena_new(ev->scratch, Names);
     entry->key = arena_string(ev->scratch, key);
     entry->at = at;
@@ -32,45 +30,42 @@ static Names *add_name(Eval *ev, const char *key, Position at)
 
 /* ---- arguments ---- */
 
-static void need_module(Eval *ev, const Call *call)
-{
+static void need_module(Eval *ev, const Call *call) {
     if (!ev->module)
         eval_error(ev, call->at, "%s can be called in a model function only", call->function->name);
     if (ev->gradient)
         eval_error(ev, call->at, "%s cannot be called in a gradient", call->function->name);
 }
 
-static Val tensor_value(Eval *ev, const Call *call, Value *value)
-{
+static Val tensor_value(Eval *ev, const Call *call, Value *value) {
     Place place = {call_result(ev, call), 0};
     tensor_store(ev, place, value);
     return (Val){.type = call->function->result, .place = place};
 }
 
-static Val member(Eval *ev, const Call *call, int arg, const char *name)
-{
+static Val member(Eval *ev, const Call *call, int arg, const char *name) {
     const CType *type;
     Place place = place_member(call->args[arg].place, call->args[arg].type, name, &type);
     Val value = place_load(ev, place, type, call->at);
     if (value.unknown)
-        eval_error(ev, call->at, "argument %d of %s is not known at compile time", arg + 1, call->function->name);
+        eval_error(ev, call->at, "argument %d of %s is not known at compile time", arg + 1,
+                   call->function->name);
     return value;
 }
 
-static Value *tensor_argument(Eval *ev, const Call *call, int arg)
-{
+static Value *tensor_argument(Eval *ev, const Call *call, int arg) {
     Value *value = tensor_load(ev, call->args[arg].place, call->at);
     if (!value)
         eval_error(ev, call->at, "%s is called with an absent tensor", call->function->name);
     return value;
 }
 
-static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype)
-{
+static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype) {
     Val extents = member(ev, call, arg, "extent");
     int64_t rank = (int64_t)member(ev, call, arg, "rank").i, total = 1;
     if (rank < 0 || rank > IR_MAX_RANK)
-        eval_error(ev, call->at, "a shape of %lld dimensions; at most %d are allowed", (long long)rank, IR_MAX_RANK);
+        eval_error(ev, call->at, "a shape of %lld dimensions; at most %d are allowed",
+                   (long long)rank, IR_MAX_RANK);
     int64_t *extent = arena_array(ev->arena, int64_t, rank);
     for (int d = 0; d < (int)rank; d++) {
         Place place = {extents.place.object, extents.place.offset + d * 8};
@@ -79,25 +74,27 @@ static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype)
             eval_error(ev, call->at, "dimension %d of this shape is not known at compile time", d);
         extent[d] = (int64_t)value.i;
         if (extent[d] < 0)
-            eval_error(ev, call->at, "dimension %d of this shape is %lld; extents are not negative", d, (long long)extent[d]);
+            eval_error(ev, call->at, "dimension %d of this shape is %lld; extents are not negative",
+                       d, (long long)extent[d]);
         if (__builtin_mul_overflow(total, extent[d], &total) || total > IR_MAX_ELEMENTS)
             eval_error(ev, call->at, "this shape has too many elements");
     }
     return (Type){.dtype = dtype, .rank = (int)rank, .extent = extent};
 }
 
-/* Names have printable characters without blanks, quotes and backslashes; `what` is "a parameter". */
-static void check_name(Eval *ev, const Call *call, const char *name, const char *what)
-{
-    if (!*name)
-        eval_error(ev, call->at, "the name of %s is empty", what);
+/* Names have printable characters without blanks, quotes and backslashes; `what` is "a
+ * parameter". */
+static void check_name(Eval *ev, const Call *call, const char *name, const char *what) {
+    if (!*name) eval_error(ev, call->at, "the name of %s is empty", what);
     for (const char *at = name; *at; at++)
         if (!isgraph((unsigned char)*at) || *at == '"' || *at == '\\')
-            eval_error(ev, call->at, "the name of %s, \"%s\", has a character other than letters, digits and marks", what, name);
+            eval_error(
+                ev, call->at,
+                "the name of %s, \"%s\", has a character other than letters, digits and marks",
+                what, name);
 }
 
-static const char *name_argument(Eval *ev, const Call *call, uint64_t pointer, const char *what)
-{
+static const char *name_argument(Eval *ev, const Call *call, uint64_t pointer, const char *what) {
     const char *name = pointer ? pointer_string(ev, pointer, call->at) : "";
     check_name(ev, call, name, what);
     return arena_string(ev->arena, name);
@@ -105,33 +102,33 @@ static const char *name_argument(Eval *ev, const Call *call, uint64_t pointer, c
 
 /* ---- parameters ---- */
 
-static bool same_parameter(const Parameter *a, const Parameter *b)
-{
-    return type_equal(a->value->type, b->value->type) && a->init == b->init && a->a == b->a && a->no_decay == b->no_decay &&
-           a->frozen == b->frozen && a->state == b->state;
+static bool same_parameter(const Parameter *a, const Parameter *b) {
+    return type_equal(a->value->type, b->value->type) && a->init == b->init && a->a == b->a &&
+           a->no_decay == b->no_decay && a->frozen == b->frozen && a->state == b->state;
 }
 
-static void read_init(Eval *ev, const Call *call, Parameter *param)
-{
+static void read_init(Eval *ev, const Call *call, Parameter *param) {
     param->init = (InitKind)member(ev, call, 1, "kind").i;
     param->a = member(ev, call, 1, "a").f;
     if (param->init > INIT_UNIFORM)
-        eval_error(ev, call->at, "an initialisation is one of ht_zeros, ht_ones, ht_constant, ht_normal and ht_uniform");
+        eval_error(
+            ev, call->at,
+            "an initialisation is one of ht_zeros, ht_ones, ht_constant, ht_normal and ht_uniform");
     if (!isfinite(param->a) || (param->a < 0 && param->init >= INIT_NORMAL))
         eval_error(ev, call->at, "%g is no deviation or bound of an initialisation", param->a);
 }
 
-/* What the arguments of a call say of a parameter beside its attributes: shape, initialisation, and the name in its scopes. */
-static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const char *what, Parameter *param)
-{
+/* What the arguments of a call say of a parameter beside its attributes: shape, initialisation, and
+ * the name in its scopes. */
+static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const char *what,
+                           Parameter *param) {
     const char *name = name_argument(ev, call, pointer, what);
     param->name = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, name) : name;
     read_init(ev, call, param);
 }
 
 /* The parameter of this name, made when it is new; it must agree with the one that there is. */
-static Val named_parameter(Eval *ev, const Call *call, Parameter *param)
-{
+static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     Position at = operator_position(ev, call->at);
     Type type = shape_argument(ev, call, 0, DTYPE_F32);
     param->value = &(Value){.type = type};
@@ -139,13 +136,13 @@ static Val named_parameter(Eval *ev, const Call *call, Parameter *param)
     const char *key = arena_format(ev->scratch, "p:%s", param->name);
     Names *known = find_name(ev, key);
     if (known && !same_parameter(known->param, param)) {
-        diag_error(ev->diag, at, "the %s \"%s\" was made before with another shape, initialisation or attribute",
+        diag_error(ev->diag, at,
+                   "the %s \"%s\" was made before with another shape, initialisation or attribute",
                    param->state ? "state" : "parameter", param->name);
         diag_note(ev->diag, known->at, "it was made here");
         eval_fail(ev);
     }
-    if (known)
-        return tensor_value(ev, call, known->param->value);
+    if (known) return tensor_value(ev, call, known->param->value);
     param->value = ir_value(ev->module, VALUE_PARAM, param->name, type, at);
     param->value->index = ev->module->params.count;
     array_push(ev->arena, &ev->module->params, param);
@@ -156,8 +153,7 @@ static Val named_parameter(Eval *ev, const Call *call, Parameter *param)
 }
 
 /* The average of a parameter, for a program that reads it instead. */
-static void take_average(Eval *ev, Parameter *param)
-{
+static void take_average(Eval *ev, Parameter *param) {
     param->name = arena_format(ev->arena, "%s.average", param->name);
     param->init = INIT_ZEROS;
     param->a = 0;
@@ -165,24 +161,23 @@ static void take_average(Eval *ev, Parameter *param)
     param->state = param->frozen = true;
 }
 
-static Val parameter(Eval *ev, const Call *call)
-{
+static Val parameter(Eval *ev, const Call *call) {
     need_module(ev, call);
     if (ev->updated)
-        eval_error(ev, call->at, "a rule of an optimizer makes no parameters; what it keeps is a state: ht_state");
+        eval_error(
+            ev, call->at,
+            "a rule of an optimizer makes no parameters; what it keeps is a state: ht_state");
     Parameter *param = arena_new(ev->arena, Parameter);
     read_parameter(ev, call, member(ev, call, 2, "name").i, "a parameter", param);
     param->no_decay = member(ev, call, 2, "no_decay").i;
     param->frozen = member(ev, call, 2, "frozen").i;
-    if (ev->module->optimizer.averaged && !param->frozen)
-        take_average(ev, param);
+    if (ev->module->optimizer.averaged && !param->frozen) take_average(ev, param);
     return named_parameter(ev, call, param);
 }
 
 /* ---- states ---- */
 
-static Val state(Eval *ev, const Call *call)
-{
+static Val state(Eval *ev, const Call *call) {
     need_module(ev, call);
     Parameter *param = arena_new(ev->arena, Parameter);
     read_parameter(ev, call, call_argument(ev, call, 2).i, "a state", param);
@@ -192,12 +187,10 @@ static Val state(Eval *ev, const Call *call)
 }
 
 /* The state that a value is; reports another. */
-static Parameter *state_argument(Eval *ev, const Call *call, const Value *value)
-{
+static Parameter *state_argument(Eval *ev, const Call *call, const Value *value) {
     Position at = operator_position(ev, call->at);
     Parameter *param = value->kind == VALUE_PARAM ? ev->module->params.at[value->index] : NULL;
-    if (param && param->state && !param->updated)
-        return param;
+    if (param && param->state && !param->updated) return param;
     if (param && param->state) {
         diag_error(ev->diag, at, "the state \"%s\" is assigned twice", param->name);
         diag_note(ev->diag, param->updated->at, "it is assigned here, too");
@@ -208,16 +201,18 @@ static Parameter *state_argument(Eval *ev, const Call *call, const Value *value)
     eval_fail(ev);
 }
 
-/* Makes the new value an operator of its own behind all others, so that whoever reads the state reads the old one. */
-static Val assign(Eval *ev, const Call *call)
-{
+/* Makes the new value an operator of its own behind all others, so that whoever reads the state
+ * reads the old one. */
+static Val assign(Eval *ev, const Call *call) {
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
     Parameter *param = state_argument(ev, call, tensor_argument(ev, call, 0));
     Value *value = tensor_argument(ev, call, 1);
     if (!type_equal(value->type, param->value->type)) {
-        diag_error(ev->diag, at, "the state \"%s\" is f32 of shape %s, and is assigned %s of shape %s", param->name, param->shape,
-                   dtype_name(value->type.dtype), type_shape_text(ev->arena, value->type));
+        diag_error(ev->diag, at,
+                   "the state \"%s\" is f32 of shape %s, and is assigned %s of shape %s",
+                   param->name, param->shape, dtype_name(value->type.dtype),
+                   type_shape_text(ev->arena, value->type));
         diag_note(ev->diag, param->value->at, "the state is made here");
         eval_fail(ev);
     }
@@ -227,26 +222,26 @@ static Val assign(Eval *ev, const Call *call)
 
 /* ---- inputs and outputs ---- */
 
-static Val input(Eval *ev, const Call *call)
-{
+static Val input(Eval *ev, const Call *call) {
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
     const char *name = name_argument(ev, call, call_argument(ev, call, 0).i, "an input");
     uint64_t dtype = call_argument(ev, call, 1).i;
-    if (dtype >= DTYPE_COUNT)
-        eval_error(ev, call->at, "%lld is no ht_dtype", (long long)dtype);
+    if (dtype >= DTYPE_COUNT) eval_error(ev, call->at, "%lld is no ht_dtype", (long long)dtype);
     Type type = shape_argument(ev, call, 2, (DType)dtype);
     const char *key = arena_format(ev->scratch, "i:%s", name);
     Names *known = find_name(ev, key);
     if (known && !type_equal(known->value->type, type)) {
-        diag_error(ev->diag, at, "the input \"%s\" was made before with another shape or type", name);
+        diag_error(ev->diag, at, "the input \"%s\" was made before with another shape or type",
+                   name);
         diag_note(ev->diag, known->at, "it was made here");
         eval_fail(ev);
     }
-    if (known)
-        return tensor_value(ev, call, known->value);
+    if (known) return tensor_value(ev, call, known->value);
     if (ev->module->inputs.count >= IR_MAX_INPUTS)
-        eval_error(ev, call->at, "a model has at most %d inputs; put several of one type into one, which ht_slice takes apart",
+        eval_error(ev, call->at,
+                   "a model has at most %d inputs; put several of one type into one, which "
+                   "ht_slice takes apart",
                    IR_MAX_INPUTS);
     Value *value = ir_value(ev->module, VALUE_INPUT, name, type, at);
     value->index = ev->module->inputs.count;
@@ -255,8 +250,7 @@ static Val input(Eval *ev, const Call *call)
     return tensor_value(ev, call, value);
 }
 
-static Val output(Eval *ev, const Call *call)
-{
+static Val output(Eval *ev, const Call *call) {
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
     Value *value = tensor_argument(ev, call, 0);
@@ -279,8 +273,7 @@ static Val output(Eval *ev, const Call *call)
 /* Of the names of all open scopes, as the one-device library has it. */
 enum { MOST_SCOPE = 512 };
 
-static Val scope_enter(Eval *ev, const Call *call)
-{
+static Val scope_enter(Eval *ev, const Call *call) {
     need_module(ev, call);
     const char *name = text_bytes(format_values(ev, call, 0, 0, 0));
     Place place = {call_result(ev, call), 0};
@@ -289,39 +282,42 @@ static Val scope_enter(Eval *ev, const Call *call)
     if (strlen(ev->scope) + strlen(name) + 1 >= MOST_SCOPE)
         eval_error(ev, call->at, "the scopes' names are longer than %d characters", MOST_SCOPE);
     if (ctype_field(call->function->result, "length", &length))
-        place_store(ev, (Place){place.object, length.offset}, val_int(length.type, (int64_t)strlen(ev->scope)));
-    ev->scope = *ev->scope ? arena_format(ev->scratch, "%s.%s", ev->scope, name) : arena_string(ev->scratch, name);
+        place_store(ev, (Place){place.object, length.offset},
+                    val_int(length.type, (int64_t)strlen(ev->scope)));
+    ev->scope = *ev->scope ? arena_format(ev->scratch, "%s.%s", ev->scope, name)
+                           : arena_string(ev->scratch, name);
     return (Val){.type = call->function->result, .place = place};
 }
 
-static Val scope_leave(Eval *ev, const Call *call)
-{
+static Val scope_leave(Eval *ev, const Call *call) {
     const CType *type = call->args[0].type->base;
     Place mark = pointer_place(ev, call_argument(ev, call, 0).i, type->size, call->at);
     size_t length = (size_t)place_load(ev, mark, ev->unit->types.tulong, call->at).i;
-    if (length < strlen(ev->scope))
-        ev->scope = arena_substring(ev->scratch, ev->scope, length);
+    if (length < strlen(ev->scope)) ev->scope = arena_substring(ev->scratch, ev->scope, length);
     return (Val){.type = call->function->result};
 }
 
-static Val stream(Eval *ev, const Call *call) { return val_int(call->function->result, ev->stream++); }
+static Val stream(Eval *ev, const Call *call) {
+    return val_int(call->function->result, ev->stream++);
+}
 
 /* ---- shapes ---- */
 
-static Val extent(Eval *ev, const Call *call)
-{
+static Val extent(Eval *ev, const Call *call) {
     const Value *value = tensor_argument(ev, call, 0);
-    int64_t given = (int64_t)call_argument(ev, call, 1).i, d = given < 0 ? given + value->type.rank : given;
+    int64_t given = (int64_t)call_argument(ev, call, 1).i,
+            d = given < 0 ? given + value->type.rank : given;
     if (d < 0 || d >= value->type.rank)
-        eval_error(ev, call->at, "ht_extent: a tensor of shape %s has no dimension %lld", type_shape_text(ev->arena, value->type),
-                   (long long)given);
+        eval_error(ev, call->at, "ht_extent: a tensor of shape %s has no dimension %lld",
+                   type_shape_text(ev->arena, value->type), (long long)given);
     return val_int(call->function->result, value->type.extent[d]);
 }
 
-static Val rank(Eval *ev, const Call *call) { return val_int(call->function->result, tensor_argument(ev, call, 0)->type.rank); }
+static Val rank(Eval *ev, const Call *call) {
+    return val_int(call->function->result, tensor_argument(ev, call, 0)->type.rank);
+}
 
-static Val dims_of(Eval *ev, const Call *call)
-{
+static Val dims_of(Eval *ev, const Call *call) {
     const Value *value = tensor_argument(ev, call, 0);
     const CType *type = call->function->result;
     Place place = {call_result(ev, call), 0};
@@ -331,14 +327,16 @@ static Val dims_of(Eval *ev, const Call *call)
     place_clear(ev, place, type->size);
     place_store(ev, (Place){place.object, count.offset}, val_int(count.type, value->type.rank));
     if (value->type.rank)
-        memcpy(place.object->bytes + extents.offset, value->type.extent, sizeof(int64_t) * (size_t)value->type.rank);
+        memcpy(place.object->bytes + extents.offset, value->type.extent,
+               sizeof(int64_t) * (size_t)value->type.rank);
     return (Val){.type = type, .place = place};
 }
 
-static Val dtype_of(Eval *ev, const Call *call) { return val_int(call->function->result, tensor_argument(ev, call, 0)->type.dtype); }
+static Val dtype_of(Eval *ev, const Call *call) {
+    return val_int(call->function->result, tensor_argument(ev, call, 0)->type.dtype);
+}
 
-static Val present(Eval *ev, const Call *call)
-{
+static Val present(Eval *ev, const Call *call) {
     return val_int(call->function->result, tensor_load(ev, call->args[0].place, call->at) != NULL);
 }
 

@@ -14,12 +14,12 @@ typedef struct Parser {
     int depth;
 } Parser;
 
-static CExpr *node(Parser *p, CExprKind kind, const CType *type, Position at) { return cexpr_new(p->unit->arena, kind, type, at); }
+static CExpr *node(Parser *p, CExprKind kind, const CType *type, Position at) {
+    return cexpr_new(p->unit->arena, kind, type, at);
+}
 
-static const CExpr *convert(Parser *p, const CExpr *a, const CType *type)
-{
-    if (a->type == type)
-        return a;
+static const CExpr *convert(Parser *p, const CExpr *a, const CType *type) {
+    if (a->type == type) return a;
     CExpr *cast = node(p, C_CAST, type, a->at);
     cast->a = a;
     return cast;
@@ -29,22 +29,18 @@ static const CExpr *conditional(Parser *p);
 
 /* ---- primary expressions ---- */
 
-static CVar *find_variable(const Scope *scope, const char *name)
-{
+static CVar *find_variable(const Scope *scope, const char *name) {
     for (; scope; scope = scope->outer)
-        if (!strcmp(scope->var->name, name))
-            return scope->var;
+        if (!strcmp(scope->var->name, name)) return scope->var;
     return NULL;
 }
 
-bool expression_names(const CUnit *unit, const Scope *scope, const char *name)
-{
+bool expression_names(const CUnit *unit, const Scope *scope, const char *name) {
     CName what = cunit_lookup(unit, name);
     return find_variable(scope, name) || what.var || what.function || what.constant;
 }
 
-static const CExpr *unknown_name(Parser *p, const Token *at)
-{
+static const CExpr *unknown_name(Parser *p, const Token *at) {
     Array(const char *) names = {0};
     for (const Scope *s = p->scope; s; s = s->outer)
         array_push(p->unit->arena, &names, s->var->name);
@@ -57,8 +53,7 @@ static const CExpr *unknown_name(Parser *p, const Token *at)
     return NULL;
 }
 
-static const CExpr *named(Parser *p)
-{
+static const CExpr *named(Parser *p) {
     const Token *at = p->tokens->token;
     tokens_next(p->tokens);
     CVar *var = find_variable(p->scope, at->text);
@@ -73,26 +68,22 @@ static const CExpr *named(Parser *p)
         expr->function = what.function;
         return expr;
     }
-    if (!what.constant)
-        return unknown_name(p, at);
+    if (!what.constant) return unknown_name(p, at);
     CExpr *expr = node(p, C_INT, what.constant->type, at->at);
     expr->integer = (uint64_t)what.constant->value;
     return expr;
 }
 
 /* The type of an integer constant by its value and suffix. */
-static const CType *integer_type(const CTypes *types, uint64_t value, const char *suffix, bool decimal)
-{
+static const CType *integer_type(const CTypes *types, uint64_t value, const char *suffix,
+                                 bool decimal) {
     bool u = strpbrk(suffix, "uU"), l = strpbrk(suffix, "lL");
-    if (!l && !u && value <= INT32_MAX)
-        return types->tint;
-    if (!l && (u || !decimal) && value <= UINT32_MAX)
-        return types->tunsigned;
+    if (!l && !u && value <= INT32_MAX) return types->tint;
+    if (!l && (u || !decimal) && value <= UINT32_MAX) return types->tunsigned;
     return !u && value <= INT64_MAX ? types->tlong : types->tulong;
 }
 
-static const CExpr *number(Parser *p)
-{
+static const CExpr *number(Parser *p) {
     const Token *at = p->tokens->token;
     tokens_next(p->tokens);
     bool hex = at->text[0] == '0' && (at->text[1] == 'x' || at->text[1] == 'X');
@@ -110,9 +101,9 @@ static const CExpr *number(Parser *p)
         return expr;
     }
     uint64_t value = strtoull(at->text, &end, 0);
-    if (errno || strspn(end, "uUlL") != strlen(end))
-        goto bad;
-    CExpr *expr = node(p, C_INT, integer_type(&p->unit->types, value, end, at->text[0] != '0'), at->at);
+    if (errno || strspn(end, "uUlL") != strlen(end)) goto bad;
+    CExpr *expr =
+        node(p, C_INT, integer_type(&p->unit->types, value, end, at->text[0] != '0'), at->at);
     expr->integer = value;
     return expr;
 bad:
@@ -120,19 +111,14 @@ bad:
     return NULL;
 }
 
-static const CExpr *primary(Parser *p)
-{
-    if (p->tokens->token->kind == TOKEN_NAME)
-        return named(p);
-    if (p->tokens->token->kind == TOKEN_NUMBER)
-        return number(p);
+static const CExpr *primary(Parser *p) {
+    if (p->tokens->token->kind == TOKEN_NAME) return named(p);
+    if (p->tokens->token->kind == TOKEN_NUMBER) return number(p);
     if (tokens_take(p->tokens, "(")) {
         Position open = p->tokens->token[-1].at;
         const CExpr *inner = conditional(p);
-        if (inner && tokens_expect(p->tokens, ")", NULL))
-            return inner;
-        if (inner)
-            diag_note(p->unit->diag, open, "to match this \"(\"");
+        if (inner && tokens_expect(p->tokens, ")", NULL)) return inner;
+        if (inner) diag_note(p->unit->diag, open, "to match this \"(\"");
         return NULL;
     }
     tokens_unexpected(p->tokens, "an expression");
@@ -141,27 +127,30 @@ static const CExpr *primary(Parser *p)
 
 /* ---- postfix and unary ---- */
 
-static const CExpr *indexed(Parser *p, const CExpr *a, Position at)
-{
+static const CExpr *indexed(Parser *p, const CExpr *a, Position at) {
     const CExpr *index = conditional(p);
-    if (!index || !tokens_expect(p->tokens, "]", NULL))
-        return NULL;
-    if ((a->type->kind != CT_ARRAY && a->type->kind != CT_POINTER) || !ctype_is_integer(index->type))
-        return diag_error(p->unit->diag, at, "an index needs an array or a pointer, and an integer"), NULL;
+    if (!index || !tokens_expect(p->tokens, "]", NULL)) return NULL;
+    if ((a->type->kind != CT_ARRAY && a->type->kind != CT_POINTER) ||
+        !ctype_is_integer(index->type))
+        return diag_error(p->unit->diag, at,
+                          "an index needs an array or a pointer, and an integer"),
+               NULL;
     CExpr *expr = node(p, C_INDEX, a->type->base, a->at);
     expr->a = a;
     expr->b = index;
     return expr;
 }
 
-static const CExpr *member(Parser *p, const CExpr *a, bool arrow, Position at)
-{
+static const CExpr *member(Parser *p, const CExpr *a, bool arrow, Position at) {
     const CType *type = arrow ? a->type->base : a->type;
     CField field;
     if ((arrow && a->type->kind != CT_POINTER) || type->kind != CT_STRUCT)
-        return diag_error(p->unit->diag, at, "\"%s\" needs a %s", arrow ? "->" : ".", arrow ? "pointer to a struct" : "struct"), NULL;
+        return diag_error(p->unit->diag, at, "\"%s\" needs a %s", arrow ? "->" : ".",
+                          arrow ? "pointer to a struct" : "struct"),
+               NULL;
     if (p->tokens->token->kind != TOKEN_NAME || !ctype_field(type, p->tokens->token->text, &field))
-        return tokens_error(p->tokens, "%s has no member %s", type->name, tokens_shown(p->tokens)), NULL;
+        return tokens_error(p->tokens, "%s has no member %s", type->name, tokens_shown(p->tokens)),
+               NULL;
     CExpr *expr = node(p, C_MEMBER, field.type, a->at);
     expr->a = a;
     expr->arrow = arrow;
@@ -171,8 +160,7 @@ static const CExpr *member(Parser *p, const CExpr *a, bool arrow, Position at)
     return expr;
 }
 
-static const CExpr *called(Parser *p, const CExpr *callee, Position at)
-{
+static const CExpr *called(Parser *p, const CExpr *callee, Position at) {
     const CType *type = callee->type->kind == CT_POINTER ? callee->type->base : callee->type;
     if (callee->kind != C_FUNCTION || type->kind != CT_FUNCTION)
         return diag_error(p->unit->diag, at, "only functions can be called"), NULL;
@@ -182,24 +170,21 @@ static const CExpr *called(Parser *p, const CExpr *callee, Position at)
     call->slot = (*p->slots)++;
     while (!tokens_is(p->tokens, ")")) {
         const CExpr *arg = conditional(p);
-        if (!arg)
-            return NULL;
+        if (!arg) return NULL;
         if (call->args.count < function->params.count && ctype_is_arithmetic(arg->type))
             arg = convert(p, arg, function->params.at[call->args.count]->type);
         array_push(p->unit->arena, &call->args, arg);
-        if (!tokens_take(p->tokens, ","))
-            break;
+        if (!tokens_take(p->tokens, ",")) break;
     }
-    if (!tokens_expect(p->tokens, ")", NULL))
-        return NULL;
+    if (!tokens_expect(p->tokens, ")", NULL)) return NULL;
     if (call->args.count != function->params.count)
-        return diag_error(p->unit->diag, at, "%s takes %d arguments, not %d", function->name, function->params.count, call->args.count),
+        return diag_error(p->unit->diag, at, "%s takes %d arguments, not %d", function->name,
+                          function->params.count, call->args.count),
                NULL;
     return call;
 }
 
-static const CExpr *postfix(Parser *p)
-{
+static const CExpr *postfix(Parser *p) {
     const CExpr *expr = primary(p);
     while (expr) {
         Position at = p->tokens->token->at;
@@ -217,32 +202,36 @@ static const CExpr *postfix(Parser *p)
     return expr;
 }
 
-static const CExpr *unary_node(Parser *p, COperation op, const CExpr *a, Position at)
-{
+static const CExpr *unary_node(Parser *p, COperation op, const CExpr *a, Position at) {
     const CType *type = op == OP_DEREFERENCE   ? a->type->base
                         : op == OP_LOGICAL_NOT ? p->unit->types.tint
                                                : ctype_promoted(&p->unit->types, a->type);
     bool pointer = a->type->kind == CT_POINTER || a->type->kind == CT_ARRAY;
-    if (op == OP_DEREFERENCE ? !pointer : !ctype_is_arithmetic(a->type) || (op == OP_NOT && !ctype_is_integer(a->type)))
-        return diag_error(p->unit->diag, at, "this operator does not apply to %s", a->type->name), NULL;
+    if (op == OP_DEREFERENCE
+            ? !pointer
+            : !ctype_is_arithmetic(a->type) || (op == OP_NOT && !ctype_is_integer(a->type)))
+        return diag_error(p->unit->diag, at, "this operator does not apply to %s", a->type->name),
+               NULL;
     CExpr *expr = node(p, C_UNARY, type, at);
     expr->op = op;
     expr->a = op == OP_DEREFERENCE || op == OP_LOGICAL_NOT ? a : convert(p, a, type);
     return expr;
 }
 
-static const CExpr *unary(Parser *p)
-{
+static const CExpr *unary(Parser *p) {
     static const struct {
         const char *text;
         COperation op;
-    } table[] = {{"+", OP_PLUS}, {"-", OP_MINUS}, {"!", OP_LOGICAL_NOT}, {"~", OP_NOT}, {"*", OP_DEREFERENCE}};
+    } table[] = {{"+", OP_PLUS},
+                 {"-", OP_MINUS},
+                 {"!", OP_LOGICAL_NOT},
+                 {"~", OP_NOT},
+                 {"*", OP_DEREFERENCE}};
     if (p->depth > MOST_DEPTH)
         return tokens_error(p->tokens, "this expression is nested too deeply"), NULL;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         Position at = p->tokens->token->at;
-        if (!tokens_take(p->tokens, table[i].text))
-            continue;
+        if (!tokens_take(p->tokens, table[i].text)) continue;
         p->depth++;
         const CExpr *a = unary(p);
         p->depth--;
@@ -260,33 +249,38 @@ typedef struct BinaryOperator {
 } BinaryOperator;
 
 static const BinaryOperator binary_operators[] = {
-    {"||", OP_LOGICAL_OR, 1}, {"&&", OP_LOGICAL_AND, 2}, {"|", OP_OR, 3},  {"^", OP_XOR, 4},  {"&", OP_AND, 5},  {"==", OP_EQ, 6},
-    {"!=", OP_NE, 6},         {"<", OP_LT, 7},           {"<=", OP_LE, 7}, {">", OP_GT, 7},   {">=", OP_GE, 7},  {"<<", OP_SHL, 8},
-    {">>", OP_SHR, 8},        {"+", OP_ADD, 9},          {"-", OP_SUB, 9}, {"*", OP_MUL, 10}, {"/", OP_DIV, 10}, {"%", OP_REM, 10},
+    {"||", OP_LOGICAL_OR, 1}, {"&&", OP_LOGICAL_AND, 2}, {"|", OP_OR, 3},  {"^", OP_XOR, 4},
+    {"&", OP_AND, 5},         {"==", OP_EQ, 6},          {"!=", OP_NE, 6}, {"<", OP_LT, 7},
+    {"<=", OP_LE, 7},         {">", OP_GT, 7},           {">=", OP_GE, 7}, {"<<", OP_SHL, 8},
+    {">>", OP_SHR, 8},        {"+", OP_ADD, 9},          {"-", OP_SUB, 9}, {"*", OP_MUL, 10},
+    {"/", OP_DIV, 10},        {"%", OP_REM, 10},
 };
 
-static const BinaryOperator *binary_operator(const Parser *p)
-{
+static const BinaryOperator *binary_operator(const Parser *p) {
     for (size_t i = 0; i < sizeof binary_operators / sizeof *binary_operators; i++)
-        if (tokens_is(p->tokens, binary_operators[i].text))
-            return &binary_operators[i];
+        if (tokens_is(p->tokens, binary_operators[i].text)) return &binary_operators[i];
     return NULL;
 }
 
-static bool needs_integers(COperation op)
-{
-    return op == OP_REM || op == OP_SHL || op == OP_SHR || op == OP_AND || op == OP_OR || op == OP_XOR;
+static bool needs_integers(COperation op) {
+    return op == OP_REM || op == OP_SHL || op == OP_SHR || op == OP_AND || op == OP_OR ||
+           op == OP_XOR;
 }
 
-static const CExpr *binary_node(Parser *p, const BinaryOperator *op, const CExpr *a, const CExpr *b, Position at)
-{
+static const CExpr *binary_node(Parser *p, const BinaryOperator *op, const CExpr *a, const CExpr *b,
+                                Position at) {
     const CTypes *types = &p->unit->types;
     bool fits = ctype_is_arithmetic(a->type) && ctype_is_arithmetic(b->type);
-    if (!fits || (needs_integers(op->op) && !(ctype_is_integer(a->type) && ctype_is_integer(b->type))))
-        return diag_error(p->unit->diag, at, "\"%s\" does not apply to %s and %s", op->text, a->type->name, b->type->name), NULL;
-    bool logical = op->op == OP_LOGICAL_AND || op->op == OP_LOGICAL_OR, shift = op->op == OP_SHL || op->op == OP_SHR;
+    if (!fits ||
+        (needs_integers(op->op) && !(ctype_is_integer(a->type) && ctype_is_integer(b->type))))
+        return diag_error(p->unit->diag, at, "\"%s\" does not apply to %s and %s", op->text,
+                          a->type->name, b->type->name),
+               NULL;
+    bool logical = op->op == OP_LOGICAL_AND || op->op == OP_LOGICAL_OR,
+         shift = op->op == OP_SHL || op->op == OP_SHR;
     bool compares = op->op >= OP_LT && op->op <= OP_NE;
-    const CType *common = shift ? ctype_promoted(types, a->type) : ctype_common(types, a->type, b->type);
+    const CType *common =
+        shift ? ctype_promoted(types, a->type) : ctype_common(types, a->type, b->type);
     CExpr *expr = node(p, C_BINARY, logical || compares ? types->tint : common, at);
     expr->op = op->op;
     expr->a = logical ? a : convert(p, a, common);
@@ -294,8 +288,7 @@ static const CExpr *binary_node(Parser *p, const BinaryOperator *op, const CExpr
     return expr;
 }
 
-static const CExpr *binary(Parser *p, int lowest)
-{
+static const CExpr *binary(Parser *p, int lowest) {
     const CExpr *a = unary(p);
     const BinaryOperator *op;
     while (a && (op = binary_operator(p)) && op->precedence >= lowest) {
@@ -307,8 +300,7 @@ static const CExpr *binary(Parser *p, int lowest)
     return a;
 }
 
-static const CExpr *conditional(Parser *p)
-{
+static const CExpr *conditional(Parser *p) {
     if (++p->depth > MOST_DEPTH)
         return tokens_error(p->tokens, "this expression is nested too deeply"), NULL;
     const CExpr *a = binary(p, 1);
@@ -321,7 +313,8 @@ static const CExpr *conditional(Parser *p)
             diag_error(p->unit->diag, at, "the two results of \"?\" have different types");
         CExpr *expr = NULL;
         if (c && (arithmetic || b->type == c->type)) {
-            const CType *type = arithmetic ? ctype_common(&p->unit->types, b->type, c->type) : b->type;
+            const CType *type =
+                arithmetic ? ctype_common(&p->unit->types, b->type, c->type) : b->type;
             expr = node(p, C_SELECT, type, at);
             expr->a = a;
             expr->b = convert(p, b, type);
@@ -333,8 +326,7 @@ static const CExpr *conditional(Parser *p)
     return a;
 }
 
-const CExpr *expression_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots)
-{
+const CExpr *expression_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots) {
     Parser p = {.unit = unit, .tokens = tokens, .scope = scope, .slots = slots};
     return conditional(&p);
 }

@@ -12,32 +12,26 @@ typedef struct Expander {
     int depth;
 } Expander;
 
-static bool is_active(const Expander *x, const char *name)
-{
+static bool is_active(const Expander *x, const char *name) {
     for (int i = 0; i < x->depth; i++)
-        if (!strcmp(x->active[i], name))
-            return true;
+        if (!strcmp(x->active[i], name)) return true;
     return false;
 }
 
 /* The index of the `)` that closes the `(` at `open`; -1 when none does. */
-static int closing(const TokenList *list, int open)
-{
+static int closing(const TokenList *list, int open) {
     int depth = 0;
     for (int i = open; i < list->count; i++) {
         depth += token_is(&list->at[i], "(") - token_is(&list->at[i], ")");
-        if (depth == 0)
-            return i;
+        if (depth == 0) return i;
     }
     return -1;
 }
 
 /* The parameter of `macro` that `name` is; -1 none. */
-static int parameter(const Macro *macro, const char *name)
-{
+static int parameter(const Macro *macro, const char *name) {
     for (int i = 0; i < macro->params.count; i++)
-        if (!strcmp(macro->params.at[i], name))
-            return i;
+        if (!strcmp(macro->params.at[i], name)) return i;
     return -1;
 }
 
@@ -46,8 +40,8 @@ typedef struct Arguments {
     int count;
 } Arguments;
 
-static void split_arguments(Expander *x, const Macro *macro, const TokenList *list, int open, int close, Arguments *arguments)
-{
+static void split_arguments(Expander *x, const Macro *macro, const TokenList *list, int open,
+                            int close, Arguments *arguments) {
     int depth = 0;
     arguments->count = macro->params.count ? 1 : 0;
     for (int i = open + 1; i < close; i++) {
@@ -64,8 +58,8 @@ static void split_arguments(Expander *x, const Macro *macro, const TokenList *li
 static void expand(Expander *x, const TokenList *from, TokenList *to);
 
 /* The macro's body with the parameters replaced, every token at the place of `use`. */
-static void substitute(Expander *x, const Macro *macro, const Arguments *arguments, const Token *use, TokenList *to)
-{
+static void substitute(Expander *x, const Macro *macro, const Arguments *arguments,
+                       const Token *use, TokenList *to) {
     for (int i = 0; !token_ends(&macro->body.at[i]); i++) {
         Token token = macro->body.at[i];
         int p = token.kind == TOKEN_NAME ? parameter(macro, token.text) : -1;
@@ -82,23 +76,23 @@ static void substitute(Expander *x, const Macro *macro, const Arguments *argumen
     }
 }
 
-/* Expands the macro at `index`; the index of its last token, or -1 when it is no use of the macro. */
-static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, int index, TokenList *to)
-{
+/* Expands the macro at `index`; the index of its last token, or -1 when it is no use of the
+ * macro. */
+static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, int index,
+                        TokenList *to) {
     Arguments *arguments = arena_new(x->arena, Arguments);
     int last = index;
     if (macro->takes_arguments) {
-        if (index + 1 >= list->count || !token_is(&list->at[index + 1], "(") || macro->params.count > MOST_NESTING)
+        if (index + 1 >= list->count || !token_is(&list->at[index + 1], "(") ||
+            macro->params.count > MOST_NESTING)
             return -1;
         last = closing(list, index + 1);
-        if (last < 0)
-            return -1;
+        if (last < 0) return -1;
         split_arguments(x, macro, list, index + 1, last, arguments);
     }
     Token use = list->at[index];
     const char *end = list->at[last].start + list->at[last].length;
-    if (end > use.start + use.length)
-        use.length = (int)(end - use.start);
+    if (end > use.start + use.length) use.length = (int)(end - use.start);
     TokenList replaced = {0};
     substitute(x, macro, arguments, &use, &replaced);
     x->active[x->depth++] = macro->name;
@@ -107,12 +101,13 @@ static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, 
     return last;
 }
 
-static void expand(Expander *x, const TokenList *from, TokenList *to)
-{
+static void expand(Expander *x, const TokenList *from, TokenList *to) {
     for (int i = 0; i < from->count && to->count < MOST_TOKENS; i++) {
         const Token *token = &from->at[i];
-        bool candidate = token->kind == TOKEN_NAME && x->depth < MOST_NESTING && x->macros.lookup && !is_active(x, token->text);
-        const Macro *macro = candidate ? x->macros.lookup(x->macros.context, x->pragma, token->text) : NULL;
+        bool candidate = token->kind == TOKEN_NAME && x->depth < MOST_NESTING && x->macros.lookup &&
+                         !is_active(x, token->text);
+        const Macro *macro =
+            candidate ? x->macros.lookup(x->macros.context, x->pragma, token->text) : NULL;
         int last = macro ? expand_macro(x, macro, from, i, to) : -1;
         if (last >= 0)
             i = last;
@@ -121,8 +116,8 @@ static void expand(Expander *x, const TokenList *from, TokenList *to)
     }
 }
 
-TokenList macros_expand(Arena *arena, Macros macros, const Pragma *pragma, const TokenList *tokens)
-{
+TokenList macros_expand(Arena *arena, Macros macros, const Pragma *pragma,
+                        const TokenList *tokens) {
     Expander x = {.arena = arena, .macros = macros, .pragma = pragma};
     TokenList expanded = {0};
     expand(&x, tokens, &expanded);

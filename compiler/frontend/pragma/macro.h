@@ -1,4 +1,5 @@
-/* Macros in pragmas: their tokens are expanded as C's preprocessor would, which leaves pragmas alone. */
+/* Macros in pragmas: their tokens are expanded as C's preprocessor would, which leaves pragmas
+ * alone. */
 #ifndef FRONTEND_PRAGMA_MACRO_H
 #define FRONTEND_PRAGMA_MACRO_H
 
@@ -13,7 +14,8 @@ typedef struct Macro {
     TokenList body;
 } Macro;
 
-/* How macros are looked up; NULL when there is no such macro where the pragma (NULL: anywhere) stands. */
+/* How macros are looked up; NULL when there is no such macro where the pragma (NULL: anywhere)
+ * stands. */
 typedef const Macro *MacroLookup(void *context, const Pragma *pragma, const char *name);
 typedef struct Macros {
     MacroLookup *lookup;

@@ -4,9 +4,10 @@
  *     shard(x: LAYOUT)        recompute    op RULE
  *     reshard(x: LAYOUT)   padding(targets: -100)
  *
- * pragma_read makes one from the tokens of its line, macros expanded (macro.h), each token at the place where the user wrote it. Those
- * inside functions are finished by pragma_resolve, when the scope is known. Micro-batches, stages and placement are no pragmas but
- * statements of a strategy (strategy/strategy.h).
+ * pragma_read makes one from the tokens of its line, macros expanded (macro.h), each token at the
+ * place where the user wrote it. Those inside functions are finished by pragma_resolve, when the
+ * scope is known. Micro-batches, stages and placement are no pragmas but statements of a strategy
+ * (strategy/strategy.h).
  */
 #ifndef FRONTEND_PRAGMA_PRAGMA_H
 #define FRONTEND_PRAGMA_PRAGMA_H
@@ -43,28 +44,30 @@ struct Pragma {
     const double *padding;         // padding: the value
     Array(Dim) dims;               // dims
     Array(Position) name_at;       // of each of these
-    const UserLayout *layout;   // shard, reshard
+    const UserLayout *layout;      // shard, reshard
     const char *tower;             // layer; NULL the default
     const char *layer_name;        // layer; NULL: `layer`
     const CExpr *layer;
 };
 
-/* Whether the lines of a strategy are being read, or those of one whose first line was refused: of these only the first is reported. */
+/* Whether the lines of a strategy are being read, or those of one whose first line was refused: of
+ * these only the first is reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
 
-/* A pragma from its line. An unknown directive is reported and gives PRAGMA_BAD. *lines says, and is set to, whether a
- * strategy is open, to which every line then belongs. */
+/* A pragma from its line. An unknown directive is reported and gives PRAGMA_BAD. *lines says, and
+ * is set to, whether a strategy is open, to which every line then belongs. */
 Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaLine *line, StrategyLines *lines);
 
-/* Reports a pragma that is not ours, but was meant to be: its words are misplaced, missing or misspelled. `ours` says whether the file has
- * pragmas of hetucc. */
+/* Reports a pragma that is not ours, but was meant to be: its words are misplaced, missing or
+ * misspelled. `ours` says whether the file has pragmas of hetucc. */
 void pragma_check_stray(Diag *diag, const PragmaLine *line, bool ours);
 
-/* Reads the operands of a pragma that stands in a function, where the variables of `scope` are visible; expressions get slots from *slots.
- * Errors are reported and turn it into PRAGMA_BAD. */
+/* Reads the operands of a pragma that stands in a function, where the variables of `scope` are
+ * visible; expressions get slots from *slots. Errors are reported and turn it into PRAGMA_BAD. */
 void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots);
 
-/* Whether the kind belongs to the next statement (layer, recompute), and whether it is a statement itself. */
+/* Whether the kind belongs to the next statement (layer, recompute), and whether it is a statement
+ * itself. */
 bool pragma_marks(const Pragma *pragma);
 bool pragma_acts(const Pragma *pragma);
 

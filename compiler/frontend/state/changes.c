@@ -1,5 +1,6 @@
-/* Which functions read and change a variable. A pointer is followed from variable to variable, without regard to the order of statements:
- * what may be changed through one is changed where its address was given away. */
+/* Which functions read and change a variable. A pointer is followed from variable to variable,
+ * without regard to the order of statements: what may be changed through one is changed where its
+ * address was given away. */
 #include "frontend/state/state.h"
 
 #include <string.h>
@@ -26,77 +27,75 @@ static const Use READ = {USE_READ, NULL}, GIVEN = {USE_GIVEN, NULL};
 
 /* ---- what is learnt ---- */
 
-static bool has_site(const CSite *sites, int count, const CFunction *function)
-{
+static bool has_site(const CSite *sites, int count, const CFunction *function) {
     for (int i = 0; i < count; i++)
-        if (sites[i].function == function)
-            return true;
+        if (sites[i].function == function) return true;
     return false;
 }
 
-static void note_read(Scan *s, CVar *var, Position at)
-{
+static void note_read(Scan *s, CVar *var, Position at) {
     if (s->function && !has_site(var->reads.at, var->reads.count, s->function))
         array_push(s->unit->arena, &var->reads, (CSite){.function = s->function, .at = at});
 }
 
-static bool has_change(const CVar *var, const CFunction *function, CBytes bytes)
-{
+static bool has_change(const CVar *var, const CFunction *function, CBytes bytes) {
     for (int i = 0; i < var->changes.count; i++) {
         const CSite *site = &var->changes.at[i];
-        if (site->function == function && site->bytes.from <= bytes.from && bytes.to <= site->bytes.to)
+        if (site->function == function && site->bytes.from <= bytes.from &&
+            bytes.to <= site->bytes.to)
             return true;
     }
     return false;
 }
 
-static void note_change(Scan *s, CVar *var, const CFunction *function, CSite change)
-{
+static void note_change(Scan *s, CVar *var, const CFunction *function, CSite change) {
     change.function = function;
-    if (has_change(var, function, change.bytes))
-        return;
+    if (has_change(var, function, change.bytes)) return;
     array_push(s->unit->arena, &var->changes, change);
     s->learnt = true;
 }
 
-static void note_through(Scan *s, CVar *var, const CFunction *function)
-{
+static void note_through(Scan *s, CVar *var, const CFunction *function) {
     for (int i = 0; i < var->through.count; i++)
-        if (var->through.at[i] == function)
-            return;
+        if (var->through.at[i] == function) return;
     array_push(s->unit->arena, &var->through, function);
     s->learnt = true;
 }
 
-static bool may_change(Use use) { return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->through.count); }
+static bool may_change(Use use) {
+    return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->through.count);
+}
 
-/* The functions that change what goes there: this one, or for an initialiser at file scope those that use the variable. */
-static int changers(const Scan *s, Use use) { return s->function ? 1 : use.kind == USE_KEPT ? use.to->through.count : 0; }
+/* The functions that change what goes there: this one, or for an initialiser at file scope those
+ * that use the variable. */
+static int changers(const Scan *s, Use use) {
+    return s->function ? 1 : use.kind == USE_KEPT ? use.to->through.count : 0;
+}
 
-static const CFunction *changer(const Scan *s, Use use, int index) { return s->function ? s->function : use.to->through.at[index]; }
+static const CFunction *changer(const Scan *s, Use use, int index) {
+    return s->function ? s->function : use.to->through.at[index];
+}
 
 /* ---- places ---- */
 
-static bool is_decay(const CExpr *expr)
-{
-    return expr->kind == C_CAST && expr->type->kind == CT_POINTER && expr->a->type->kind == CT_ARRAY;
+static bool is_decay(const CExpr *expr) {
+    return expr->kind == C_CAST && expr->type->kind == CT_POINTER &&
+           expr->a->type->kind == CT_ARRAY;
 }
 
-static bool is_hyper(const CExpr *member)
-{
+static bool is_hyper(const CExpr *member) {
     const CType *of = member->arrow ? member->a->type->base : member->a->type;
     return !strcmp(member->name, "hyper") && strstr(of->name, "ht_optimizer");
 }
 
-/* The variable that a place is in; NULL and the pointer that leads to it, where one does. Numbers of an optimizer (hyper) may be chosen at
- * run time. */
-static CVar *place_root(const CExpr *expr, const CExpr **pointer)
-{
+/* The variable that a place is in; NULL and the pointer that leads to it, where one does. Numbers
+ * of an optimizer (hyper) may be chosen at run time. */
+static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     bool hyper = false;
     *pointer = NULL;
     for (;;) {
-        bool follows =
-            expr->kind == C_INDEX || (expr->kind == C_MEMBER && expr->arrow) || (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
+        bool follows = expr->kind == C_INDEX || (expr->kind == C_MEMBER && expr->arrow) ||
+                       (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
         hyper |= expr->kind == C_MEMBER && is_hyper(expr);
         if (follows && expr->a->type->kind != CT_ARRAY && !is_decay(expr->a)) {
             *pointer = expr->a;
@@ -111,38 +110,38 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer)
     }
 }
 
-/* The bytes of its variable that a place has: a member's own; all elements of an array, whichever the index is. */
-static CBytes place_bytes(const CExpr *expr)
-{
-    if (expr->kind == C_VAR)
-        return (CBytes){0, expr->type->size};
+/* The bytes of its variable that a place has: a member's own; all elements of an array, whichever
+ * the index is. */
+static CBytes place_bytes(const CExpr *expr) {
+    if (expr->kind == C_VAR) return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
     CBytes bytes = place_bytes(whole);
-    bool member = expr->kind == C_MEMBER && !expr->field->width && bytes.to - bytes.from == whole->type->size;
-    return member ? (CBytes){bytes.from + expr->field->offset, bytes.from + expr->field->offset + expr->type->size} : bytes;
+    bool member =
+        expr->kind == C_MEMBER && !expr->field->width && bytes.to - bytes.from == whole->type->size;
+    return member ? (CBytes){bytes.from + expr->field->offset,
+                             bytes.from + expr->field->offset + expr->type->size}
+                  : bytes;
 }
 
-/* The argument into which the C library's function gives back a pointer that is not const; NULL for none. */
-static const CExpr *given_back(const CExpr *call)
-{
+/* The argument into which the C library's function gives back a pointer that is not const; NULL for
+ * none. */
+static const CExpr *given_back(const CExpr *call) {
     static const char *const first[] = {"strchr", "strrchr", "strstr", "strpbrk", "memchr"};
     const CFunction *function = cexpr_function(call->a);
-    if (!function || function->body)
-        return NULL;
+    if (!function || function->body) return NULL;
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-        if (!strcmp(function->name, first[i]))
-            return call->args.count ? call->args.at[0] : NULL;
+        if (!strcmp(function->name, first[i])) return call->args.count ? call->args.at[0] : NULL;
     return !strcmp(function->name, "bsearch") && call->args.count > 1 ? call->args.at[1] : NULL;
 }
 
 /* Something is stored where a pointer points. */
-static void change_through(Scan *s, const CExpr *pointer, Position at)
-{
+static void change_through(Scan *s, const CExpr *pointer, Position at) {
     const CExpr *inner;
-    while (pointer->kind == C_CAST && !is_decay(pointer))
-        pointer = pointer->a;
+    while (pointer->kind == C_CAST && !is_decay(pointer)) pointer = pointer->a;
     switch (pointer->kind) {
-    case C_BINARY: change_through(s, pointer->a->type->kind == CT_POINTER ? pointer->a : pointer->b, at); return;
+    case C_BINARY:
+        change_through(s, pointer->a->type->kind == CT_POINTER ? pointer->a : pointer->b, at);
+        return;
     case C_SELECT:
         change_through(s, pointer->b ? pointer->b : pointer->a, at);
         change_through(s, pointer->c, at);
@@ -152,7 +151,8 @@ static void change_through(Scan *s, const CExpr *pointer, Position at)
         if (pointer->kind == C_CAST || pointer->op == OP_ADDRESS) {
             CVar *var = place_root(pointer->a, &inner);
             if (var)
-                note_change(s, var, s->function, (CSite){.at = at, .bytes = place_bytes(pointer->a), .pointer = true});
+                note_change(s, var, s->function,
+                            (CSite){.at = at, .bytes = place_bytes(pointer->a), .pointer = true});
             else if (inner)
                 change_through(s, inner, at);
             return;
@@ -165,8 +165,7 @@ static void change_through(Scan *s, const CExpr *pointer, Position at)
     case C_ASSIGN: change_through(s, pointer->a, at); return;
     case C_CALL:
         inner = given_back(pointer);
-        if (inner)
-            change_through(s, inner, at);
+        if (inner) change_through(s, inner, at);
         return;
     case C_VAR:
     case C_MEMBER:
@@ -181,13 +180,11 @@ static void change_through(Scan *s, const CExpr *pointer, Position at)
 }
 
 /* What a place's own expression reads: indices, and the pointers on the way. */
-static void scan_place(Scan *s, const CExpr *expr)
-{
-    bool follows = expr->kind == C_INDEX || expr->kind == C_MEMBER || (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
-    if (expr->kind == C_VAR)
-        return;
-    if (expr->kind == C_INDEX)
-        scan(s, expr->b, READ);
+static void scan_place(Scan *s, const CExpr *expr) {
+    bool follows = expr->kind == C_INDEX || expr->kind == C_MEMBER ||
+                   (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
+    if (expr->kind == C_VAR) return;
+    if (expr->kind == C_INDEX) scan(s, expr->b, READ);
     if (follows && is_decay(expr->a))
         scan_place(s, expr->a->a);
     else if (expr->kind == C_CAST || (follows && expr->a->type->kind != CT_POINTER))
@@ -196,8 +193,7 @@ static void scan_place(Scan *s, const CExpr *expr)
         scan(s, follows ? expr->a : expr, READ);
 }
 
-static void change(Scan *s, const CExpr *place, Position at)
-{
+static void change(Scan *s, const CExpr *place, Position at) {
     const CExpr *pointer;
     for (int i = 0; place->kind == C_REFUSED && i < place->args.count; i++)
         change(s, place->args.at[i], at);
@@ -210,73 +206,60 @@ static void change(Scan *s, const CExpr *place, Position at)
 }
 
 /* The address of a place goes somewhere. */
-static void give_address(Scan *s, const CExpr *place, Use use, Position at)
-{
+static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);
     scan_place(s, place);
-    if (var)
-        note_read(s, var, at);
-    if (!may_change(use))
-        return;
-    if (pointer)
-        change_through(s, pointer, at);
+    if (var) note_read(s, var, at);
+    if (!may_change(use)) return;
+    if (pointer) change_through(s, pointer, at);
     for (int i = 0; var && i < changers(s, use); i++) {
-        note_change(s, var, changer(s, use, i), (CSite){.at = at, .bytes = place_bytes(place), .pointer = true});
+        note_change(s, var, changer(s, use, i),
+                    (CSite){.at = at, .bytes = place_bytes(place), .pointer = true});
         note_through(s, var, changer(s, use, i));
     }
 }
 
 /* The value of a place goes somewhere, and with it the pointers that it holds. */
-static void give_value(Scan *s, const CExpr *place, Use use)
-{
+static void give_value(Scan *s, const CExpr *place, Use use) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);
     scan_place(s, place);
-    if (var)
-        note_read(s, var, place->at);
+    if (var) note_read(s, var, place->at);
     if (!may_change(use) || (place->type->kind != CT_POINTER && place->type->kind != CT_STRUCT))
         return;
-    for (int i = 0; var && i < changers(s, use); i++)
-        note_through(s, var, changer(s, use, i));
-    if (pointer)
-        change_through(s, pointer, place->at);
+    for (int i = 0; var && i < changers(s, use); i++) note_through(s, var, changer(s, use, i));
+    if (pointer) change_through(s, pointer, place->at);
 }
 
 /* ---- expressions ---- */
 
-static void scan_assignment(Scan *s, const CExpr *expr, Use use)
-{
+static void scan_assignment(Scan *s, const CExpr *expr, Use use) {
     const CExpr *pointer;
     CVar *holder = place_root(expr->a, &pointer);
     change(s, expr->a, expr->at);
-    if (expr->op)
-        scan(s, expr->a, READ);
+    if (expr->op) scan(s, expr->a, READ);
     bool one = use.kind == USE_READ && holder;
     scan(s, expr->b, one ? (Use){USE_KEPT, holder} : GIVEN);
 }
 
 /* printf and its kin read what they get beside the format. */
-static bool only_reads(const CFunction *function) { return !function->body && strstr(function->name, "printf"); }
+static bool only_reads(const CFunction *function) {
+    return !function->body && strstr(function->name, "printf");
+}
 
 /* What a function, NULL for an unknown one, does with its argument number `index`. */
-static Use argument_use(const CFunction *function, int index)
-{
-    if (!function)
-        return GIVEN;
-    if (index >= function->params.count)
-        return only_reads(function) ? READ : GIVEN;
+static Use argument_use(const CFunction *function, int index) {
+    if (!function) return GIVEN;
+    if (index >= function->params.count) return only_reads(function) ? READ : GIVEN;
     CVar *param = function->params.at[index];
-    if (!function->body && param->type->kind == CT_POINTER && param->type->to_const)
-        return READ;
+    if (!function->body && param->type->kind == CT_POINTER && param->type->to_const) return READ;
     return function->body ? (Use){USE_KEPT, param} : GIVEN;
 }
 
-static void scan_call(Scan *s, const CExpr *expr, Use use)
-{
+static void scan_call(Scan *s, const CExpr *expr, Use use) {
     const CFunction *function = cexpr_function(expr->a);
-    if (!function)
-        scan(s, expr->a, READ);
+    if (!function) scan(s, expr->a, READ);
     for (int i = 0; i < expr->args.count; i++)
         if (expr->args.at[i] == given_back(expr))
             scan_any(s, expr->args.at[i], use);
@@ -284,8 +267,7 @@ static void scan_call(Scan *s, const CExpr *expr, Use use)
             scan(s, expr->args.at[i], argument_use(function, i));
 }
 
-static void scan_unary(Scan *s, const CExpr *expr, Use use)
-{
+static void scan_unary(Scan *s, const CExpr *expr, Use use) {
     if (expr->op == OP_ADDRESS && expr->a->kind != C_FUNCTION)
         give_address(s, expr->a, use, expr->at);
     else if (expr->op == OP_DEREFERENCE)
@@ -298,15 +280,13 @@ static void scan_unary(Scan *s, const CExpr *expr, Use use)
     }
 }
 
-static void scan_binary(Scan *s, const CExpr *expr, Use use)
-{
+static void scan_binary(Scan *s, const CExpr *expr, Use use) {
     bool moves = expr->type->kind == CT_POINTER && expr->op != OP_COMMA;
     scan(s, expr->a, moves ? use : READ);
     scan(s, expr->b, moves || expr->op == OP_COMMA ? use : READ);
 }
 
-static void scan_block_value(Scan *s, const CStmt *block, Use use)
-{
+static void scan_block_value(Scan *s, const CStmt *block, Use use) {
     for (int i = 0; i < block->body.count; i++) {
         const CStmt *stmt = block->body.at[i];
         if (i + 1 == block->body.count && stmt->kind == CS_EXPR && stmt->expr)
@@ -317,16 +297,15 @@ static void scan_block_value(Scan *s, const CStmt *block, Use use)
 }
 
 /* What is const for its taker is read, unless a variable keeps it: from there it may be cast. */
-static void scan(Scan *s, const CExpr *expr, Use use)
-{
+static void scan(Scan *s, const CExpr *expr, Use use) {
     bool pointer = use.kind == USE_KEPT && use.to->type->kind == CT_POINTER;
     if (expr)
-        scan_any(s, expr, !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
+        scan_any(s, expr,
+                 !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
 }
 
 /* An operand of a cast: one to a pointer that is not const gives it away as such. */
-static void scan_cast(Scan *s, const CExpr *expr, Use use)
-{
+static void scan_cast(Scan *s, const CExpr *expr, Use use) {
     if (is_decay(expr))
         give_address(s, expr->a, use, expr->at);
     else if (expr->type->kind == CT_POINTER && !expr->type->to_const)
@@ -335,8 +314,7 @@ static void scan_cast(Scan *s, const CExpr *expr, Use use)
         scan(s, expr->a, use);
 }
 
-static void scan_any(Scan *s, const CExpr *expr, Use use)
-{
+static void scan_any(Scan *s, const CExpr *expr, Use use) {
     switch (expr->kind) {
     case C_VAR:
     case C_MEMBER:
@@ -355,12 +333,10 @@ static void scan_any(Scan *s, const CExpr *expr, Use use)
     case C_LITERAL:
     case C_DESIGNATED: scan(s, expr->a, use); break;
     case C_INIT:
-        for (int i = 0; i < expr->args.count; i++)
-            scan(s, expr->args.at[i], use);
+        for (int i = 0; i < expr->args.count; i++) scan(s, expr->args.at[i], use);
         break;
     case C_REFUSED:
-        for (int i = 0; i < expr->args.count; i++)
-            scan(s, expr->args.at[i], GIVEN);
+        for (int i = 0; i < expr->args.count; i++) scan(s, expr->args.at[i], GIVEN);
         break;
     case C_INT:
     case C_FLOAT:
@@ -371,10 +347,8 @@ static void scan_any(Scan *s, const CExpr *expr, Use use)
 
 /* ---- statements and functions ---- */
 
-static void scan_statement(Scan *s, const CStmt *stmt)
-{
-    if (!stmt)
-        return;
+static void scan_statement(Scan *s, const CStmt *stmt) {
+    if (!stmt) return;
     scan(s, stmt->expr, stmt->kind == CS_RETURN ? GIVEN : READ);
     scan(s, stmt->step, READ);
     scan_statement(s, stmt->init);
@@ -384,12 +358,10 @@ static void scan_statement(Scan *s, const CStmt *stmt)
         scan(s, stmt->vars.at[i]->length, READ);
         scan(s, stmt->vars.at[i]->init, (Use){USE_KEPT, stmt->vars.at[i]});
     }
-    for (int i = 0; i < stmt->body.count; i++)
-        scan_statement(s, stmt->body.at[i]);
+    for (int i = 0; i < stmt->body.count; i++) scan_statement(s, stmt->body.at[i]);
 }
 
-void changes_find(CUnit *unit)
-{
+void changes_find(CUnit *unit) {
     for (bool more = true; more;) {
         Scan s = {.unit = unit};
         for (int i = 0; i < unit->vars.count; i++)

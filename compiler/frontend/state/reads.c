@@ -1,4 +1,5 @@
-/* The numbers that a model's evaluation read and that its program may set to something else before it runs. */
+/* The numbers that a model's evaluation read and that its program may set to something else before
+ * it runs. */
 #include "frontend/state/state.h"
 
 #include <string.h>
@@ -10,33 +11,33 @@ typedef struct Reader {
 } Reader;
 
 /* Whether the program can set a variable: from this file, or as it is visible from another one. */
-static bool may_be_set(const CVar *var)
-{
-    return !var->is_const && !var->function && !(var->part && var->is_static) && (var->shape || !var->is_static || var->changes.count);
+static bool may_be_set(const CVar *var) {
+    return !var->is_const && !var->function && !(var->part && var->is_static) &&
+           (var->shape || !var->is_static || var->changes.count);
 }
 
-static NumberKind number_kind(const CType *type)
-{
-    if (ctype_is_floating(type))
-        return NUMBER_FLOATING;
+static NumberKind number_kind(const CType *type) {
+    if (ctype_is_floating(type)) return NUMBER_FLOATING;
     return type->is_signed ? NUMBER_SIGNED : NUMBER_UNSIGNED;
 }
 
 /* How many bytes of a place were read. */
-static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size)
-{
+static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size) {
     int64_t count = 0;
-    for (int64_t i = 0; i < size; i++)
-        count += track_read(reader->track, offset + i);
+    for (int64_t i = 0; i < size; i++) count += track_read(reader->track, offset + i);
     return count;
 }
 
-static void add_numbers(Reader *reader, const CType *type, int64_t offset, const char *name, int64_t first, int64_t count)
-{
+static void add_numbers(Reader *reader, const CType *type, int64_t offset, const char *name,
+                        int64_t first, int64_t count) {
     Arena *arena = reader->ev->arena;
     CapturedGlobal *read = arena_new(arena, CapturedGlobal);
-    *read = (CapturedGlobal){
-        .name = name, .variable = reader->var->name, .offset = offset, .first = first, .count = count, .at = reader->track->read_at};
+    *read = (CapturedGlobal){.name = name,
+                             .variable = reader->var->name,
+                             .offset = offset,
+                             .first = first,
+                             .count = count,
+                             .at = reader->track->read_at};
     read->far = cunit_lookup(reader->ev->unit, reader->var->name).var != reader->var;
     read->kind = number_kind(type);
     read->size = (int)type->size;
@@ -45,11 +46,11 @@ static void add_numbers(Reader *reader, const CType *type, int64_t offset, const
 }
 
 /* The runs of numbers of an array that were read. */
-static void add_runs(Reader *reader, const CType *array, int64_t offset, const char *name)
-{
+static void add_runs(Reader *reader, const CType *array, int64_t offset, const char *name) {
     const CType *type = array->base;
     for (int64_t first = 0, end; first < array->count; first = end + 1) {
-        for (end = first; end < array->count && bytes_read(reader, offset + end * type->size, type->size) == type->size;)
+        for (end = first; end < array->count &&
+                          bytes_read(reader, offset + end * type->size, type->size) == type->size;)
             end++;
         if (end > first)
             add_numbers(reader, type, offset + first * type->size, name, first, end - first);
@@ -57,28 +58,25 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
 }
 
 /* The bytes in which a bit-field stands. */
-static void add_bits(Reader *reader, const CField *field, int64_t offset, const char *name)
-{
+static void add_bits(Reader *reader, const CField *field, int64_t offset, const char *name) {
     static const CType byte = {.kind = CT_INT, .name = "unsigned char", .size = 1, .rank = 1};
     for (int64_t i = 0; i < (field->bit + field->width + 7) / 8; i++)
-        if (bytes_read(reader, offset + i, 1))
-            add_numbers(reader, &byte, offset + i, name, -1, 1);
+        if (bytes_read(reader, offset + i, 1)) add_numbers(reader, &byte, offset + i, name, -1, 1);
 }
 
 /* What was read of a part of the variable, called `name`; pointers and tensors are no numbers. */
-static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name)
-{
+static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name) {
     Arena *arena = reader->ev->arena;
     int64_t read = bytes_read(reader, offset, type->size);
-    if (!read)
-        return;
+    if (!read) return;
     if (ctype_is_arithmetic(type) && read == type->size)
         add_numbers(reader, type, offset, name, -1, 1);
     if (type->kind == CT_ARRAY && ctype_is_arithmetic(type->base))
         add_runs(reader, type, offset, name);
     else if (type->kind == CT_ARRAY)
         for (int64_t i = 0; i < type->count; i++)
-            add_part(reader, type->base, offset + i * type->base->size, arena_format(arena, "%s[%lld]", name, (long long)i));
+            add_part(reader, type->base, offset + i * type->base->size,
+                     arena_format(arena, "%s[%lld]", name, (long long)i));
     else if (type->kind == CT_STRUCT)
         for (int i = 0; i < type->fields.count; i++) {
             const CField *field = &type->fields.at[i];
@@ -90,8 +88,7 @@ static void add_part(Reader *reader, const CType *type, int64_t offset, const ch
         }
 }
 
-void state_reads(Eval *ev)
-{
+void state_reads(Eval *ev) {
     for (int i = 0; i < ev->unit->vars.count; i++) {
         const CVar *var = ev->unit->vars.at[i];
         const Object *object = ev->statics[i];

@@ -1,21 +1,16 @@
 #include "frontend/state/state.h"
 
-
-static const bool *bytes_read(Eval *ev, const Object *object)
-{
+static const bool *bytes_read(Eval *ev, const Object *object) {
     bool *read = arena_array(ev->arena, bool, object->size + 1);
-    for (int64_t i = 0; i < object->size; i++)
-        read[i] = track_read(object->track, i);
+    for (int64_t i = 0; i < object->size; i++) read[i] = track_read(object->track, i);
     return read;
 }
 
-void state_note(Eval *ev, const CFunction *model)
-{
+void state_note(Eval *ev, const CFunction *model) {
     for (int i = 0; i < ev->unit->vars.count; i++) {
         const Object *object = ev->statics[i];
         const Track *track = object ? object->track : NULL;
-        if (!track || (!track->read_at.file && !track->written_at.file))
-            continue;
+        if (!track || (!track->read_at.file && !track->written_at.file)) continue;
         CModelUse use = {.model = model,
                          .read_at = track->read_at,
                          .written_at = track->written_at,
@@ -27,8 +22,7 @@ void state_note(Eval *ev, const CFunction *model)
 
 /* ---- functions that run when the program does ---- */
 
-static bool takes_tensors(const CFunction *function)
-{
+static bool takes_tensors(const CFunction *function) {
     bool takes = function->result->is_tensor;
     for (int i = 0; i < function->params.count; i++)
         takes |= function->params.at[i]->type->is_tensor;
@@ -36,28 +30,26 @@ static bool takes_tensors(const CFunction *function)
 }
 
 /* A function that is named is called, there or through a pointer. */
-static void mark_named(const CExpr *expr, void *data)
-{
+static void mark_named(const CExpr *expr, void *data) {
     bool *more = data;
     CFunction *function = expr->kind == C_FUNCTION ? expr->function : NULL;
     if (function && function->body && !function->outside && !takes_tensors(function))
         function->outside = *more = true;
 }
 
-static bool is_read_outside(const CVar *var)
-{
+static bool is_read_outside(const CVar *var) {
     for (int i = 0; i < var->reads.count; i++)
-        if (var->reads.at[i].function->outside)
-            return true;
+        if (var->reads.at[i].function->outside) return true;
     return false;
 }
 
-/* Those that no model's evaluation called and that have nothing to do with tensors, and what they call or name, in tables too. */
-static void mark_outside(CUnit *unit)
-{
+/* Those that no model's evaluation called and that have nothing to do with tensors, and what they
+ * call or name, in tables too. */
+static void mark_outside(CUnit *unit) {
     for (int i = 0; i < unit->functions.count; i++) {
         CFunction *function = unit->functions.at[i];
-        function->outside = function->body && !function->evaluated && !function->library && !takes_tensors(function);
+        function->outside = function->body && !function->evaluated && !function->library &&
+                            !takes_tensors(function);
     }
     for (bool more = true; more;) {
         more = false;
@@ -72,66 +64,61 @@ static void mark_outside(CUnit *unit)
 
 /* ---- errors ---- */
 
-static void report_read(CUnit *unit, const CVar *var, const CModelUse *use)
-{
-    diag_error(unit->diag, use->read_at, "the model %s reads \"%s\", which may change; a model is evaluated once, when it is compiled",
+static void report_read(CUnit *unit, const CVar *var, const CModelUse *use) {
+    diag_error(unit->diag, use->read_at,
+               "the model %s reads \"%s\", which may change; a model is evaluated once, when it is "
+               "compiled",
                use->model->name, var->name);
 }
 
-static void advise(CUnit *unit, const CVar *var)
-{
+static void advise(CUnit *unit, const CVar *var) {
     diag_note(unit->diag, var->at,
-              "\"%s\" is declared here; make it const, or a \"shape\" variable that strategies set; what changes between steps is an input",
+              "\"%s\" is declared here; make it const, or a \"shape\" variable that strategies "
+              "set; what changes between steps is an input",
               var->name);
 }
 
 /* What one evaluation leaves behind for the next. */
-static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use)
-{
-    if (!use->state)
-        return false;
-    diag_error(
-        unit->diag, use->written_at,
-        "the model %s changes \"%s\", which it reads; a model is evaluated once, when it is compiled, and keeps nothing from step to step",
-        use->model->name, var->name);
-    diag_note(
-        unit->diag, use->read_at,
-        "its value from before is read here; what stays from step to step is a tensor of ht_state, which ht_assign gives its next value");
+static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
+    if (!use->state) return false;
+    diag_error(unit->diag, use->written_at,
+               "the model %s changes \"%s\", which it reads; a model is evaluated once, when it is "
+               "compiled, and keeps nothing from step to step",
+               use->model->name, var->name);
+    diag_note(unit->diag, use->read_at,
+              "its value from before is read here; what stays from step to step is a tensor of "
+              "ht_state, which ht_assign gives its next value");
     return true;
 }
 
 /* What another model leaves behind. */
-static bool check_others(CUnit *unit, const CVar *var, const CModelUse *use)
-{
+static bool check_others(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->uses.count; i++) {
         const CModelUse *other = &var->uses.at[i];
-        if (other->model == use->model || !use->read_at.file || !other->written_at.file)
-            continue;
+        if (other->model == use->model || !use->read_at.file || !other->written_at.file) continue;
         report_read(unit, var, use);
-        diag_note(unit->diag, other->written_at, "the model %s changes it here", other->model->name);
+        diag_note(unit->diag, other->written_at, "the model %s changes it here",
+                  other->model->name);
         return true;
     }
     return false;
 }
 
-static bool reads_any(const CModelUse *use, CBytes bytes)
-{
+static bool reads_any(const CModelUse *use, CBytes bytes) {
     for (int64_t i = bytes.from; i < bytes.to; i++)
-        if (use->read[i])
-            return true;
+        if (use->read[i]) return true;
     return false;
 }
 
 /* What the rest of the program changes. */
-static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use)
-{
+static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->changes.count; i++) {
         const CSite *site = &var->changes.at[i];
-        if (var->shape || !site->function->outside || !reads_any(use, site->bytes))
-            continue;
+        if (var->shape || !site->function->outside || !reads_any(use, site->bytes)) continue;
         report_read(unit, var, use);
         diag_note(unit->diag, site->at,
-                  site->pointer ? "its address is taken here, and it is changed through a pointer" : "it is changed here");
+                  site->pointer ? "its address is taken here, and it is changed through a pointer"
+                                : "it is changed here");
         advise(unit, var);
         return true;
     }
@@ -139,14 +126,13 @@ static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use)
 }
 
 /* What the rest of the program reads, though only a model sets it. */
-static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use)
-{
+static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->reads.count; i++) {
         const CSite *site = &var->reads.at[i];
-        if (!use->written_at.file || !site->function->outside)
-            continue;
+        if (!use->written_at.file || !site->function->outside) continue;
         diag_error(unit->diag, use->written_at,
-                   "the model %s changes \"%s\", which is read when the program runs; a model is evaluated when it is compiled",
+                   "the model %s changes \"%s\", which is read when the program runs; a model is "
+                   "evaluated when it is compiled",
                    use->model->name, var->name);
         diag_note(unit->diag, site->at, "it is read here");
         return true;
@@ -154,18 +140,16 @@ static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use)
     return false;
 }
 
-static void check_variable(CUnit *unit, const CVar *var)
-{
+static void check_variable(CUnit *unit, const CVar *var) {
     for (int i = 0; i < var->uses.count; i++) {
         const CModelUse *use = &var->uses.at[i];
-        if (check_own(unit, var, use) || check_others(unit, var, use) || check_changes(unit, var, use) || check_reads(unit, var, use))
+        if (check_own(unit, var, use) || check_others(unit, var, use) ||
+            check_changes(unit, var, use) || check_reads(unit, var, use))
             return;
     }
 }
 
-void state_check(CUnit *unit)
-{
+void state_check(CUnit *unit) {
     mark_outside(unit);
-    for (int i = 0; i < unit->vars.count; i++)
-        check_variable(unit, unit->vars.at[i]);
+    for (int i = 0; i < unit->vars.count; i++) check_variable(unit, unit->vars.at[i]);
 }

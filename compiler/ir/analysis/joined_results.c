@@ -5,32 +5,33 @@
 #include <string.h>
 
 /* The bound factor whose pieces the operator `name` joins; -1 when there is none. */
-static int merged_factor(const Op *op, const char *name)
-{
+static int merged_factor(const Op *op, const char *name) {
     for (int f = 0; op->def->rule->kind != RULE_VIEW && f < op->binding->factor_count; f++) {
         const char *merge = op->def->rule->factors[op->binding->factors[f].factor].merge;
-        if (merge && !strcmp(merge, name))
-            return f;
+        if (merge && !strcmp(merge, name)) return f;
     }
     return -1;
 }
 
 /* Whether an operator joins the results of a piece with those of others, by a clause merge. */
-static bool joins(const Op *op) { return op->marks.run_in_place && merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0; }
+static bool joins(const Op *op) {
+    return op->marks.run_in_place &&
+           merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0;
+}
 
 /* Whether a device has a piece of a factor. */
-static bool has_piece(Module *module, const Op *op, int factor, int device)
-{
+static bool has_piece(Module *module, const Op *op, int factor, int device) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
-            if (op->binding->operands[k].dims[d].factors[0] == factor && !value_region(module, op->operands[k], device)->box_count)
+            if (op->binding->operands[k].dims[d].factors[0] == factor &&
+                !value_region(module, op->operands[k], device)->box_count)
                 return false;
     return true;
 }
 
-/* Whether a device has results of an operator, which joins results by that of this name or makes them. */
-static bool has_results(Module *module, const Op *op, const char *name, int device)
-{
+/* Whether a device has results of an operator, which joins results by that of this name or makes
+ * them. */
+static bool has_results(Module *module, const Op *op, const char *name, int device) {
     if (joins(op))
         return has_results(module, op->operands[0]->def, name, device) ||
                has_results(module, op->operands[op->result_count]->def, name, device);
@@ -38,10 +39,8 @@ static bool has_results(Module *module, const Op *op, const char *name, int devi
     return factor < 0 || has_piece(module, op, factor, device);
 }
 
-JoinedHalf op_joined(Module *module, const Op *op, int device)
-{
-    if (!joins(op))
-        return JOINED_BOTH;
+JoinedHalf op_joined(Module *module, const Op *op, int device) {
+    if (!joins(op)) return JOINED_BOTH;
     bool first = has_results(module, op->operands[0]->def, op->def->name, device);
     bool second = has_results(module, op->operands[op->result_count]->def, op->def->name, device);
     return first == second ? JOINED_BOTH : first ? JOINED_FIRST : JOINED_SECOND;

@@ -5,26 +5,20 @@
 #include "ir/analysis/subviews.h"
 
 /* New values are copied to where the old ones are when all else is done. */
-static void note_update(const Module *module, const Value *made, int *last)
-{
-    if (made)
-        last[made->id] = module->ops.count;
+static void note_update(const Module *module, const Value *made, int *last) {
+    if (made) last[made->id] = module->ops.count;
 }
 
-static void find_readers(const Module *module, int *last)
-{
+static void find_readers(const Module *module, int *last) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count; r++)
-            last[op->results[r]->id] = i;
+        for (int r = 0; r < op->result_count; r++) last[op->results[r]->id] = i;
         for (int k = 0; k < op->operand_count; k++)
-            if (op->operands[k])
-                last[op->operands[k]->id] = i;
+            if (op->operands[k]) last[op->operands[k]->id] = i;
     }
     for (int i = 0; i < module->outputs.count; i++)
         last[module->outputs.at[i].value->id] = module->ops.count;
-    if (module->loss)
-        last[module->loss->id] = module->ops.count;
+    if (module->loss) last[module->loss->id] = module->ops.count;
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];
         note_update(module, parameter->updated, last);
@@ -34,8 +28,7 @@ static void find_readers(const Module *module, int *last)
 }
 
 /* The operators of a loop; first > last where there is none. */
-static void find_loop(const Module *module, LoopPosition turn, int *first, int *last)
-{
+static void find_loop(const Module *module, LoopPosition turn, int *first, int *last) {
     *first = module->ops.count;
     *last = -1;
     for (int i = 0; i < module->ops.count; i++)
@@ -45,8 +38,7 @@ static void find_loop(const Module *module, LoopPosition turn, int *first, int *
         }
 }
 
-static void extend_over_loop(const Module *module, LoopPosition turn, int *last)
-{
+static void extend_over_loop(const Module *module, LoopPosition turn, int *last) {
     int first, end;
     find_loop(module, turn, &first, &end);
     for (int i = 0; i < module->ops.count; i++) {
@@ -59,8 +51,7 @@ static void extend_over_loop(const Module *module, LoopPosition turn, int *last)
 }
 
 /* A message is on its way until the loop ends. */
-static void extend_over_messages(const Module *module, int *last)
-{
+static void extend_over_messages(const Module *module, int *last) {
     int first, end;
     find_loop(module, LOOP_EACH, &first, &end);
     for (int i = 0; i < module->ops.count; i++)
@@ -69,8 +60,7 @@ static void extend_over_messages(const Module *module, int *last)
 }
 
 /* What a union is made of lives as long as the union. */
-static void extend_over_unions(const Module *module, int *last)
-{
+static void extend_over_unions(const Module *module, int *last) {
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
         for (int k = 0; op->def == module->builtin.stage_union && k < op->operand_count; k++)
@@ -79,18 +69,15 @@ static void extend_over_unions(const Module *module, int *last)
     }
 }
 
-static void extend_over_sharers(const Module *module, int *last)
-{
+static void extend_over_sharers(const Module *module, int *last) {
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {
             const Value *value = module->ops.at[i]->results[r], *owner = value_storage(value);
-            if (last[value->id] > last[owner->id])
-                last[owner->id] = last[value->id];
+            if (last[value->id] > last[owner->id]) last[owner->id] = last[value->id];
         }
 }
 
-int *last_uses(Arena *arena, const Module *module)
-{
+int *last_uses(Arena *arena, const Module *module) {
     int *last = arena_array(arena, int, module->context.next_id);
     find_readers(module, last);
     extend_over_sharers(module, last);
@@ -103,41 +90,32 @@ int *last_uses(Arena *arena, const Module *module)
 }
 
 /* The first operator of the part that an operator is in. */
-static int first_of_part(const Module *module, const Op *op)
-{
+static int first_of_part(const Module *module, const Op *op) {
     int first = op->index;
-    while (first > op->loop_first && same_phase(module, module->ops.at[first - 1], op))
-        first--;
+    while (first > op->loop_first && same_phase(module, module->ops.at[first - 1], op)) first--;
     return first;
 }
 
 /* Whether the stage of an operator has one visit; so has what runs on all devices. */
-static bool one_visit(const Module *module, const Op *op)
-{
-    if (op->stage == STAGE_ALL)
-        return true;
+static bool one_visit(const Module *module, const Op *op) {
+    if (op->stage == STAGE_ALL) return true;
     const TemplateStage *stage = &module->templates.stages.at[op->stage];
     const Body *body = &module->templates.at.at[stage->template_index];
     int visits = 0;
-    for (int v = 0; v < body->visit_count; v++)
-        visits += body->visit_stage[v] == stage->number;
+    for (int v = 0; v < body->visit_count; v++) visits += body->visit_stage[v] == stage->number;
     return visits <= 1;
 }
 
-int first_use(Module *module, const Role *role, const Op *op)
-{
-    if (op_gathers(module, op))
-        return op->loop_first;
+int first_use(Module *module, const Role *role, const Op *op) {
+    if (op_gathers(module, op)) return op->loop_first;
     if (op_crosses_stages(module, op))
         return role->kept[value_storage(op->results[0])->id] ? first_of_part(module, op) : 0;
-    if (!op_is_async(module, op))
-        return op_prefetch_point(module, op)->index;
+    if (!op_is_async(module, op)) return op_prefetch_point(module, op)->index;
     const Op *maker = role_maker(module, role, op->operands[0]);
     return !maker ? 0 : one_visit(module, maker) ? maker->index : maker->loop_first;
 }
 
-int first_use_of(Module *module, const Role *role, const Value *result, const int *last)
-{
+int first_use_of(Module *module, const Role *role, const Value *result, const int *last) {
     const Op *op = result->def;
     int end = last[result->id];
     bool behind = end >= module->ops.count || module->ops.at[end]->loop == LOOP_AFTER;

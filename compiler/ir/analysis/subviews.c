@@ -1,8 +1,7 @@
 #include "ir/analysis/subviews.h"
 
 /* Strides of a value that lies in a row. */
-static void own_strides(Module *module, const Value *value, int device, int64_t *stride)
-{
+static void own_strides(Module *module, const Value *value, int device, int64_t *stride) {
     int64_t extent[IR_MAX_RANK], step = 1;
     value_local(module, value, device, extent);
     for (int d = value->type.rank - 1; d >= 0; d--) {
@@ -11,8 +10,8 @@ static void own_strides(Module *module, const Value *value, int device, int64_t 
     }
 }
 
-void value_strides(Module *module, const Value *value, int device, int64_t *stride, int64_t *first)
-{
+void value_strides(Module *module, const Value *value, int device, int64_t *stride,
+                   int64_t *first) {
     const Subview *within = value->subview;
     *first = 0;
     if (!within) {
@@ -23,61 +22,51 @@ void value_strides(Module *module, const Value *value, int device, int64_t *stri
     value_strides(module, within->whole, device, whole, first);
     *first += within->dim < 0 ? 0 : within->start * whole[within->dim];
     bool dropped = value->type.rank < within->whole->type.rank;
-    for (int d = 0; d < value->type.rank; d++)
-        stride[d] = whole[d + (dropped && d >= within->dim)];
+    for (int d = 0; d < value->type.rank; d++) stride[d] = whole[d + (dropped && d >= within->dim)];
 }
 
-int64_t value_displacement(Module *module, const Value *value, int device)
-{
+int64_t value_displacement(Module *module, const Value *value, int device) {
     int64_t stride[IR_MAX_RANK], first = 0;
-    if (value->subview)
-        value_strides(module, value, device, stride, &first);
+    if (value->subview) value_strides(module, value, device, stride, &first);
     return first * dtype_size(value->type.dtype);
 }
 
 /* The last dimension of the factor behind which rows begin; -1: the tensor has none. */
-static int row_dim(const Op *op, const Access *access, const BoundAccess *bound)
-{
+static int row_dim(const Op *op, const Access *access, const BoundAccess *bound) {
     for (int d = bound->rank - 1; d >= 0; d--)
-        if (bound->dims[d].count == 1 && op->binding->factors[bound->dims[d].factors[0]].factor == access->pitch)
+        if (bound->dims[d].count == 1 &&
+            op->binding->factors[bound->dims[d].factors[0]].factor == access->pitch)
             return d;
     return -1;
 }
 
-bool tensor_pitch(Module *module, const Op *op, const Access *access, const BoundAccess *bound, const Value *value, int device,
-                  int64_t *pitch)
-{
+bool tensor_pitch(Module *module, const Op *op, const Access *access, const BoundAccess *bound,
+                  const Value *value, int device, int64_t *pitch) {
     int64_t stride[IR_MAX_RANK], extent[IR_MAX_RANK], first;
     int row = access->pitch < 0 ? -1 : row_dim(op, access, bound);
     *pitch = 0;
-    if (!value->subview)
-        return true;
-    if (row < 0 || !value_local(module, value, device, extent))
-        return false;
+    if (!value->subview) return true;
+    if (row < 0 || !value_local(module, value, device, extent)) return false;
     value_strides(module, value, device, stride, &first);
     int64_t step = 1;
     for (int d = value->type.rank - 1; d >= 0; d--) {
         step = d == row ? stride[d] : step;
-        if (stride[d] != step)
-            return false;
+        if (stride[d] != step) return false;
         step *= extent[d];
     }
     *pitch = stride[row];
     return true;
 }
 
-const Value *value_made_within(const Value *value, const Value *whole)
-{
-    while (value->subview && value->subview->dim < 0)
-        value = value->subview->whole;
+const Value *value_made_within(const Value *value, const Value *whole) {
+    while (value->subview && value->subview->dim < 0) value = value->subview->whole;
     return value->subview && value->subview->whole == whole ? value : NULL;
 }
 
-bool op_moves_nothing(const Op *op)
-{
-    if (op->result_count != 1 || op->def->rule->kind != RULE_CALL)
-        return false;
+bool op_moves_nothing(const Op *op) {
+    if (op->result_count != 1 || op->def->rule->kind != RULE_CALL) return false;
     if (op->def->rule->shift && op->operand_count == 1)
         return op->results[0]->subview && op->results[0]->subview->whole == op->operands[0];
-    return op->def->rule->row >= 0 && op->operand_count && value_made_within(op->operands[0], op->results[0]);
+    return op->def->rule->row >= 0 && op->operand_count &&
+           value_made_within(op->operands[0], op->results[0]);
 }

@@ -1,15 +1,16 @@
-/* Binding: how the factors of a rule fall onto the dimensions of a call's operands, and what types the results have.
+/* Binding: how the factors of a rule fall onto the dimensions of a call's operands, and what types
+ * the results have.
  *
- * First the ellipses get their counts, from `a..{n}` and from the operands' ranks; then every factor gets its extent, from the operands'
- * extents and from the clause `size`; merged factors are inferred by division. */
+ * First the ellipses get their counts, from `a..{n}` and from the operands' ranks; then every
+ * factor gets its extent, from the operands' extents and from the clause `size`; merged factors are
+ * inferred by division. */
 #include "ir/bind/bind.h"
 
 #include <string.h>
 
 /* ---- what messages say ---- */
 
-const char *bind_type_text(Binder *binder, Type type)
-{
+const char *bind_type_text(Binder *binder, Type type) {
     Text out = {.arena = binder->arena};
     text_print(&out, "%s[", dtype_name(type.dtype));
     for (int d = 0; d < type.rank; d++)
@@ -18,43 +19,41 @@ const char *bind_type_text(Binder *binder, Type type)
     return text_bytes(&out);
 }
 
-const char *bind_access_text(Binder *binder, const Access *access)
-{
+const char *bind_access_text(Binder *binder, const Access *access) {
     Text out = {.arena = binder->arena};
     rule_print_access(&out, binder->rule, access);
     return text_bytes(&out);
 }
 
-void bind_note_value(Binder *binder, int operand)
-{
+void bind_note_value(Binder *binder, int operand) {
     const Value *value = binder->operands[operand];
     const Access *access = &binder->rule->operands[binder->access[operand]];
     if (value->at.file)
-        NOTE(binder, value->at, "%s is made here: %s", access->name, bind_type_text(binder, value->type));
+        NOTE(binder, value->at, "%s is made here: %s", access->name,
+             bind_type_text(binder, value->type));
 }
 
 /* ---- operands ---- */
 
-static int variadic_operand(const Rule *rule)
-{
+static int variadic_operand(const Rule *rule) {
     for (int i = 0; i < rule->operand_count; i++)
-        if (rule->operands[i].variadic)
-            return i;
+        if (rule->operands[i].variadic) return i;
     return -1;
 }
 
 /* Gives each operand of the call its operand of the rule. */
-static bool map_operands(Binder *binder)
-{
+static bool map_operands(Binder *binder) {
     const Rule *rule = binder->rule;
     int variadic = variadic_operand(rule), least = rule->operand_count - (variadic >= 0);
     binder->members = binder->operand_count - least;
     if (binder->members < 0 || (variadic < 0 && binder->members != 0))
-        return ERROR(binder, "%s takes %d tensor%s, not %d", binder->def->name, rule->operand_count, rule->operand_count == 1 ? "" : "s",
-                     binder->operand_count),
+        return ERROR(binder, "%s takes %d tensor%s, not %d", binder->def->name, rule->operand_count,
+                     rule->operand_count == 1 ? "" : "s", binder->operand_count),
                false;
     if (variadic >= 0 && binder->members == 0)
-        return ERROR(binder, "%s: %s[] needs at least one tensor", binder->def->name, rule->operands[variadic].name), false;
+        return ERROR(binder, "%s: %s[] needs at least one tensor", binder->def->name,
+                     rule->operands[variadic].name),
+               false;
     for (int i = 0, next = 0; i < rule->operand_count; i++)
         for (int k = 0; k < (i == variadic ? binder->members : 1); k++, next++) {
             binder->access[next] = i;
@@ -63,40 +62,35 @@ static bool map_operands(Binder *binder)
     return true;
 }
 
-static bool check_present(Binder *binder)
-{
+static bool check_present(Binder *binder) {
     for (int i = 0; i < binder->operand_count; i++) {
         const Access *access = &binder->rule->operands[binder->access[i]];
         if (!binder->operands[i] && !access->optional)
-            ERROR(binder, "%s: the tensor '%s' is absent, and may not be: the rule is %s", binder->def->name, access->name,
-                  bind_access_text(binder, access));
+            ERROR(binder, "%s: the tensor '%s' is absent, and may not be: the rule is %s",
+                  binder->def->name, access->name, bind_access_text(binder, access));
     }
     return !binder->failed;
 }
 
 /* Whether a factor stands in the variadic operand alone. */
-static bool only_in_variadic(const Rule *rule, int factor)
-{
+static bool only_in_variadic(const Rule *rule, int factor) {
     int variadic = variadic_operand(rule);
-    if (variadic < 0)
-        return false;
+    if (variadic < 0) return false;
     for (int i = 0; i < rule->operand_count; i++)
-        if (i != variadic && access_has(&rule->operands[i], factor))
-            return false;
+        if (i != variadic && access_has(&rule->operands[i], factor)) return false;
     for (int i = 0; i < rule->result_count; i++)
-        if (access_has(&rule->results[i], factor))
-            return false;
+        if (access_has(&rule->results[i], factor)) return false;
     return true;
 }
 
 /* Finds which factors occur, and which are one a tensor of the variadic operand. */
-static void find_used(Binder *binder)
-{
+static void find_used(Binder *binder) {
     const Rule *rule = binder->rule;
     for (int f = 0; f < rule->factor_count; f++) {
         binder->each[f] = only_in_variadic(rule, f);
         for (int i = 0; i < binder->operand_count; i++)
-            binder->used[f] |= binder->operands[i] && access_has(&rule->operands[binder->access[i]], f);
+            binder->used[f] |=
+                binder->operands[i] && access_has(&rule->operands[binder->access[i]], f);
         for (int i = 0; i < rule->result_count; i++)
             binder->used[f] |= access_has(&rule->results[i], f);
     }
@@ -105,15 +99,17 @@ static void find_used(Binder *binder)
 /* ---- ellipses ---- */
 
 /* Counts that are written or that no rank can say. */
-static bool start_counts(Binder *binder)
-{
+static bool start_counts(Binder *binder) {
     for (int f = 0; f < binder->rule->factor_count; f++) {
         const Factor *factor = &binder->rule->factors[f];
         int64_t count = 1;
         if (factor->count) {
-            if (!expr_integer(factor->count, binder->attrs, NULL, &count) || count < 0 || count > IR_MAX_RANK)
-                return ERROR(binder, "%s: the number of dimensions that '%s..' stands for is %lld, not one of 0 to %d", binder->def->name,
-                             factor->name, (long long)count, IR_MAX_RANK),
+            if (!expr_integer(factor->count, binder->attrs, NULL, &count) || count < 0 ||
+                count > IR_MAX_RANK)
+                return ERROR(binder,
+                             "%s: the number of dimensions that '%s..' stands for is %lld, not one "
+                             "of 0 to %d",
+                             binder->def->name, factor->name, (long long)count, IR_MAX_RANK),
                        false;
         } else if (factor->ellipsis) {
             count = -1;
@@ -123,13 +119,14 @@ static bool start_counts(Binder *binder)
     return true;
 }
 
-/* The dimensions of an access that are known, and the ellipsis that is not (-1 none, -2 several). */
-int bind_known_rank(const Binder *binder, const Access *access, int *unknown)
-{
+/* The dimensions of an access that are known, and the ellipsis that is not (-1 none, -2
+ * several). */
+int bind_known_rank(const Binder *binder, const Access *access, int *unknown) {
     int rank = 0;
     *unknown = -1;
     for (int d = 0; d < access->dim_count; d++) {
-        int factor = access->dims[d].factors[0], count = access->dims[d].count > 1 ? 1 : binder->count[factor];
+        int factor = access->dims[d].factors[0],
+            count = access->dims[d].count > 1 ? 1 : binder->count[factor];
         if (count < 0)
             *unknown = *unknown == -1 ? factor : -2;
         else
@@ -138,45 +135,41 @@ int bind_known_rank(const Binder *binder, const Access *access, int *unknown)
     return rank;
 }
 
-static void report_rank(Binder *binder, int operand, int rank, bool more)
-{
+static void report_rank(Binder *binder, int operand, int rank, bool more) {
     const Access *access = &binder->rule->operands[binder->access[operand]];
-    ERROR(binder, "%s: %s has %d dimension%s, but the rule's %s needs %s%d", binder->def->name, access->name,
-          binder->operands[operand]->type.rank, binder->operands[operand]->type.rank == 1 ? "" : "s", bind_access_text(binder, access),
+    ERROR(binder, "%s: %s has %d dimension%s, but the rule's %s needs %s%d", binder->def->name,
+          access->name, binder->operands[operand]->type.rank,
+          binder->operands[operand]->type.rank == 1 ? "" : "s", bind_access_text(binder, access),
           more ? "at least " : "", rank);
     bind_note_value(binder, operand);
 }
 
 /* Learns a count from one operand's rank; returns whether something was learnt. */
-static bool learn_count(Binder *binder, int operand)
-{
-    int unknown, rank = bind_known_rank(binder, &binder->rule->operands[binder->access[operand]], &unknown);
+static bool learn_count(Binder *binder, int operand) {
+    int unknown,
+        rank = bind_known_rank(binder, &binder->rule->operands[binder->access[operand]], &unknown);
     int left = binder->operands[operand]->type.rank - rank;
     if (left < 0 || (unknown == -1 && left != 0)) {
         report_rank(binder, operand, rank, unknown != -1);
         return false;
     }
-    if (unknown < 0)
-        return false;
+    if (unknown < 0) return false;
     binder->count[unknown] = left;
     return true;
 }
 
-static bool count_ellipses(Binder *binder)
-{
-    if (!start_counts(binder))
-        return false;
+static bool count_ellipses(Binder *binder) {
+    if (!start_counts(binder)) return false;
     for (bool learnt = true; learnt && !binder->failed;) {
         learnt = false;
         for (int i = 0; i < binder->operand_count && !binder->failed; i++)
             learnt |= binder->operands[i] && learn_count(binder, i);
     }
     for (int f = 0; f < binder->rule->factor_count && !binder->failed; f++) {
-        if (binder->count[f] >= 0)
-            continue;
+        if (binder->count[f] >= 0) continue;
         if (binder->used[f])
-            ERROR(binder, "%s: the operands do not tell how many dimensions '%s..' stands for", binder->def->name,
-                  binder->rule->factors[f].name);
+            ERROR(binder, "%s: the operands do not tell how many dimensions '%s..' stands for",
+                  binder->def->name, binder->rule->factors[f].name);
         binder->count[f] = 0;
     }
     return !binder->failed;
@@ -184,12 +177,11 @@ static bool count_ellipses(Binder *binder)
 
 /* ---- results ---- */
 
-static Type result_type(Binder *binder, const Access *result, const BoundAccess *bound)
-{
+static Type result_type(Binder *binder, const Access *result, const BoundAccess *bound) {
     int64_t *extent = arena_array(binder->arena, int64_t, bound->rank + 1);
     if (bound->rank > IR_MAX_RANK)
-        ERROR(binder, "%s: the result %s has %d dimensions; at most %d are allowed", binder->def->name, result->name, bound->rank,
-              IR_MAX_RANK);
+        ERROR(binder, "%s: the result %s has %d dimensions; at most %d are allowed",
+              binder->def->name, result->name, bound->rank, IR_MAX_RANK);
     for (int d = 0; d < bound->rank; d++) {
         extent[d] = 1;
         for (int k = 0; k < bound->dims[d].count; k++)
@@ -197,28 +189,28 @@ static Type result_type(Binder *binder, const Access *result, const BoundAccess 
     }
     Type type = {.dtype = bind_result_dtype(binder, result), .rank = bound->rank, .extent = extent};
     if (type_elements(type) > IR_MAX_ELEMENTS)
-        ERROR(binder, "%s: the result %s, %s, has too many elements", binder->def->name, result->name, bind_type_text(binder, type));
+        ERROR(binder, "%s: the result %s, %s, has too many elements", binder->def->name,
+              result->name, bind_type_text(binder, type));
     return type;
 }
 
-static const BoundFactor *bound_factors(Binder *binder)
-{
+static const BoundFactor *bound_factors(Binder *binder) {
     BoundFactor *factors = arena_array(binder->arena, BoundFactor, binder->bound_count + 1);
     for (int b = 0; b < binder->bound_count; b++)
-        factors[b] = (BoundFactor){.factor = bind_rule_factor(binder, b), .extent = binder->extent[b]};
+        factors[b] =
+            (BoundFactor){.factor = bind_rule_factor(binder, b), .extent = binder->extent[b]};
     return factors;
 }
 
-static const Binding *bind_rule(Binder *binder, Type *types)
-{
+static const Binding *bind_rule(Binder *binder, Type *types) {
     const Rule *rule = binder->rule;
     find_used(binder);
-    if (!bind_check_dtypes(binder) || !count_ellipses(binder))
-        return NULL;
+    if (!bind_check_dtypes(binder) || !count_ellipses(binder)) return NULL;
     bind_number_factors(binder);
     if (binder->bound_count > IR_MAX_FACTORS || binder->operand_count > IR_MAX_OPERANDS) {
-        ERROR(binder, "%s: a call of %d tensors and %d factors; at most %d and %d are possible", binder->def->name, binder->operand_count,
-              binder->bound_count, IR_MAX_OPERANDS, IR_MAX_FACTORS);
+        ERROR(binder, "%s: a call of %d tensors and %d factors; at most %d and %d are possible",
+              binder->def->name, binder->operand_count, binder->bound_count, IR_MAX_OPERANDS,
+              IR_MAX_FACTORS);
         NOTE(binder, binder->at, "make it of several calls");
         return NULL;
     }
@@ -227,12 +219,12 @@ static const Binding *bind_rule(Binder *binder, Type *types)
     for (int i = 0; i < binder->operand_count; i++) {
         operands[i].access = binder->access[i];
         if (binder->operands[i])
-            operands[i] = bind_expand(binder, &rule->operands[binder->access[i]], binder->access[i], binder->member[i]);
+            operands[i] = bind_expand(binder, &rule->operands[binder->access[i]], binder->access[i],
+                                      binder->member[i]);
     }
     for (int i = 0; i < rule->result_count; i++)
         results[i] = bind_expand(binder, &rule->results[i], i, 0);
-    if (!bind_extents(binder, operands) || !bind_check_requirements(binder))
-        return NULL;
+    if (!bind_extents(binder, operands) || !bind_check_requirements(binder)) return NULL;
     for (int i = 0; i < rule->result_count; i++)
         types[i] = result_type(binder, &rule->results[i], &results[i]);
     Binding *binding = arena_new(binder->arena, Binding);
@@ -245,9 +237,8 @@ static const Binding *bind_rule(Binder *binder, Type *types)
     return binder->failed ? NULL : binding;
 }
 
-const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs, Value *const *operands,
-                       int operand_count, Type *types)
-{
+const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs,
+                       Value *const *operands, int operand_count, Type *types) {
     int factors = def->rule->factor_count + 1;
     Binder binder = {.arena = arena,
                      .diag = diag,
@@ -263,7 +254,6 @@ const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, 
                      .each = arena_array(arena, bool, factors),
                      .used = arena_array(arena, bool, factors),
                      .base = arena_array(arena, int, factors)};
-    if (!map_operands(&binder) || !check_present(&binder))
-        return NULL;
+    if (!map_operands(&binder) || !check_present(&binder)) return NULL;
     return def->rule->kind == RULE_VIEW ? bind_view(&binder, types) : bind_rule(&binder, types);
 }

@@ -1,5 +1,5 @@
-/* What the files that bind rules share: bind.c maps operands, counts ellipses and makes the result; extent.c finds extents;
- * dtype.c element types; view.c binds views. */
+/* What the files that bind rules share: bind.c maps operands, counts ellipses and makes the result;
+ * extent.c finds extents; dtype.c element types; view.c binds views. */
 #ifndef IR_BIND_BIND_H
 #define IR_BIND_BIND_H
 
@@ -34,8 +34,11 @@ typedef struct Binder {
     bool failed;
 } Binder;
 
-#define ERROR(binder, ...) ((binder)->failed = true, (binder)->diag ? diag_error((binder)->diag, (binder)->at, __VA_ARGS__) : (void)0)
-#define NOTE(binder, where, ...) ((binder)->diag ? diag_note((binder)->diag, (where), __VA_ARGS__) : (void)0)
+#define ERROR(binder, ...)                                                                         \
+    ((binder)->failed = true,                                                                      \
+     (binder)->diag ? diag_error((binder)->diag, (binder)->at, __VA_ARGS__) : (void)0)
+#define NOTE(binder, where, ...)                                                                   \
+    ((binder)->diag ? diag_note((binder)->diag, (where), __VA_ARGS__) : (void)0)
 
 /* For messages: "f32[2, 3]", and an access as the rule writes it, "x[b.., i]". */
 const char *bind_type_text(Binder *binder, Type type);
@@ -44,7 +47,8 @@ const char *bind_access_text(Binder *binder, const Access *access);
 /* A note at the place where an operand was made. */
 void bind_note_value(Binder *binder, int operand);
 
-/* The dimensions of an access that are known, and the ellipsis that is not (-1 none, -2 several). */
+/* The dimensions of an access that are known, and the ellipsis that is not (-1 none, -2
+ * several). */
 int bind_known_rank(const Binder *binder, const Access *access, int *unknown);
 
 /* The rule's factor that a bound factor belongs to. */
@@ -56,16 +60,19 @@ void bind_number_factors(Binder *binder);
 /* An access with its ellipses expanded; `member` is which tensor of a variadic operand it is. */
 BoundAccess bind_expand(Binder *binder, const Access *access, int index, int member);
 
-/* The global extents of the rule's factors as far as they are known: products for ellipses, sums over a variadic operand. */
+/* The global extents of the rule's factors as far as they are known: products for ellipses, sums
+ * over a variadic operand. */
 void bind_factor_sizes(const Binder *binder, int64_t *size);
 
-/* Whether the call keeps to the conditions of the clause requires; else the first that it does not keep to is reported. */
+/* Whether the call keeps to the conditions of the clause requires; else the first that it does not
+ * keep to is reported. */
 bool bind_check_requirements(Binder *binder);
 
 /* Finds all extents; false after an error. */
 bool bind_extents(Binder *binder, const BoundAccess *operands);
 
-/* Reports operands whose element types are not those that the rule asks for; whether there are none. */
+/* Reports operands whose element types are not those that the rule asks for; whether there are
+ * none. */
 bool bind_check_dtypes(Binder *binder);
 
 /* The element type of a result. */

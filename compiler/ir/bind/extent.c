@@ -1,8 +1,7 @@
 /* Extents of factors, from the operands and from the clause size. */
 #include "ir/bind/bind.h"
 
-void bind_number_factors(Binder *binder)
-{
+void bind_number_factors(Binder *binder) {
     for (int f = 0; f < binder->rule->factor_count; f++) {
         binder->base[f] = binder->bound_count;
         if (binder->used[f])
@@ -17,23 +16,19 @@ void bind_number_factors(Binder *binder)
 }
 
 /* The bound factor of the k-th dimension that `factor` stands for. */
-static int bound_factor(const Binder *binder, int factor, int member, int k)
-{
+static int bound_factor(const Binder *binder, int factor, int member, int k) {
     return binder->base[factor] + (binder->each[factor] ? member * binder->count[factor] : 0) + k;
 }
 
 /* The rule's factor that a bound factor belongs to. */
-int bind_rule_factor(const Binder *binder, int bound)
-{
+int bind_rule_factor(const Binder *binder, int bound) {
     int factor = 0;
     for (int f = 0; f < binder->rule->factor_count; f++)
-        if (binder->used[f] && binder->count[f] && binder->base[f] <= bound)
-            factor = f;
+        if (binder->used[f] && binder->count[f] && binder->base[f] <= bound) factor = f;
     return factor;
 }
 
-BoundAccess bind_expand(Binder *binder, const Access *access, int index, int member)
-{
+BoundAccess bind_expand(Binder *binder, const Access *access, int index, int member) {
     int unused, rank = bind_known_rank(binder, access, &unused);
     BoundDim *dims = arena_array(binder->arena, BoundDim, rank);
     int next = 0;
@@ -50,33 +45,34 @@ BoundAccess bind_expand(Binder *binder, const Access *access, int index, int mem
     return (BoundAccess){.access = index, .rank = rank, .written_rank = rank, .dims = dims};
 }
 
-static void report_extent(Binder *binder, int bound, int operand, int dim, int64_t extent)
-{
+static void report_extent(Binder *binder, int bound, int operand, int dim, int64_t extent) {
     const Access *access = &binder->rule->operands[binder->access[operand]];
     const char *factor = binder->rule->factors[bind_rule_factor(binder, bound)].name;
     Source source = binder->source[bound];
     if (source.operand < 0) {
-        ERROR(binder, "%s: dimension %d of %s has extent %lld, but factor %s has %lld", binder->def->name, dim, access->name,
-              (long long)extent, factor, (long long)binder->extent[bound]);
+        ERROR(binder, "%s: dimension %d of %s has extent %lld, but factor %s has %lld",
+              binder->def->name, dim, access->name, (long long)extent, factor,
+              (long long)binder->extent[bound]);
     } else {
-        ERROR(binder, "%s: dimension %d of %s has extent %lld, but dimension %d of %s has %lld; they must be equal (factor %s)",
+        ERROR(binder,
+              "%s: dimension %d of %s has extent %lld, but dimension %d of %s has %lld; they must "
+              "be equal (factor %s)",
               binder->def->name, dim, access->name, (long long)extent, source.dim,
-              binder->rule->operands[binder->access[source.operand]].name, (long long)binder->extent[bound], factor);
+              binder->rule->operands[binder->access[source.operand]].name,
+              (long long)binder->extent[bound], factor);
         bind_note_value(binder, source.operand);
     }
-    if (source.operand != operand)
-        bind_note_value(binder, operand);
+    if (source.operand != operand) bind_note_value(binder, operand);
 }
 
 /* Learns from a dimension of several factors: the one that is unknown, by division. */
-static bool learn_merged(Binder *binder, int operand, int dim, const BoundDim *bound, int64_t extent)
-{
+static bool learn_merged(Binder *binder, int operand, int dim, const BoundDim *bound,
+                         int64_t extent) {
     int unknown = -1;
     int64_t known = 1;
     for (int k = 0; k < bound->count; k++) {
         int64_t each = binder->extent[bound->factors[k]];
-        if (each < 0 && unknown >= 0)
-            return false;
+        if (each < 0 && unknown >= 0) return false;
         if (each < 0)
             unknown = bound->factors[k];
         else
@@ -84,42 +80,39 @@ static bool learn_merged(Binder *binder, int operand, int dim, const BoundDim *b
     }
     if (unknown >= 0 ? known == 0 || extent % known != 0 : extent != known) {
         const Access *access = &binder->rule->operands[binder->access[operand]];
-        ERROR(binder, "%s: dimension %d of %s has extent %lld, which is not %s%lld, what its merged factors in %s give", binder->def->name,
-              dim, access->name, (long long)extent, unknown >= 0 ? "a multiple of " : "", (long long)known,
+        ERROR(binder,
+              "%s: dimension %d of %s has extent %lld, which is not %s%lld, what its merged "
+              "factors in %s give",
+              binder->def->name, dim, access->name, (long long)extent,
+              unknown >= 0 ? "a multiple of " : "", (long long)known,
               bind_access_text(binder, access));
         bind_note_value(binder, operand);
         for (int k = 0; k < bound->count; k++) {
             int from = binder->source[bound->factors[k]].operand;
-            if (from >= 0 && from != operand)
-                bind_note_value(binder, from);
+            if (from >= 0 && from != operand) bind_note_value(binder, from);
         }
         return false;
     }
-    if (unknown < 0)
-        return false;
+    if (unknown < 0) return false;
     binder->extent[unknown] = extent / known;
     binder->source[unknown] = (Source){operand, dim};
     return true;
 }
 
-static bool learn_dim(Binder *binder, int operand, int dim, const BoundDim *bound)
-{
+static bool learn_dim(Binder *binder, int operand, int dim, const BoundDim *bound) {
     int64_t extent = binder->operands[operand]->type.extent[dim];
-    if (bound->count > 1)
-        return learn_merged(binder, operand, dim, bound, extent);
+    if (bound->count > 1) return learn_merged(binder, operand, dim, bound, extent);
     int factor = bound->factors[0];
     if (binder->extent[factor] < 0) {
         binder->extent[factor] = extent;
         binder->source[factor] = (Source){operand, dim};
         return true;
     }
-    if (binder->extent[factor] != extent)
-        report_extent(binder, factor, operand, dim, extent);
+    if (binder->extent[factor] != extent) report_extent(binder, factor, operand, dim, extent);
     return false;
 }
 
-void bind_factor_sizes(const Binder *binder, int64_t *size)
-{
+void bind_factor_sizes(const Binder *binder, int64_t *size) {
     for (int f = 0; f < binder->rule->factor_count; f++) {
         int members = binder->each[f] ? binder->members : 1;
         size[f] = binder->used[f] ? 0 : -1;
@@ -135,23 +128,21 @@ void bind_factor_sizes(const Binder *binder, int64_t *size)
 }
 
 /* Learns from the clause size of one factor. */
-static bool learn_size(Binder *binder, int f)
-{
+static bool learn_size(Binder *binder, int f) {
     const Factor *factor = &binder->rule->factors[f];
     int64_t *size = arena_array(binder->arena, int64_t, binder->rule->factor_count), value;
-    if (!factor->size || !binder->used[f] || binder->extent[binder->base[f]] >= 0)
-        return false;
+    if (!factor->size || !binder->used[f] || binder->extent[binder->base[f]] >= 0) return false;
     bind_factor_sizes(binder, size);
-    if (!expr_integer(factor->size, binder->attrs, size, &value))
-        return false;
+    if (!expr_integer(factor->size, binder->attrs, size, &value)) return false;
     if (value < 0)
-        return ERROR(binder, "%s: the extent of factor %s is %lld", binder->def->name, factor->name, (long long)value), false;
+        return ERROR(binder, "%s: the extent of factor %s is %lld", binder->def->name, factor->name,
+                     (long long)value),
+               false;
     binder->extent[binder->base[f]] = value;
     return true;
 }
 
-bool bind_extents(Binder *binder, const BoundAccess *operands)
-{
+bool bind_extents(Binder *binder, const BoundAccess *operands) {
     for (bool learnt = true; learnt && !binder->failed;) {
         learnt = false;
         for (int i = 0; i < binder->operand_count; i++)

@@ -4,42 +4,36 @@
 #include <math.h>
 
 /* Whether an argument of floating point occurs. */
-static bool is_floating(const Binder *binder, const Expr *expr)
-{
+static bool is_floating(const Binder *binder, const Expr *expr) {
     for (int a = 0; a < binder->def->attr_count; a++)
         if (opdef_attr_kind(binder->def, a) == PARAM_FLOAT && expr_mentions(expr, EXPR_ATTR, a))
             return true;
     return false;
 }
 
-/* The value of an expression without calls; what has no argument of floating point is worked out in integers. */
-static double number(const Binder *binder, const int64_t *size, const Expr *expr)
-{
+/* The value of an expression without calls; what has no argument of floating point is worked out in
+ * integers. */
+static double number(const Binder *binder, const int64_t *size, const Expr *expr) {
     int64_t integer;
-    if (expr->kind == EXPR_NUMBER)
-        return expr->number;
+    if (expr->kind == EXPR_NUMBER) return expr->number;
     if (!is_floating(binder, expr))
         return expr_integer(expr, binder->attrs, size, &integer) ? (double)integer : (double)NAN;
-    if (expr->kind == EXPR_ATTR)
-        return binder->attrs[expr->index].f;
+    if (expr->kind == EXPR_ATTR) return binder->attrs[expr->index].f;
     double a = number(binder, size, expr->arg[0]);
-    if (expr->kind == EXPR_NEG)
-        return -a;
-    if (expr->kind == EXPR_SELECT)
-        return number(binder, size, expr->arg[a != 0 ? 1 : 2]);
+    if (expr->kind == EXPR_NEG) return -a;
+    if (expr->kind == EXPR_SELECT) return number(binder, size, expr->arg[a != 0 ? 1 : 2]);
     return expr_apply(expr->kind, a, number(binder, size, expr->arg[1]));
 }
 
-bool bind_check_requirements(Binder *binder)
-{
+bool bind_check_requirements(Binder *binder) {
     const Requirements *requirements = &binder->rule->requirements;
     int64_t *size = arena_array(binder->arena, int64_t, binder->rule->factor_count + 1);
-    if (requirements->count)
-        bind_factor_sizes(binder, size);
+    if (requirements->count) bind_factor_sizes(binder, size);
     for (int i = 0; i < requirements->count && !binder->failed; i++) {
         double holds = number(binder, size, requirements->at[i].condition);
         if (holds == 0 || isnan(holds))
-            ERROR(binder, "%s: the call does not keep to %s, which its rule requires", binder->def->name, requirements->at[i].text);
+            ERROR(binder, "%s: the call does not keep to %s, which its rule requires",
+                  binder->def->name, requirements->at[i].text);
     }
     return !binder->failed;
 }

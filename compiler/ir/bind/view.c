@@ -4,11 +4,11 @@
 #include <string.h>
 
 /* The type that the shape argument gives; one extent may be -1, and is what is left. */
-static bool view_type(Binder *binder, Type *type)
-{
+static bool view_type(Binder *binder, Type *type) {
     const Attr *shape = &binder->attrs[binder->rule->shape_attr];
     Type from = binder->operands[0]->type;
-    int64_t *extent = arena_array(binder->arena, int64_t, shape->count + 1), known = 1, elements = type_elements(from);
+    int64_t *extent = arena_array(binder->arena, int64_t, shape->count + 1), known = 1,
+            elements = type_elements(from);
     int open = -1;
     bool valid = shape->count <= IR_MAX_RANK;
     for (int d = 0; d < shape->count && valid; d++) {
@@ -20,14 +20,14 @@ static bool view_type(Binder *binder, Type *type)
             valid = valid && !__builtin_mul_overflow(known, extent[d], &known);
     }
     valid = valid && (open < 0 || known > 0);
-    if (valid && open >= 0)
-        extent[open] = elements % known == 0 ? elements / known : 0;
+    if (valid && open >= 0) extent[open] = elements % known == 0 ? elements / known : 0;
     *type = (Type){.dtype = from.dtype, .rank = shape->count, .extent = extent};
-    if (valid && type_elements(*type) == elements)
-        return true;
-    memcpy(extent, shape->ints, sizeof *extent * (size_t)(valid || shape->count <= IR_MAX_RANK ? shape->count : 0));
-    ERROR(binder, "%s: %s has %lld elements, which the shape %s cannot hold", binder->def->name, bind_type_text(binder, from),
-          (long long)elements, strchr(bind_type_text(binder, *type), '['));
+    if (valid && type_elements(*type) == elements) return true;
+    memcpy(extent, shape->ints,
+           sizeof *extent * (size_t)(valid || shape->count <= IR_MAX_RANK ? shape->count : 0));
+    ERROR(binder, "%s: %s has %lld elements, which the shape %s cannot hold", binder->def->name,
+          bind_type_text(binder, from), (long long)elements,
+          strchr(bind_type_text(binder, *type), '['));
     bind_note_value(binder, 0);
     return false;
 }
@@ -35,21 +35,18 @@ static bool view_type(Binder *binder, Type *type)
 typedef Array(BoundFactor) Factors;
 typedef Array(int) Ints;
 
-static void add_factor(Binder *binder, Factors *factors, int64_t extent, Ints *a, Ints *b)
-{
+static void add_factor(Binder *binder, Factors *factors, int64_t extent, Ints *a, Ints *b) {
     int index = factors->count;
     array_push(binder->arena, factors, (BoundFactor){.factor = -1, .extent = extent});
-    if (a)
-        array_push(binder->arena, a, index);
-    if (b)
-        array_push(binder->arena, b, index);
+    if (a) array_push(binder->arena, a, index);
+    if (b) array_push(binder->arena, b, index);
 }
 
-/* Dimensions [from, to) of each side hold the same elements: as long as one side's extent divides the other's they share factors. Where
- * none does, each side keeps factors of its own. Walks from the major end. */
-static void match_segment(Binder *binder, Factors *factors, const int64_t *x, int x_count, Ints *x_dims, const int64_t *y, int y_count,
-                          Ints *y_dims)
-{
+/* Dimensions [from, to) of each side hold the same elements: as long as one side's extent divides
+ * the other's they share factors. Where none does, each side keeps factors of its own. Walks from
+ * the major end. */
+static void match_segment(Binder *binder, Factors *factors, const int64_t *x, int x_count,
+                          Ints *x_dims, const int64_t *y, int y_count, Ints *y_dims) {
     int start = factors->count, i = 0, j = 0;
     int64_t left = x[0], right = y[0];
     while (i < x_count && j < y_count) {
@@ -64,23 +61,19 @@ static void match_segment(Binder *binder, Factors *factors, const int64_t *x, in
             right = ++j < y_count ? y[j] : 1;
             continue;
         }
-        if (left % shared || right % shared)
-            break;
+        if (left % shared || right % shared) break;
         add_factor(binder, factors, shared, &x_dims[i], &y_dims[j]);
         left /= shared;
         right /= shared;
-        if (left == 1 && ++i < x_count)
-            left = x[i];
-        if (right == 1 && ++j < y_count)
-            right = y[j];
+        if (left == 1 && ++i < x_count) left = x[i];
+        if (right == 1 && ++j < y_count) right = y[j];
     }
     bool complete = i == x_count && j == y_count;
     for (; !complete && i < x_count && x[i] == 1; complete = ++i == x_count && j == y_count)
         add_factor(binder, factors, 1, &x_dims[i], NULL);
     for (; !complete && j < y_count && y[j] == 1; complete = ++j == y_count && i == x_count)
         add_factor(binder, factors, 1, NULL, &y_dims[j]);
-    if (complete)
-        return;
+    if (complete) return;
     factors->count = start;
     for (int d = 0; d < x_count; d++) {
         x_dims[d].count = 0;
@@ -92,9 +85,10 @@ static void match_segment(Binder *binder, Factors *factors, const int64_t *x, in
     }
 }
 
-/* Cuts both shapes into the shortest runs of equal products and matches each; extents of 1 have factors of their own. */
-static void match_views(Binder *binder, Factors *factors, Type x, Ints *x_dims, Type y, Ints *y_dims)
-{
+/* Cuts both shapes into the shortest runs of equal products and matches each; extents of 1 have
+ * factors of their own. */
+static void match_views(Binder *binder, Factors *factors, Type x, Ints *x_dims, Type y,
+                        Ints *y_dims) {
     int i = 0, j = 0;
     while (i < x.rank || j < y.rank) {
         if (i < x.rank && x.extent[i] == 1) {
@@ -112,34 +106,31 @@ static void match_views(Binder *binder, Factors *factors, Type x, Ints *x_dims, 
                 left *= x.extent[i_end++];
             else
                 right *= y.extent[j_end++];
-        match_segment(binder, factors, x.extent + i, i_end - i, x_dims + i, y.extent + j, j_end - j, y_dims + j);
+        match_segment(binder, factors, x.extent + i, i_end - i, x_dims + i, y.extent + j, j_end - j,
+                      y_dims + j);
         i = i_end;
         j = j_end;
     }
 }
 
 /* Without elements there is nothing to match: every dimension is on its own. */
-static void match_empty(Binder *binder, Factors *factors, Type type, Ints *dims)
-{
-    for (int d = 0; d < type.rank; d++)
-        add_factor(binder, factors, type.extent[d], &dims[d], NULL);
+static void match_empty(Binder *binder, Factors *factors, Type type, Ints *dims) {
+    for (int d = 0; d < type.rank; d++) add_factor(binder, factors, type.extent[d], &dims[d], NULL);
 }
 
-static BoundAccess view_access(Binder *binder, const Ints *factors, int rank)
-{
+static BoundAccess view_access(Binder *binder, const Ints *factors, int rank) {
     BoundDim *dims = arena_array(binder->arena, BoundDim, rank + 1);
     for (int d = 0; d < rank; d++)
         dims[d] = (BoundDim){.count = factors[d].count, .factors = factors[d].at, .written = d};
     return (BoundAccess){.access = 0, .rank = rank, .written_rank = rank, .dims = dims};
 }
 
-const Binding *bind_view(Binder *binder, Type *types)
-{
+const Binding *bind_view(Binder *binder, Type *types) {
     Factors factors = {0};
-    Ints *x_dims = arena_array(binder->arena, Ints, IR_MAX_RANK), *y_dims = arena_array(binder->arena, Ints, IR_MAX_RANK);
+    Ints *x_dims = arena_array(binder->arena, Ints, IR_MAX_RANK),
+         *y_dims = arena_array(binder->arena, Ints, IR_MAX_RANK);
     Type x = binder->operands[0]->type;
-    if (!view_type(binder, &types[0]))
-        return NULL;
+    if (!view_type(binder, &types[0])) return NULL;
     if (type_elements(x) > 0) {
         match_views(binder, &factors, x, x_dims, types[0], y_dims);
     } else {

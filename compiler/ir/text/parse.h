@@ -1,5 +1,5 @@
-/* What the files of the IR's parser share: parse.c reads lines, parse_value.c types, values and what they are made of, parse_op.c
- * operators. */
+/* What the files of the IR's parser share: parse.c reads lines, parse_value.c types, values and
+ * what they are made of, parse_op.c operators. */
 #ifndef IR_TEXT_PARSE_H
 #define IR_TEXT_PARSE_H
 
@@ -61,7 +61,8 @@ void define_value(IrParser *parser, Value *value, int id);
 /* <LAYOUT>, which fits a tensor of the type; NULL after an error. */
 const Layout *parse_layout(IrParser *parser, Type type);
 
-/* What stands behind the colon. The position is that of the value before, unless the text says another. */
+/* What stands behind the colon. The position is that of the value before, unless the text says
+ * another. */
 bool parse_value(IrParser *parser, Value *value);
 
 /* A line that begins with %: an operator; and `binding ...`. */

@@ -9,8 +9,7 @@ typedef Array(Value *) Values;
 /* ---- refined bindings ---- */
 
 /* number(dims)/written_rank */
-static bool parse_access(IrParser *parser, BoundAccess *access)
-{
+static bool parse_access(IrParser *parser, BoundAccess *access) {
     Tokens *tokens = &parser->tokens;
     Array(BoundDim) dims = {0};
     int64_t number;
@@ -20,30 +19,25 @@ static bool parse_access(IrParser *parser, BoundAccess *access)
     while (!tokens_is(tokens, ")")) {
         Array(int) factors = {0};
         BoundDim dim = {.written = dims.count};
-        if (dims.count && !tokens_expect(tokens, ",", "between two dimensions"))
-            return false;
+        if (dims.count && !tokens_expect(tokens, ",", "between two dimensions")) return false;
         while (tokens->token->kind == TOKEN_NUMBER) {
-            if (!parse_int(parser, &number))
-                return false;
+            if (!parse_int(parser, &number)) return false;
             array_push(parser->arena, &factors, (int)number);
         }
         if (tokens_take(tokens, "/")) {
-            if (!parse_int(parser, &number))
-                return false;
+            if (!parse_int(parser, &number)) return false;
             dim.written = (int)number;
         }
         dim.count = factors.count;
         dim.factors = factors.at;
         array_push(parser->arena, &dims, dim);
-        if (tokens_end(tokens))
-            return parse_fail(parser, "')'");
+        if (tokens_end(tokens)) return parse_fail(parser, "')'");
     }
     tokens_next(tokens);
     access->rank = access->written_rank = dims.count;
     access->dims = dims.at;
     if (tokens_take(tokens, "/")) {
-        if (!parse_int(parser, &number))
-            return false;
+        if (!parse_int(parser, &number)) return false;
         access->written_rank = (int)number;
     }
     return true;
@@ -51,27 +45,24 @@ static bool parse_access(IrParser *parser, BoundAccess *access)
 
 typedef Array(BoundAccess) Accesses;
 
-static bool parse_accesses(IrParser *parser, Accesses *accesses)
-{
+static bool parse_accesses(IrParser *parser, Accesses *accesses) {
     while (parser->tokens.token->kind == TOKEN_NUMBER) {
         BoundAccess access = {0};
-        if (!parse_access(parser, &access))
-            return false;
+        if (!parse_access(parser, &access)) return false;
         array_push(parser->arena, accesses, access);
     }
     return true;
 }
 
-static bool parse_factors(IrParser *parser, Binding *binding)
-{
+static bool parse_factors(IrParser *parser, Binding *binding) {
     Tokens *tokens = &parser->tokens;
     Array(BoundFactor) factors = {0};
-    if (!tokens_expect(tokens, "[", "before the factors"))
-        return false;
+    if (!tokens_expect(tokens, "[", "before the factors")) return false;
     while (!tokens_is(tokens, "]")) {
         int64_t factor, extent;
-        if ((factors.count && !tokens_expect(tokens, ",", "between two factors")) || !parse_int(parser, &factor) ||
-            !tokens_expect(tokens, ":", "after the factor") || !parse_int(parser, &extent))
+        if ((factors.count && !tokens_expect(tokens, ",", "between two factors")) ||
+            !parse_int(parser, &factor) || !tokens_expect(tokens, ":", "after the factor") ||
+            !parse_int(parser, &extent))
             return false;
         array_push(parser->arena, &factors, (BoundFactor){(int)factor, extent});
     }
@@ -82,47 +73,48 @@ static bool parse_factors(IrParser *parser, Binding *binding)
 }
 
 /* The factors that the accesses name must be there. */
-static bool check_binding(IrParser *parser, const Binding *binding)
-{
+static bool check_binding(IrParser *parser, const Binding *binding) {
     for (int i = 0; i < binding->operand_count + binding->result_count; i++) {
-        const BoundAccess *access = i < binding->operand_count ? &binding->operands[i] : &binding->results[i - binding->operand_count];
+        const BoundAccess *access = i < binding->operand_count
+                                        ? &binding->operands[i]
+                                        : &binding->results[i - binding->operand_count];
         for (int d = 0; d < access->rank; d++)
             for (int k = 0; k < access->dims[d].count; k++)
-                if (access->dims[d].factors[k] < 0 || access->dims[d].factors[k] >= binding->factor_count)
+                if (access->dims[d].factors[k] < 0 ||
+                    access->dims[d].factors[k] >= binding->factor_count)
                     return parse_fail(parser, "only factors that the binding lists, before this");
     }
     return true;
 }
 
-bool parse_binding(IrParser *parser)
-{
+bool parse_binding(IrParser *parser) {
     int64_t number;
     Binding *binding = arena_new(parser->arena, Binding);
     Accesses operands = {0}, results = {0};
-    if (!parse_int(parser, &number) || !parse_def_name(parser) || !parse_factors(parser, binding) || !parse_accesses(parser, &operands) ||
-        !tokens_expect(&parser->tokens, "->", "between operands and results") || !parse_accesses(parser, &results))
+    if (!parse_int(parser, &number) || !parse_def_name(parser) || !parse_factors(parser, binding) ||
+        !parse_accesses(parser, &operands) ||
+        !tokens_expect(&parser->tokens, "->", "between operands and results") ||
+        !parse_accesses(parser, &results))
         return false;
     binding->operand_count = operands.count;
     binding->operands = operands.at;
     binding->result_count = results.count;
     binding->results = results.at;
-    if (number != parser->bindings.count)
-        return parse_fail(parser, "bindings numbered in order");
+    if (number != parser->bindings.count) return parse_fail(parser, "bindings numbered in order");
     array_push(parser->arena, &parser->bindings, binding);
     return check_binding(parser, binding);
 }
 
 /* ---- operators ---- */
 
-static bool parse_shape(IrParser *parser, Attr *attr)
-{
+static bool parse_shape(IrParser *parser, Attr *attr) {
     Tokens *tokens = &parser->tokens;
     Array(int64_t) ints = {0};
-    if (!tokens_expect(tokens, "[", "before the extents"))
-        return false;
+    if (!tokens_expect(tokens, "[", "before the extents")) return false;
     while (!tokens_is(tokens, "]")) {
         int64_t extent;
-        if ((ints.count && !tokens_expect(tokens, ",", "between two extents")) || !parse_int(parser, &extent))
+        if ((ints.count && !tokens_expect(tokens, ",", "between two extents")) ||
+            !parse_int(parser, &extent))
             return false;
         array_push(parser->arena, &ints, extent);
     }
@@ -132,8 +124,7 @@ static bool parse_shape(IrParser *parser, Attr *attr)
     return true;
 }
 
-static bool parse_dtype_attr(IrParser *parser, Attr *attr)
-{
+static bool parse_dtype_attr(IrParser *parser, Attr *attr) {
     for (int i = 0; i < DTYPE_COUNT; i++)
         if (tokens_take(&parser->tokens, dtype_name((DType)i))) {
             attr->i = i;
@@ -142,8 +133,7 @@ static bool parse_dtype_attr(IrParser *parser, Attr *attr)
     return parse_fail(parser, "an element type");
 }
 
-static bool parse_attr(IrParser *parser, ParamKind kind, Attr *attr)
-{
+static bool parse_attr(IrParser *parser, ParamKind kind, Attr *attr) {
     switch (kind) {
     case PARAM_FLOAT: return parse_double(parser, &attr->f);
     case PARAM_SHAPE: return parse_shape(parser, attr);
@@ -152,34 +142,29 @@ static bool parse_attr(IrParser *parser, ParamKind kind, Attr *attr)
     }
 }
 
-static bool parse_attrs(IrParser *parser, const OpDef *def, Attr *attrs)
-{
+static bool parse_attrs(IrParser *parser, const OpDef *def, Attr *attrs) {
     Tokens *tokens = &parser->tokens;
-    if (!def->attr_count)
-        return true;
-    if (!tokens_expect(tokens, "{", "before the arguments"))
-        return false;
+    if (!def->attr_count) return true;
+    if (!tokens_expect(tokens, "{", "before the arguments")) return false;
     for (int i = 0, next = 0; i < def->param_count; i++) {
         ParamKind kind = def->params[i].kind;
-        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS)
-            continue;
-        if ((next && !tokens_expect(tokens, ",", "between two arguments")) || !parse_attr(parser, kind, &attrs[next++]))
+        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS) continue;
+        if ((next && !tokens_expect(tokens, ",", "between two arguments")) ||
+            !parse_attr(parser, kind, &attrs[next++]))
             return false;
     }
     return tokens_expect(tokens, "}", "after the arguments");
 }
 
 /* The object with the number that follows, out of `count`. */
-static bool parse_index(IrParser *parser, int count, int64_t *number)
-{
-    if (!parse_int(parser, number))
-        return false;
-    return (*number >= 0 && *number < count) || parse_fail(parser, "a number that stands before, before this");
+static bool parse_index(IrParser *parser, int count, int64_t *number) {
+    if (!parse_int(parser, number)) return false;
+    return (*number >= 0 && *number < count) ||
+           parse_fail(parser, "a number that stands before, before this");
 }
 
 /* The positions of the operators that were fused into this one, after their number. */
-static bool parse_also(IrParser *parser, Op *marks)
-{
+static bool parse_also(IrParser *parser, Op *marks) {
     Array(Position) also = {0};
     int64_t count;
     bool good = parse_int(parser, &count);
@@ -190,19 +175,19 @@ static bool parse_also(IrParser *parser, Op *marks)
     }
     marks->source.fused_at = also.at;
     marks->source.fused_count = also.count;
-    return good && (also.count == count || parse_fail(parser, "as many positions as the line says"));
+    return good &&
+           (also.count == count || parse_fail(parser, "as many positions as the line says"));
 }
 
 /* [ tower NAME ] layer NUMBER, or a name in place of the number */
-static bool parse_layer(IrParser *parser, const Layer **layer)
-{
+static bool parse_layer(IrParser *parser, const Layer **layer) {
     Tokens *tokens = &parser->tokens;
     Layer *own = arena_new(parser->arena, Layer);
     int64_t number = 0;
-    if (tokens_take(tokens, "tower") && !parse_string(parser, &own->tower))
-        return false;
+    if (tokens_take(tokens, "tower") && !parse_string(parser, &own->tower)) return false;
     if (!tokens_expect(tokens, "layer", NULL) ||
-        !(tokens->token->kind == TOKEN_STRING ? parse_string(parser, &own->name) : parse_int(parser, &number)))
+        !(tokens->token->kind == TOKEN_STRING ? parse_string(parser, &own->name)
+                                              : parse_int(parser, &number)))
         return false;
     own->number = (int)number;
     *layer = own;
@@ -210,25 +195,24 @@ static bool parse_layer(IrParser *parser, const Layer **layer)
 }
 
 /* The operator that makes the value which follows. */
-static bool parse_again(IrParser *parser, const Op **again)
-{
+static bool parse_again(IrParser *parser, const Op **again) {
     Value *value;
-    if (!parse_ref(parser, &value))
-        return false;
+    if (!parse_ref(parser, &value)) return false;
     *again = value ? value->def : NULL;
     return *again || parse_fail(parser, "a value that an operator makes, before this");
 }
 
-/* A mark of an operator's line, between its arguments and the colon, as a member of an operator; *done when there is none. */
-static bool parse_mark(IrParser *parser, Op *marks, bool *done)
-{
+/* A mark of an operator's line, between its arguments and the colon, as a member of an operator;
+ * *done when there is none. */
+static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
     Tokens *tokens = &parser->tokens;
     int64_t number = 0;
     bool good = true;
     if (tokens_take(tokens, "plan")) {
         if ((good = parse_index(parser, parser->module->devices.conversions.count, &number)))
             marks->convert.plan = parser->module->devices.conversions.at[number];
-        if (good && tokens_take(tokens, "tensor") && (good = parse_index(parser, marks->convert.plan->tensors.count, &number)))
+        if (good && tokens_take(tokens, "tensor") &&
+            (good = parse_index(parser, marks->convert.plan->tensors.count, &number)))
             marks->convert.tensor = (int)number;
     } else if (tokens_take(tokens, "binding")) {
         if ((good = parse_index(parser, parser->bindings.count, &number)))
@@ -253,8 +237,11 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     } else if (tokens_take(tokens, "recomputes")) {
         good = parse_again(parser, &marks->recomputes);
     } else if (tokens_take(tokens, "loop")) {
-        marks->loop = tokens_take(tokens, "each") ? LOOP_EACH : tokens_take(tokens, "count") ? LOOP_COUNT : LOOP_AFTER;
-        good = marks->loop != LOOP_AFTER || tokens_expect(tokens, "after", "or 'each' or 'count' after 'loop'");
+        marks->loop = tokens_take(tokens, "each")    ? LOOP_EACH
+                      : tokens_take(tokens, "count") ? LOOP_COUNT
+                                                     : LOOP_AFTER;
+        good = marks->loop != LOOP_AFTER ||
+               tokens_expect(tokens, "after", "or 'each' or 'count' after 'loop'");
     } else if (tokens_take(tokens, "source_op")) {
         good = parse_int(parser, &number);
         marks->source.op = (int)number;
@@ -277,18 +264,16 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     return good;
 }
 
-static bool parse_marks(IrParser *parser, Op *marks)
-{
+static bool parse_marks(IrParser *parser, Op *marks) {
     *marks = (Op){.stage = STAGE_ALL, .source.op = -1, .section = parser->section};
     for (bool done = false; !done;)
-        if (!parse_mark(parser, marks, &done))
-            return false;
+        if (!parse_mark(parser, marks, &done)) return false;
     return parse_position(parser, &marks->at);
 }
 
 /* The operator as a pass has refined it: types come from the text. */
-static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Op *marks)
-{
+static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs,
+                      const Op *marks) {
     Arena *arena = parser->arena;
     Op *op = arena_new(arena, Op);
     *op = (Op){.def = def,
@@ -306,12 +291,12 @@ static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands
     return op;
 }
 
-static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Op *marks)
-{
-    Op *op = marks->binding ? refined_op(parser, def, operands, attrs, marks)
-                            : ir_op(parser->module, def, operands->at, operands->count, attrs, marks->at);
-    if (!op)
-        return NULL;
+static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs,
+                   const Op *marks) {
+    Op *op = marks->binding
+                 ? refined_op(parser, def, operands, attrs, marks)
+                 : ir_op(parser->module, def, operands->at, operands->count, attrs, marks->at);
+    if (!op) return NULL;
     op_take_place(op, marks);
     op->gradient = marks->gradient;
     op->convert.plan = marks->convert.plan;
@@ -324,14 +309,13 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     return op;
 }
 
-static bool parse_operands(IrParser *parser, Values *operands)
-{
+static bool parse_operands(IrParser *parser, Values *operands) {
     Tokens *tokens = &parser->tokens;
-    if (!tokens_expect(tokens, "(", "after the operator"))
-        return false;
+    if (!tokens_expect(tokens, "(", "after the operator")) return false;
     while (!tokens_is(tokens, ")")) {
         Value *value;
-        if ((operands->count && !tokens_expect(tokens, ",", "between two operands")) || !parse_ref(parser, &value))
+        if ((operands->count && !tokens_expect(tokens, ",", "between two operands")) ||
+            !parse_ref(parser, &value))
             return false;
         array_push(parser->arena, operands, value);
     }
@@ -339,20 +323,19 @@ static bool parse_operands(IrParser *parser, Values *operands)
     return true;
 }
 
-static bool parse_results(IrParser *parser, Op *op, const int *ids, int count)
-{
+static bool parse_results(IrParser *parser, Op *op, const int *ids, int count) {
     if (count != op->result_count)
         return parse_fail(parser, "as many results as the rule has, before this");
     for (int i = 0; i < count; i++) {
-        if (!tokens_expect(&parser->tokens, i ? "," : ":", "before the type of a result") || !parse_value(parser, op->results[i]))
+        if (!tokens_expect(&parser->tokens, i ? "," : ":", "before the type of a result") ||
+            !parse_value(parser, op->results[i]))
             return false;
         define_value(parser, op->results[i], ids[i]);
     }
     return true;
 }
 
-bool parse_op(IrParser *parser)
-{
+bool parse_op(IrParser *parser) {
     Tokens *tokens = &parser->tokens;
     enum { RESULTS_MOST = 16 };
     int ids[RESULTS_MOST], count = 0;
@@ -360,24 +343,22 @@ bool parse_op(IrParser *parser)
     Values operands = {0};
     Op marks;
     do {
-        if (count == RESULTS_MOST)
-            return parse_fail(parser, "fewer results");
-        if (!parse_new_id(parser, &ids[count++]))
-            return false;
+        if (count == RESULTS_MOST) return parse_fail(parser, "fewer results");
+        if (!parse_new_id(parser, &ids[count++])) return false;
     } while (tokens_take(tokens, ","));
-    if (!tokens_expect(tokens, "=", "after the results"))
-        return false;
+    if (!tokens_expect(tokens, "=", "after the results")) return false;
     const OpDef *def = parse_def_name(parser);
-    if (!def)
-        return false;
+    if (!def) return false;
     Attr *attrs = arena_array(parser->arena, Attr, def->attr_count + 1);
-    if (!parse_operands(parser, &operands) || !parse_attrs(parser, def, attrs) || !parse_marks(parser, &marks))
+    if (!parse_operands(parser, &operands) || !parse_attrs(parser, def, attrs) ||
+        !parse_marks(parser, &marks))
         return false;
     Op *op = make_op(parser, def, &operands, attrs, &marks);
     if (!op || !parse_results(parser, op, ids, count) || !ir_verify_op(parser->module, op, at))
         return false;
     if (op->convert.plan) {
-        PlannedConversion *conversion = parser->module->devices.conversions.at[op->convert.plan->number];
+        PlannedConversion *conversion =
+            parser->module->devices.conversions.at[op->convert.plan->number];
         conversion_use(conversion, op->convert.tensor, op);
         conversion_plan(parser->module, conversion);
     }

@@ -12,11 +12,9 @@
 
 /* ---- values ---- */
 
-static void print_quoted(Text *out, const char *string)
-{
+static void print_quoted(Text *out, const char *string) {
     text_string(out, "\"");
-    for (; *string; string++)
-        switch (*string) {
+    for (; *string; string++) switch (*string) {
         case '"':
         case '\\': text_print(out, "\\%c", *string); break;
         case '\n': text_string(out, "\\n"); break;
@@ -27,63 +25,54 @@ static void print_quoted(Text *out, const char *string)
     text_string(out, "\"");
 }
 
-void print_number(Text *out, double number)
-{
+void print_number(Text *out, double number) {
     char digits[40];
     for (int precision = 6; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, number);
-        if (strtod(digits, NULL) == number)
-            break;
+        if (strtod(digits, NULL) == number) break;
     }
     text_string(out, digits);
 }
 
 /* Also an empty position, as 0:0. */
-static void print_any_position(Printer *printer, Position at)
-{
+static void print_any_position(Printer *printer, Position at) {
     text_string(printer->out, " @");
     if (!at.file && !at.line) {
         text_string(printer->out, "0:0");
         return;
     }
-    if (!at.file || !printer->module->source.file || strcmp(at.file, printer->module->source.file)) {
+    if (!at.file || !printer->module->source.file ||
+        strcmp(at.file, printer->module->source.file)) {
         print_quoted(printer->out, at.file ? at.file : "");
         text_string(printer->out, ":");
     }
     text_print(printer->out, "%d:%d", at.line, at.column);
 }
 
-static void print_position(Printer *printer, Position at)
-{
-    if (at.file || at.line)
-        print_any_position(printer, at);
+static void print_position(Printer *printer, Position at) {
+    if (at.file || at.line) print_any_position(printer, at);
 }
 
-static void print_type(Text *out, Type type)
-{
+static void print_type(Text *out, Type type) {
     text_print(out, "%s[", dtype_name(type.dtype));
     for (int d = 0; d < type.rank; d++)
         text_print(out, d ? ", %lld" : "%lld", (long long)type.extent[d]);
     text_string(out, "]");
 }
 
-static void print_ref(Text *out, const Value *value)
-{
+static void print_ref(Text *out, const Value *value) {
     if (value)
         text_print(out, "%%%d", value->id);
     else
         text_string(out, "-");
 }
 
-static void print_dim_name(Text *out, DimName name)
-{
+static void print_dim_name(Text *out, DimName name) {
     text_string(out, name.name ? name.name : "_");
-    if (name.part)
-        text_print(out, ":%d", name.part);
+    if (name.part) text_print(out, ":%d", name.part);
 }
 
-static void print_dims(Text *out, const Value *value)
-{
+static void print_dims(Text *out, const Value *value) {
     text_string(out, " dims(");
     for (int d = 0; d < value->type.rank; d++) {
         const Dim *dim = &value->dims[d];
@@ -98,22 +87,21 @@ static void print_dims(Text *out, const Value *value)
     text_string(out, ")");
 }
 
-static bool position_equal(Position a, Position b)
-{
-    return a.line == b.line && a.column == b.column && (a.file == b.file || (a.file && b.file && !strcmp(a.file, b.file)));
+static bool position_equal(Position a, Position b) {
+    return a.line == b.line && a.column == b.column &&
+           (a.file == b.file || (a.file && b.file && !strcmp(a.file, b.file)));
 }
 
-/* What stands behind the colon: type, name, dims and so on; the position where it differs from `known`. */
-static void print_value(Printer *printer, const Value *value, bool named, Position known)
-{
+/* What stands behind the colon: type, name, dims and so on; the position where it differs from
+ * `known`. */
+static void print_value(Printer *printer, const Value *value, bool named, Position known) {
     Text *out = printer->out;
     print_type(out, value->type);
     if (named && value->name) {
         text_string(out, " ");
         print_quoted(out, value->name);
     }
-    if (value->dims)
-        print_dims(out, value);
+    if (value->dims) print_dims(out, value);
     if (value->user_layout) {
         text_string(out, " shard<");
         user_layout_print(out, value->user_layout);
@@ -128,16 +116,17 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
     if (value->micro)
         text_print(out, value->micro == MICRO_SUM ? " micro sum" : " micro %d", value->micro);
     if (value->chunk)
-        text_print(out, " chunk %d %lld %lld", value->chunk->dim, (long long)value->chunk->start, (long long)value->chunk->extent);
-    if (value->storage)
-        text_print(out, " storage %%%d", value->storage->id);
+        text_print(out, " chunk %d %lld %lld", value->chunk->dim, (long long)value->chunk->start,
+                   (long long)value->chunk->extent);
+    if (value->storage) text_print(out, " storage %%%d", value->storage->id);
     if (value->subview)
-        text_print(out, " subview %%%d %d %lld", value->subview->whole->id, value->subview->dim, (long long)value->subview->start);
-    if (!position_equal(value->at, known))
-        print_any_position(printer, value->at);
+        text_print(out, " subview %%%d %d %lld", value->subview->whole->id, value->subview->dim,
+                   (long long)value->subview->start);
+    if (!position_equal(value->at, known)) print_any_position(printer, value->at);
 }
 
-/* ---- what operators share: the calls that led to them, refined bindings, gradients; printed once, when they get a number ---- */
+/* ---- what operators share: the calls that led to them, refined bindings, gradients; printed once,
+ * when they get a number ---- */
 
 typedef struct NumberEntry {
     const void *object;
@@ -152,15 +141,13 @@ typedef struct TextEntry {
 
 enum { NOT_FOUND = -2 };
 
-static int find_number(NumberEntry *table, const void *object)
-{
+static int find_number(NumberEntry *table, const void *object) {
     NumberEntry *entry;
     HASH_FIND_PTR(table, &object, entry);
     return entry ? entry->number : NOT_FOUND;
 }
 
-static int remember(Printer *printer, NumberEntry **table, const void *object, int number)
-{
+static int remember(Printer *printer, NumberEntry **table, const void *object, int number) {
     NumberEntry *entry = arena_new(printer->scratch, NumberEntry);
     *entry = (NumberEntry){.object = object, .number = number};
     HASH_ADD_PTR(*table, object, entry);
@@ -168,13 +155,11 @@ static int remember(Printer *printer, NumberEntry **table, const void *object, i
 }
 
 /* The number of what prints as `kind NUMBER text`: printed now when it is new. */
-static int number_text(Printer *printer, const char *kind, int *count, const char *text)
-{
+static int number_text(Printer *printer, const char *kind, int *count, const char *text) {
     TextEntry *entry;
     char *key = arena_format(printer->scratch, "%s %s", kind, text);
     HASH_FIND_STR(printer->texts, key, entry);
-    if (entry)
-        return entry->number;
+    if (entry) return entry->number;
     entry = arena_new(printer->scratch, TextEntry);
     entry->number = (*count)++;
     HASH_ADD_KEYPTR(hh, printer->texts, key, strlen(key), entry);
@@ -182,12 +167,11 @@ static int number_text(Printer *printer, const char *kind, int *count, const cha
     return entry->number;
 }
 
-/* The chain is walked from the outermost call inwards without recursion: recursive models make it long. */
-static int print_frame(Printer *printer, const Frame *frame)
-{
+/* The chain is walked from the outermost call inwards without recursion: recursive models make it
+ * long. */
+static int print_frame(Printer *printer, const Frame *frame) {
     int known = find_number(printer->frames, frame);
-    if (known != NOT_FOUND)
-        return known;
+    if (known != NOT_FOUND) return known;
     Array(const Frame *) chain = {0};
     int caller = -1;
     for (const Frame *at = frame; at; at = at->caller) {
@@ -202,16 +186,15 @@ static int print_frame(Printer *printer, const Frame *frame)
         Text text = {.arena = printer->scratch};
         Printer inner = {.out = &text, .module = printer->module};
         print_quoted(&text, chain.at[i]->function ? chain.at[i]->function : "");
-        if (caller >= 0)
-            text_print(&text, " in %d", caller);
+        if (caller >= 0) text_print(&text, " in %d", caller);
         print_position(&inner, chain.at[i]->at);
-        caller = remember(printer, &printer->frames, chain.at[i], number_text(printer, "frame", &printer->frame_count, text_bytes(&text)));
+        caller = remember(printer, &printer->frames, chain.at[i],
+                          number_text(printer, "frame", &printer->frame_count, text_bytes(&text)));
     }
     return caller;
 }
 
-static bool dims_equal(const BoundAccess *a, const BoundAccess *b)
-{
+static bool dims_equal(const BoundAccess *a, const BoundAccess *b) {
     if (a->access != b->access || a->rank != b->rank || a->written_rank != b->written_rank)
         return false;
     for (int d = 0; d < a->rank; d++)
@@ -221,99 +204,85 @@ static bool dims_equal(const BoundAccess *a, const BoundAccess *b)
     return true;
 }
 
-static bool binding_equal(const Binding *a, const Binding *b)
-{
-    if (a->factor_count != b->factor_count || a->operand_count != b->operand_count || a->result_count != b->result_count)
+static bool binding_equal(const Binding *a, const Binding *b) {
+    if (a->factor_count != b->factor_count || a->operand_count != b->operand_count ||
+        a->result_count != b->result_count)
         return false;
     for (int i = 0; i < a->factor_count; i++)
-        if (a->factors[i].factor != b->factors[i].factor || a->factors[i].extent != b->factors[i].extent)
+        if (a->factors[i].factor != b->factors[i].factor ||
+            a->factors[i].extent != b->factors[i].extent)
             return false;
     for (int i = 0; i < a->operand_count; i++)
-        if (!dims_equal(&a->operands[i], &b->operands[i]))
-            return false;
+        if (!dims_equal(&a->operands[i], &b->operands[i])) return false;
     for (int i = 0; i < a->result_count; i++)
-        if (!dims_equal(&a->results[i], &b->results[i]))
-            return false;
+        if (!dims_equal(&a->results[i], &b->results[i])) return false;
     return true;
 }
 
 /* Whether binding the rule again gives the operator's binding and its results' types. */
-static bool is_plain(Printer *printer, const Op *op)
-{
+static bool is_plain(Printer *printer, const Op *op) {
     Type *types = arena_array(printer->scratch, Type, op->def->rule->result_count);
-    const Binding *again = ir_bind(printer->scratch, NULL, op->at, op->def, op->attrs, op->operands, op->operand_count, types);
-    if (!again || !binding_equal(again, op->binding))
-        return false;
+    const Binding *again = ir_bind(printer->scratch, NULL, op->at, op->def, op->attrs, op->operands,
+                                   op->operand_count, types);
+    if (!again || !binding_equal(again, op->binding)) return false;
     for (int i = 0; i < op->result_count; i++)
-        if (!type_equal(types[i], op->results[i]->type))
-            return false;
+        if (!type_equal(types[i], op->results[i]->type)) return false;
     return true;
 }
 
-static void print_access(Text *out, const BoundAccess *access)
-{
+static void print_access(Text *out, const BoundAccess *access) {
     text_print(out, " %d(", access->access);
     for (int d = 0; d < access->rank; d++) {
         const BoundDim *dim = &access->dims[d];
         text_string(out, d ? ", " : "");
-        for (int k = 0; k < dim->count; k++)
-            text_print(out, k ? " %d" : "%d", dim->factors[k]);
-        if (dim->written != d)
-            text_print(out, "/%d", dim->written);
+        for (int k = 0; k < dim->count; k++) text_print(out, k ? " %d" : "%d", dim->factors[k]);
+        if (dim->written != d) text_print(out, "/%d", dim->written);
     }
     text_string(out, ")");
-    if (access->written_rank != access->rank)
-        text_print(out, "/%d", access->written_rank);
+    if (access->written_rank != access->rank) text_print(out, "/%d", access->written_rank);
 }
 
-static const char *binding_text(Printer *printer, const Op *op)
-{
+static const char *binding_text(Printer *printer, const Op *op) {
     Text text = {.arena = printer->scratch};
     const Binding *binding = op->binding;
     text_print(&text, "%s [", op->def->name);
     for (int i = 0; i < binding->factor_count; i++)
-        text_print(&text, "%s%d:%lld", i ? ", " : "", binding->factors[i].factor, (long long)binding->factors[i].extent);
+        text_print(&text, "%s%d:%lld", i ? ", " : "", binding->factors[i].factor,
+                   (long long)binding->factors[i].extent);
     text_string(&text, "]");
-    for (int i = 0; i < binding->operand_count; i++)
-        print_access(&text, &binding->operands[i]);
+    for (int i = 0; i < binding->operand_count; i++) print_access(&text, &binding->operands[i]);
     text_string(&text, " ->");
-    for (int i = 0; i < binding->result_count; i++)
-        print_access(&text, &binding->results[i]);
+    for (int i = 0; i < binding->result_count; i++) print_access(&text, &binding->results[i]);
     return text_bytes(&text);
 }
 
 /* The number of a refined binding; -1: it is what ir_bind gives. */
-static int print_binding(Printer *printer, const Op *op)
-{
+static int print_binding(Printer *printer, const Op *op) {
     int known = find_number(printer->bindings, op->binding);
-    if (known != NOT_FOUND)
-        return known;
-    int number = is_plain(printer, op) ? -1 : number_text(printer, "binding", &printer->binding_count, binding_text(printer, op));
+    if (known != NOT_FOUND) return known;
+    int number = is_plain(printer, op) ? -1
+                                       : number_text(printer, "binding", &printer->binding_count,
+                                                     binding_text(printer, op));
     return remember(printer, &printer->bindings, op->binding, number);
 }
 
-static int print_gradient_number(Printer *printer, const Function *function)
-{
+static int print_gradient_number(Printer *printer, const Function *function) {
     int known = find_number(printer->gradients, function);
     for (int i = 0; known == NOT_FOUND && i < printer->module->library.gradients.count; i++)
         if (printer->module->library.gradients.at[i] == function)
             known = remember(printer, &printer->gradients, function, i);
-    if (known == NOT_FOUND)
-        BUG("the gradient %s is not listed in the module", function->name);
+    if (known == NOT_FOUND) BUG("the gradient %s is not listed in the module", function->name);
     return known;
 }
 
-void print_references(Printer *printer, const Op *op)
-{
-    if (op->source.frames)
-        print_frame(printer, op->source.frames);
+void print_references(Printer *printer, const Op *op) {
+    if (op->source.frames) print_frame(printer, op->source.frames);
     print_binding(printer, op);
 }
 
 /* ---- operators ---- */
 
-static void print_attr(Text *out, ParamKind kind, const Attr *attr)
-{
+static void print_attr(Text *out, ParamKind kind, const Attr *attr) {
     switch (kind) {
     case PARAM_FLOAT: print_number(out, attr->f); break;
     case PARAM_DTYPE: text_string(out, dtype_name((DType)attr->i)); break;
@@ -327,15 +296,12 @@ static void print_attr(Text *out, ParamKind kind, const Attr *attr)
     }
 }
 
-static void print_attrs(Text *out, const Op *op)
-{
-    if (!op->def->attr_count)
-        return;
+static void print_attrs(Text *out, const Op *op) {
+    if (!op->def->attr_count) return;
     text_string(out, " {");
     for (int i = 0, next = 0; i < op->def->param_count; i++) {
         const OpParam *param = &op->def->params[i];
-        if (param->kind == PARAM_TENSOR || param->kind == PARAM_TENSORS)
-            continue;
+        if (param->kind == PARAM_TENSOR || param->kind == PARAM_TENSORS) continue;
         text_string(out, next ? ", " : "");
         print_attr(out, param->kind, &op->attrs[next++]);
     }
@@ -343,65 +309,55 @@ static void print_attrs(Text *out, const Op *op)
 }
 
 /* tower "vision" layer 3, layer "head" */
-static void print_layer(Text *out, const Layer *layer)
-{
+static void print_layer(Text *out, const Layer *layer) {
     if (layer && layer->tower) {
         text_string(out, " tower ");
         print_quoted(out, layer->tower);
     }
-    if (layer)
-        text_string(out, " layer ");
+    if (layer) text_string(out, " layer ");
     if (layer && layer->name)
         print_quoted(out, layer->name);
     else if (layer)
         text_print(out, "%d", layer->number);
 }
 
-static void print_marks(Printer *printer, const Op *op)
-{
+static void print_marks(Printer *printer, const Op *op) {
     Text *out = printer->out;
     int binding = print_binding(printer, op);
-    if (binding >= 0)
-        text_print(out, " binding %d", binding);
+    if (binding >= 0) text_print(out, " binding %d", binding);
     if (op->convert.plan)
-        text_print(out, op->convert.tensor ? " plan %d tensor %d" : " plan %d", op->convert.plan->number, op->convert.tensor);
-    if (op->gradient)
-        text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
+        text_print(out, op->convert.tensor ? " plan %d tensor %d" : " plan %d",
+                   op->convert.plan->number, op->convert.tensor);
+    if (op->gradient) text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
     print_layer(out, op->source.layer);
-    if (op->source.recompute)
-        text_print(out, " recompute %d", op->source.recompute);
-    if (op->recomputes)
-        text_print(out, " recomputes %%%d", op->recomputes->results[0]->id);
+    if (op->source.recompute) text_print(out, " recompute %d", op->source.recompute);
+    if (op->recomputes) text_print(out, " recomputes %%%d", op->recomputes->results[0]->id);
     if (op->source.scope) {
         text_string(out, " scope ");
         print_quoted(out, op->source.scope);
     }
-    static const char *const turns[] = {
-        [LOOP_BEFORE] = "", [LOOP_EACH] = " loop each", [LOOP_AFTER] = " loop after", [LOOP_COUNT] = " loop count"};
+    static const char *const turns[] = {[LOOP_BEFORE] = "",
+                                        [LOOP_EACH] = " loop each",
+                                        [LOOP_AFTER] = " loop after",
+                                        [LOOP_COUNT] = " loop count"};
     text_string(out, turns[op->loop]);
-    if (op->source.op >= 0)
-        text_print(out, " source_op %d", op->source.op);
-    if (op->stage != STAGE_ALL)
-        text_print(out, " stage %d visit %d", op->stage, op->visit);
-    if (op->chunk)
-        text_print(out, " chunk %d", op->chunk);
+    if (op->source.op >= 0) text_print(out, " source_op %d", op->source.op);
+    if (op->stage != STAGE_ALL) text_print(out, " stage %d visit %d", op->stage, op->visit);
+    if (op->chunk) text_print(out, " chunk %d", op->chunk);
     text_string(out, op->marks.is_wgrad ? " wgrad" : "");
     text_string(out, op->marks.run_in_place ? " in_place" : "");
-    if (op->source.frames)
-        text_print(out, " from %d", print_frame(printer, op->source.frames));
+    if (op->source.frames) text_print(out, " from %d", print_frame(printer, op->source.frames));
     if (op->convert.reason) {
         text_string(out, " for ");
         print_quoted(out, op->convert.reason);
     }
-    if (op->source.fused_count)
-        text_print(out, " also %d", op->source.fused_count);
+    if (op->source.fused_count) text_print(out, " also %d", op->source.fused_count);
     for (int i = 0; i < op->source.fused_count; i++)
         print_any_position(printer, op->source.fused_at[i]);
     print_position(printer, op->at);
 }
 
-void print_op(Printer *printer, const Op *op)
-{
+void print_op(Printer *printer, const Op *op) {
     Text *out = printer->out;
     text_string(out, "  ");
     for (int i = 0; i < op->result_count; i++) {
@@ -425,8 +381,7 @@ void print_op(Printer *printer, const Op *op)
 
 /* ---- what stands before the operators ---- */
 
-static void print_head(Printer *printer)
-{
+static void print_head(Printer *printer) {
     const Module *module = printer->module;
     Text *out = printer->out;
     text_string(out, "module ");
@@ -444,51 +399,50 @@ static void print_head(Printer *printer)
     }
     text_string(out, module->context.options.remark_comm ? " remark_comm" : "");
     text_string(out, module->context.options.warn_implicit_reshard ? " warn_implicit_reshard" : "");
-    if (module->progress.last_pass)
-        text_print(out, " after %s", module->progress.last_pass);
+    if (module->progress.last_pass) text_print(out, " after %s", module->progress.last_pass);
     text_print(out, " next %d", module->context.next_id);
     print_position(printer, module->source.at);
     text_string(out, "\n");
-    if (module->strategy)
-        strategy_print(out, module->strategy, "");
+    if (module->strategy) strategy_print(out, module->strategy, "");
 }
 
-static const char *const param_kinds[] = {[PARAM_TENSOR] = "tensor", [PARAM_TENSORS] = "tensors", [PARAM_INT] = "int",
-                                          [PARAM_FLOAT] = "float",   [PARAM_SHAPE] = "shape",     [PARAM_DTYPE] = "dtype"};
+static const char *const param_kinds[] = {
+    [PARAM_TENSOR] = "tensor", [PARAM_TENSORS] = "tensors", [PARAM_INT] = "int",
+    [PARAM_FLOAT] = "float",   [PARAM_SHAPE] = "shape",     [PARAM_DTYPE] = "dtype"};
 
-static void print_def(Printer *printer, const OpDef *def)
-{
+static void print_def(Printer *printer, const OpDef *def) {
     Text *out = printer->out;
     text_print(out, "op %s(", def->name);
     for (int i = 0; i < def->param_count; i++)
-        text_print(out, "%s%s %s", i ? ", " : "", param_kinds[def->params[i].kind], def->params[i].name);
+        text_print(out, "%s%s %s", i ? ", " : "", param_kinds[def->params[i].kind],
+                   def->params[i].name);
     text_string(out, ")");
     print_position(printer, def->at);
     text_print(out, "\n    %s\n", def->rule->text);
 }
 
-static void print_defs(Printer *printer)
-{
+static void print_defs(Printer *printer) {
     const Module *module = printer->module;
     for (int i = 0; i < module->library.defs.count; i++)
         print_def(printer, module->library.defs.at[i]);
     if (module->optimizer.op)
-        text_print(printer->out, "update %s states %d%s%s\n", module->optimizer.op->name, module->optimizer.state_count, module->optimizer.clip ? " clip" : "",
+        text_print(printer->out, "update %s states %d%s%s\n", module->optimizer.op->name,
+                   module->optimizer.state_count, module->optimizer.clip ? " clip" : "",
                    module->optimizer.norm ? " norm" : "");
     if (module->builtin.reshard)
         text_print(printer->out, "reshard %s\n", module->builtin.reshard->name);
     const struct {
         const char *word;
         const OpDef *def;
-    } own[] = {
-        {"accumulate", module->builtin.accumulate}, {"part", module->builtin.local_part}, {"union", module->builtin.stage_union}, {"collect", module->builtin.collect}};
+    } own[] = {{"accumulate", module->builtin.accumulate},
+               {"part", module->builtin.local_part},
+               {"union", module->builtin.stage_union},
+               {"collect", module->builtin.collect}};
     for (int i = 0; i < 4; i++)
-        if (own[i].def)
-            text_print(printer->out, "%s %s\n", own[i].word, own[i].def->name);
+        if (own[i].def) text_print(printer->out, "%s %s\n", own[i].word, own[i].def->name);
 }
 
-static void print_mesh(Printer *printer, const Mesh *mesh)
-{
+static void print_mesh(Printer *printer, const Mesh *mesh) {
     Text *out = printer->out;
     text_string(out, "mesh ");
     layout_print_devices(out, mesh->devices, mesh->device_count);
@@ -500,15 +454,16 @@ static void print_mesh(Printer *printer, const Mesh *mesh)
     for (int i = 0; i < mesh->rules.count; i++) {
         text_string(out, "split ");
         print_dim_name(out, mesh->rules.at[i].dim);
-        text_print(out, " axis %d%s", mesh->rules.at[i].axis, mesh->rules.at[i].zigzag ? " zigzag" : "");
+        text_print(out, " axis %d%s", mesh->rules.at[i].axis,
+                   mesh->rules.at[i].zigzag ? " zigzag" : "");
         print_position(printer, mesh->rules.at[i].at);
         text_string(out, "\n");
     }
 }
 
-static void print_body(Text *out, const Body *body)
-{
-    text_print(out, "template rows %lld first %d stages %d", (long long)body->rows, body->first_stage, body->stage_count);
+static void print_body(Text *out, const Body *body) {
+    text_print(out, "template rows %lld first %d stages %d", (long long)body->rows,
+               body->first_stage, body->stage_count);
     text_string(out, body->short_rows ? " short_rows" : "");
     for (int v = 0; v < body->visit_count; v++)
         text_print(out, "%s%d", v ? " " : " visits ", body->visit_stage[v]);
@@ -516,46 +471,44 @@ static void print_body(Text *out, const Body *body)
 }
 
 /* That of a run, where none before it has the same. */
-static void print_schedule(Text *out, const PipelineTemplates *bodies, int number)
-{
+static void print_schedule(Text *out, const PipelineTemplates *bodies, int number) {
     const PipelineRun *run = &bodies->runs.at[number];
     for (int r = 0; r < number; r++)
-        if (bodies->runs.at[r].schedule == run->schedule)
-            return;
-    if (!run->schedule)
-        return;
-    text_print(out, "schedule template %d microbatches %lld\n", run->template_index, (long long)run->microbatches);
+        if (bodies->runs.at[r].schedule == run->schedule) return;
+    if (!run->schedule) return;
+    text_print(out, "schedule template %d microbatches %lld\n", run->template_index,
+               (long long)run->microbatches);
     schedule_print(out, run->schedule, "    ");
 }
 
 /* The meshes of stages stand with them, where they are not that of all devices. */
-static void print_bodies(Printer *printer)
-{
+static void print_bodies(Printer *printer) {
     const Module *module = printer->module;
     const PipelineTemplates *bodies = &module->templates;
     if (bodies->at.count)
         text_print(printer->out, "batch unit %lld\n", (long long)bodies->row_unit);
-    for (int b = 0; b < bodies->at.count; b++)
-        print_body(printer->out, &bodies->at.at[b]);
+    for (int b = 0; b < bodies->at.count; b++) print_body(printer->out, &bodies->at.at[b]);
     for (int r = 0; r < bodies->runs.count; r++) {
         const PipelineRun *run = &bodies->runs.at[r];
-        text_print(printer->out, "run pipeline %d template %d microbatches %lld row %lld\n", run->pipeline, run->template_index,
-                   (long long)run->microbatches, (long long)run->first_row);
+        text_print(printer->out, "run pipeline %d template %d microbatches %lld row %lld\n",
+                   run->pipeline, run->template_index, (long long)run->microbatches,
+                   (long long)run->first_row);
     }
     for (int s = 0; s < bodies->stages.count; s++) {
-        text_print(printer->out, "stage %d of template %d\n", bodies->stages.at[s].number, bodies->stages.at[s].template_index);
+        text_print(printer->out, "stage %d of template %d\n", bodies->stages.at[s].number,
+                   bodies->stages.at[s].template_index);
         if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->devices.mesh)
             print_mesh(printer, bodies->stages.at[s].mesh);
     }
-    for (int r = 0; r < bodies->runs.count; r++)
-        print_schedule(printer->out, bodies, r);
+    for (int r = 0; r < bodies->runs.count; r++) print_schedule(printer->out, bodies, r);
 }
 
-static const char *const init_names[] = {
-    [INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};
+static const char *const init_names[] = {[INIT_ZEROS] = "zeros",
+                                         [INIT_CONSTANT] = "constant",
+                                         [INIT_NORMAL] = "normal",
+                                         [INIT_UNIFORM] = "uniform"};
 
-static void print_param(Printer *printer, const Parameter *param)
-{
+static void print_param(Printer *printer, const Parameter *param) {
     Text *out = printer->out;
     text_print(out, "param %%%d ", param->value->id);
     print_quoted(out, param->name);
@@ -569,9 +522,11 @@ static void print_param(Printer *printer, const Parameter *param)
         print_number(out, param->a);
     }
     text_string(out, param->no_decay ? " no_decay" : "");
-    if (param->group)
-        text_print(out, " group %d", param->group);
-    text_string(out, param->kept ? " kept" : param->state ? " assigned" : param->frozen ? " frozen" : "");
+    if (param->group) text_print(out, " group %d", param->group);
+    text_string(out, param->kept     ? " kept"
+                     : param->state  ? " assigned"
+                     : param->frozen ? " frozen"
+                                     : "");
     text_string(out, " : ");
     print_value(printer, param->value, false, (Position){0});
     text_string(out, "\n");
@@ -584,8 +539,7 @@ static void print_param(Printer *printer, const Parameter *param)
     }
 }
 
-static void print_input(Printer *printer, const Value *input)
-{
+static void print_input(Printer *printer, const Value *input) {
     text_print(printer->out, "input %%%d ", input->id);
     print_quoted(printer->out, input->name);
     text_string(printer->out, " : ");
@@ -593,11 +547,9 @@ static void print_input(Printer *printer, const Value *input)
     text_string(printer->out, "\n");
 }
 
-static void print_gradient(Printer *printer, const Function *function)
-{
+static void print_gradient(Printer *printer, const Function *function) {
     Text *out = printer->out;
-    for (int i = 0; i < function->ops.count; i++)
-        print_references(printer, function->ops.at[i]);
+    for (int i = 0; i < function->ops.count; i++) print_references(printer, function->ops.at[i]);
     text_string(out, "gradient ");
     print_quoted(out, function->name);
     text_string(out, "\n");
@@ -610,8 +562,7 @@ static void print_gradient(Printer *printer, const Function *function)
         }
         text_string(out, "\n");
     }
-    for (int i = 0; i < function->ops.count; i++)
-        print_op(printer, function->ops.at[i]);
+    for (int i = 0; i < function->ops.count; i++) print_op(printer, function->ops.at[i]);
     text_string(out, "  return");
     for (int i = 0; i < function->returns.count; i++) {
         text_string(out, i ? ", " : " ");
@@ -622,10 +573,10 @@ static void print_gradient(Printer *printer, const Function *function)
 
 /* ---- operators, and what stands after them ---- */
 
-static const char *const section_names[] = {[SECTION_FORWARD] = "forward", [SECTION_BACKWARD] = "backward", [SECTION_UPDATE] = "update"};
+static const char *const section_names[] = {
+    [SECTION_FORWARD] = "forward", [SECTION_BACKWARD] = "backward", [SECTION_UPDATE] = "update"};
 
-void print_conversion(Text *out, Type type, const Layout *from, const Layout *to)
-{
+void print_conversion(Text *out, Type type, const Layout *from, const Layout *to) {
     print_type(out, type);
     text_string(out, " from<");
     layout_print(out, from);
@@ -634,19 +585,18 @@ void print_conversion(Text *out, Type type, const Layout *from, const Layout *to
     text_string(out, ">");
 }
 
-static void print_ops(Printer *printer)
-{
+static void print_ops(Printer *printer) {
     const Module *module = printer->module;
     for (int i = 0; i < module->devices.conversions.count; i++) {
         const PlannedConversion *conversion = module->devices.conversions.at[i];
         for (int t = 0; t < conversion->tensors.count; t++) {
             text_print(printer->out, t ? "plan %d tensor %d " : "plan %d ", i, t);
-            print_conversion(printer->out, conversion->tensors.at[t].type, conversion->tensors.at[t].from, conversion->tensors.at[t].to);
+            print_conversion(printer->out, conversion->tensors.at[t].type,
+                             conversion->tensors.at[t].from, conversion->tensors.at[t].to);
             text_string(printer->out, "\n");
         }
     }
-    for (int i = 0; i < module->ops.count; i++)
-        print_references(printer, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++) print_references(printer, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (i == 0 || module->ops.at[i - 1]->section != op->section)
@@ -655,11 +605,9 @@ static void print_ops(Printer *printer)
     }
 }
 
-static void print_trained(Printer *printer, const Parameter *param)
-{
+static void print_trained(Printer *printer, const Parameter *param) {
     Text *out = printer->out;
-    if (!param->gradient && !param->updated)
-        return;
+    if (!param->gradient && !param->updated) return;
     text_print(out, "trained %%%d gradient ", param->value->id);
     print_ref(out, param->gradient);
     text_string(out, " updated ");
@@ -671,62 +619,52 @@ static void print_trained(Printer *printer, const Parameter *param)
     text_string(out, "\n");
 }
 
-static void print_ends(Printer *printer)
-{
+static void print_ends(Printer *printer) {
     const Module *module = printer->module;
     for (int i = 0; i < module->outputs.count; i++) {
         text_string(printer->out, "output ");
         print_quoted(printer->out, module->outputs.at[i].name);
         text_print(printer->out, " %%%d\n", module->outputs.at[i].value->id);
     }
-    if (module->loss)
-        text_print(printer->out, "loss %%%d\n", module->loss->id);
-    for (int i = 0; i < module->params.count; i++)
-        print_trained(printer, module->params.at[i]);
+    if (module->loss) text_print(printer->out, "loss %%%d\n", module->loss->id);
+    for (int i = 0; i < module->params.count; i++) print_trained(printer, module->params.at[i]);
 }
 
 /* ---- roles ---- */
 
-static void print_role(Text *out, const Module *module, const Role *role)
-{
+static void print_role(Text *out, const Module *module, const Role *role) {
     text_string(out, "role");
     for (int i = 0; i < role->device_count; i++)
         text_print(out, "%s%d", i ? "," : " ", role->devices[i]);
     text_print(out, " arena %lld", (long long)role->arena_bytes);
-    if (role->slot_bytes)
-        text_print(out, " slot %lld", (long long)role->slot_bytes);
+    if (role->slot_bytes) text_print(out, " slot %lld", (long long)role->slot_bytes);
     text_string(out, "\n");
     text_string(out, role->offset ? "  offsets" : "");
     for (int i = 0; role->offset && i < module->context.next_id; i++)
         if (role->offset[i] >= 0)
-            text_print(out, " %%%d:%lld%s", i, (long long)role->offset[i], role->kept[i] ? " kept" : "");
+            text_print(out, " %%%d:%lld%s", i, (long long)role->offset[i],
+                       role->kept[i] ? " kept" : "");
     text_string(out, role->offset ? "\n" : "");
     text_string(out, role->scratch ? "  scratch" : "");
     for (int i = 0; role->scratch && i < module->ops.count; i++)
-        if (role->scratch[i] >= 0)
-            text_print(out, " %d:%lld", i, (long long)role->scratch[i]);
+        if (role->scratch[i] >= 0) text_print(out, " %d:%lld", i, (long long)role->scratch[i]);
     text_string(out, role->scratch ? "\n" : "");
 }
 
-static void print_roles(Printer *printer)
-{
+static void print_roles(Printer *printer) {
     const Roles *roles = printer->module->devices.roles;
     for (int i = 0; roles && i < roles->role_count; i++)
         print_role(printer->out, printer->module, &roles->at[i]);
 }
 
-void ir_print(Text *out, const Module *module)
-{
+void ir_print(Text *out, const Module *module) {
     Printer printer = {.out = out, .scratch = arena_create(), .module = module};
     print_head(&printer);
     print_defs(&printer);
-    if (module->devices.mesh)
-        print_mesh(&printer, module->devices.mesh);
+    if (module->devices.mesh) print_mesh(&printer, module->devices.mesh);
     print_bodies(&printer);
-    for (int i = 0; i < module->params.count; i++)
-        print_param(&printer, module->params.at[i]);
-    for (int i = 0; i < module->inputs.count; i++)
-        print_input(&printer, module->inputs.at[i]);
+    for (int i = 0; i < module->params.count; i++) print_param(&printer, module->params.at[i]);
+    for (int i = 0; i < module->inputs.count; i++) print_input(&printer, module->inputs.at[i]);
     for (int i = 0; i < module->library.gradients.count; i++)
         print_gradient(&printer, module->library.gradients.at[i]);
     print_ops(&printer);

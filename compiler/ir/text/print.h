@@ -7,12 +7,14 @@
  *     input %1 "tokens" : i32[16, 128]
  *     plan 0 f32[16, 128, 1024] from<[0-3]{2:4}> to<[0-3]{dup:4}>
  *     section forward
- *       %12 = ht_linear(%3, %0, -) layer 0 scope "h0" from 2 @42:10 : f32[16, 128, 1024] "h" dims(batch, seq, ffn) layout<[0-3]{2:4}>
- *       %13 = reshard(%12) plan 0 @43:1 : f32[16, 128, 1024] "h" dims(batch, seq, ffn) layout<[0-3]{dup:4}>
+ *       %12 = ht_linear(%3, %0, -) layer 0 scope "h0" from 2 @42:10 : f32[16, 128, 1024] "h"
+ *           dims(batch, seq, ffn) layout<[0-3]{2:4}>
+ *       %13 = reshard(%12) plan 0 @43:1 : f32[16, 128, 1024] "h" dims(batch, seq, ffn)
+ *           layout<[0-3]{dup:4}>
  *     loss %40
  *
- * A position without a file is in the module's source. What several operators share (calls that led there, bindings that a pass has
- * refined, what the planner plans from) stands once, numbered.
+ * A position without a file is in the module's source. What several operators share (calls that led
+ * there, bindings that a pass has refined, what the planner plans from) stands once, numbered.
  */
 #ifndef IR_TEXT_PRINT_H
 #define IR_TEXT_PRINT_H

@@ -1,5 +1,5 @@
-/* What the files of the verifier share: verify.c looks at the module, storage.c plays a step through to see whether storage holds
- * what operators read. */
+/* What the files of the verifier share: verify.c looks at the module, storage.c plays a step
+ * through to see whether storage holds what operators read. */
 #ifndef IR_VERIFY_VERIFIER_H
 #define IR_VERIFY_VERIFIER_H
 
@@ -14,9 +14,11 @@ typedef struct Verifier {
 } Verifier;
 
 /* Reports one problem with the operator's line, where there is one; the first few problems only. */
-void verify_problem(Verifier *verifier, const Op *op, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* Checks the roles and, after pass memory, the storage of a module without other problems, whose values have layouts. */
+/* Checks the roles and, after pass memory, the storage of a module without other problems, whose
+ * values have layouts. */
 void verify_storage(Verifier *verifier);
 
 #endif

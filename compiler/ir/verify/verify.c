@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
-{
+void verify_problem(Verifier *verifier, const Op *op, const char *format, ...) {
     enum { MOST = 10 };
-    if (++verifier->problems > MOST)
-        return;
+    if (++verifier->problems > MOST) return;
     va_list arguments;
     va_start(arguments, format);
     const char *what = arena_vformat(verifier->scratch, format, arguments);
@@ -22,8 +20,7 @@ void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
         return;
     }
     fprintf(stderr, "%s: malformed IR: %s\n", verifier->module->name, what);
-    if (!op)
-        return;
+    if (!op) return;
     Text line = {.arena = verifier->scratch};
     Printer printer = {.out = &line, .scratch = verifier->scratch, .module = verifier->module};
     print_references(&printer, op);
@@ -31,106 +28,115 @@ void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
     fprintf(stderr, "%s", text_bytes(&line));
 }
 
-static bool id_valid(const Verifier *verifier, const Value *value) { return value->id >= 0 && value->id < verifier->module->context.next_id; }
+static bool id_valid(const Verifier *verifier, const Value *value) {
+    return value->id >= 0 && value->id < verifier->module->context.next_id;
+}
 
-static void make(Verifier *verifier, const Op *op, const Value *value)
-{
+static void make(Verifier *verifier, const Op *op, const Value *value) {
     if (!id_valid(verifier, value))
-        verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->context.next_id);
+        verify_problem(verifier, op, "%%%d is not below %d", value->id,
+                       verifier->module->context.next_id);
     else if (verifier->made[value->id])
         verify_problem(verifier, op, "%%%d is made twice", value->id);
     else
         verifier->made[value->id] = value;
 }
 
-static void use(Verifier *verifier, const Op *op, const Value *value, const char *where)
-{
+static void use(Verifier *verifier, const Op *op, const Value *value, const char *where) {
     if (value && (!id_valid(verifier, value) || verifier->made[value->id] != value))
-        verify_problem(verifier, op, "%%%d is used %s before it is made, or belongs elsewhere", value->id, where);
+        verify_problem(verifier, op, "%%%d is used %s before it is made, or belongs elsewhere",
+                       value->id, where);
 }
 
 /* ---- bindings ---- */
 
-/* Whether an operator is one of a body that reads rows only so far: its tensors may be shorter than its factors. */
-static bool is_shorter(const Verifier *verifier, const Op *op)
-{
+/* Whether an operator is one of a body that reads rows only so far: its tensors may be shorter than
+ * its factors. */
+static bool is_shorter(const Verifier *verifier, const Op *op) {
     const PipelineTemplates *bodies = &verifier->module->templates;
-    return op->stage >= 0 && op->stage < bodies->stages.count && bodies->at.at[bodies->stages.at[op->stage].template_index].short_rows;
+    return op->stage >= 0 && op->stage < bodies->stages.count &&
+           bodies->at.at[bodies->stages.at[op->stage].template_index].short_rows;
 }
 
-static void check_access(Verifier *verifier, const Op *op, const BoundAccess *access, const Value *value)
-{
+static void check_access(Verifier *verifier, const Op *op, const BoundAccess *access,
+                         const Value *value) {
     if (!value) {
         if (access->rank)
-            verify_problem(verifier, op, "an absent operand is bound to %d dimensions", access->rank);
+            verify_problem(verifier, op, "an absent operand is bound to %d dimensions",
+                           access->rank);
         return;
     }
     if (access->rank != value->type.rank) {
-        verify_problem(verifier, op, "%%%d has %d dimensions, but its binding has %d", value->id, value->type.rank, access->rank);
+        verify_problem(verifier, op, "%%%d has %d dimensions, but its binding has %d", value->id,
+                       value->type.rank, access->rank);
         return;
     }
     for (int d = 0; d < access->rank; d++) {
         int64_t extent = 1;
-        if (access->dims[d].written < (d ? access->dims[d - 1].written : 0) || access->dims[d].written >= access->written_rank)
-            verify_problem(verifier, op, "dimension %d of %%%d is written dimension %d of %d", d, value->id, access->dims[d].written,
-                           access->written_rank);
+        if (access->dims[d].written < (d ? access->dims[d - 1].written : 0) ||
+            access->dims[d].written >= access->written_rank)
+            verify_problem(verifier, op, "dimension %d of %%%d is written dimension %d of %d", d,
+                           value->id, access->dims[d].written, access->written_rank);
         for (int k = 0; k < access->dims[d].count; k++) {
             int factor = access->dims[d].factors[k];
             if (factor < 0 || factor >= op->binding->factor_count) {
-                verify_problem(verifier, op, "the binding names factor %d of %d", factor, op->binding->factor_count);
+                verify_problem(verifier, op, "the binding names factor %d of %d", factor,
+                               op->binding->factor_count);
                 return;
             }
             if (__builtin_mul_overflow(extent, op->binding->factors[factor].extent, &extent))
-                verify_problem(verifier, op, "the factors of dimension %d of %%%d are too large", d, value->id);
+                verify_problem(verifier, op, "the factors of dimension %d of %%%d are too large", d,
+                               value->id);
         }
         bool shorter = value->type.extent[d] < extent && is_shorter(verifier, op);
-        if (access->dims[d].count && extent != value->type.extent[d] && value->micro != d + 1 && !shorter)
-            verify_problem(verifier, op, "dimension %d of %%%d has extent %lld, but its factors give %lld", d, value->id,
-                           (long long)value->type.extent[d], (long long)extent);
+        if (access->dims[d].count && extent != value->type.extent[d] && value->micro != d + 1 &&
+            !shorter)
+            verify_problem(verifier, op,
+                           "dimension %d of %%%d has extent %lld, but its factors give %lld", d,
+                           value->id, (long long)value->type.extent[d], (long long)extent);
     }
 }
 
-/* Whether accesses name those of the rule in order, each that is neither optional nor variadic once. */
-static bool accesses_fit(const BoundAccess *bound, int count, const Access *accesses, int access_count)
-{
+/* Whether accesses name those of the rule in order, each that is neither optional nor variadic
+ * once. */
+static bool accesses_fit(const BoundAccess *bound, int count, const Access *accesses,
+                         int access_count) {
     int next = 0;
     for (int i = 0; i < count; i++) {
         bool again = next && bound[i].access == next - 1 && accesses[next - 1].variadic;
         for (; !again && next < access_count && bound[i].access > next; next++)
-            if (!accesses[next].optional && !accesses[next].variadic)
-                return false;
-        if (!again && (bound[i].access != next++ || next > access_count))
-            return false;
-        if (bound[i].written_rank < 0 || bound[i].written_rank > IR_MAX_RANK || bound[i].rank > IR_MAX_RANK)
+            if (!accesses[next].optional && !accesses[next].variadic) return false;
+        if (!again && (bound[i].access != next++ || next > access_count)) return false;
+        if (bound[i].written_rank < 0 || bound[i].written_rank > IR_MAX_RANK ||
+            bound[i].rank > IR_MAX_RANK)
             return false;
     }
     for (; next < access_count; next++)
-        if (!accesses[next].optional && !accesses[next].variadic)
-            return false;
+        if (!accesses[next].optional && !accesses[next].variadic) return false;
     return true;
 }
 
-static bool factors_fit(const Rule *rule, const Binding *binding)
-{
+static bool factors_fit(const Rule *rule, const Binding *binding) {
     bool fit = binding->factor_count <= IR_MAX_FACTORS;
     for (int f = 0; f < binding->factor_count && fit; f++) {
         int factor = binding->factors[f].factor;
-        fit = binding->factors[f].extent >= 0 && factor < rule->factor_count && factor >= (rule->kind == RULE_VIEW ? -1 : 0);
+        fit = binding->factors[f].extent >= 0 && factor < rule->factor_count &&
+              factor >= (rule->kind == RULE_VIEW ? -1 : 0);
     }
     return fit;
 }
 
-static bool binding_fits(const Op *op)
-{
+static bool binding_fits(const Op *op) {
     const Binding *binding = op->binding;
     const Rule *rule = op->def->rule;
-    return binding && binding->operand_count == op->operand_count && binding->result_count == op->result_count &&
-           factors_fit(rule, binding) && accesses_fit(binding->operands, op->operand_count, rule->operands, rule->operand_count) &&
+    return binding && binding->operand_count == op->operand_count &&
+           binding->result_count == op->result_count && factors_fit(rule, binding) &&
+           accesses_fit(binding->operands, op->operand_count, rule->operands,
+                        rule->operand_count) &&
            accesses_fit(binding->results, op->result_count, rule->results, rule->result_count);
 }
 
-static void check_binding(Verifier *verifier, const Op *op)
-{
+static void check_binding(Verifier *verifier, const Op *op) {
     if (!binding_fits(op)) {
         verify_problem(verifier, op, "the binding does not fit the operator");
         return;
@@ -143,37 +149,39 @@ static void check_binding(Verifier *verifier, const Op *op)
 
 /* ---- element types ---- */
 
-static void check_dtypes(Verifier *verifier, const Op *op)
-{
+static void check_dtypes(Verifier *verifier, const Op *op) {
     DType wanted;
     for (int i = 0; i < op->operand_count; i++)
-        if (op->operands[i] && op_operand_dtype(verifier->scratch, op, i, &wanted) && op->operands[i]->type.dtype != wanted)
-            verify_problem(verifier, op, "%%%d is %s, but the rule asks for %s", op->operands[i]->id,
-                           dtype_name(op->operands[i]->type.dtype), dtype_name(wanted));
+        if (op->operands[i] && op_operand_dtype(verifier->scratch, op, i, &wanted) &&
+            op->operands[i]->type.dtype != wanted)
+            verify_problem(verifier, op, "%%%d is %s, but the rule asks for %s",
+                           op->operands[i]->id, dtype_name(op->operands[i]->type.dtype),
+                           dtype_name(wanted));
     for (int i = 0; i < op->result_count; i++) {
         wanted = op_result_dtype(verifier->scratch, op, i);
         if (op->results[i]->type.dtype != wanted)
-            verify_problem(verifier, op, "%%%d is %s, but the rule makes %s", op->results[i]->id, dtype_name(op->results[i]->type.dtype),
-                           dtype_name(wanted));
+            verify_problem(verifier, op, "%%%d is %s, but the rule makes %s", op->results[i]->id,
+                           dtype_name(op->results[i]->type.dtype), dtype_name(wanted));
     }
 }
 
 /* ---- conversions ---- */
 
-static const char *conversion_text(Verifier *verifier, Type type, const Layout *from, const Layout *to)
-{
+static const char *conversion_text(Verifier *verifier, Type type, const Layout *from,
+                                   const Layout *to) {
     Text text = {.arena = verifier->scratch};
     print_conversion(&text, type, from, to);
     return text_bytes(&text);
 }
 
-/* A conversion is planned from the layout of its operand to that of its result. The error stands where the text has the plan. */
-static void check_conversion(Verifier *verifier, const Op *op)
-{
+/* A conversion is planned from the layout of its operand to that of its result. The error stands
+ * where the text has the plan. */
+static void check_conversion(Verifier *verifier, const Op *op) {
     const PlannedConversion *planned = op->convert.plan;
     const Value *from = op->operands[0], *to = op->results[0];
     if (op->def != verifier->module->builtin.reshard || !from->layout || !to->layout) {
-        verify_problem(verifier, op, "plan %d is of an operator that converts no layout", planned->number);
+        verify_problem(verifier, op, "plan %d is of an operator that converts no layout",
+                       planned->number);
         return;
     }
     Type type = to->type;
@@ -183,15 +191,13 @@ static void check_conversion(Verifier *verifier, const Op *op)
     Position user = verifier->at;
     verifier->at = user.file ? planned->at : user;
     verify_problem(verifier, op, "plan %d is %s, but %%%d to %%%d is %s", planned->number,
-                   conversion_text(verifier, tensor->type, tensor->from, tensor->to), from->id, to->id,
-                   conversion_text(verifier, type, from->layout, to->layout));
+                   conversion_text(verifier, tensor->type, tensor->from, tensor->to), from->id,
+                   to->id, conversion_text(verifier, type, from->layout, to->layout));
     verifier->at = user;
-    if (user.file)
-        diag_note(verifier->module->diag, user, "the operator that it is the plan of");
+    if (user.file) diag_note(verifier->module->diag, user, "the operator that it is the plan of");
 }
 
-static void check_conversions(Verifier *verifier)
-{
+static void check_conversions(Verifier *verifier) {
     const Module *module = verifier->module;
     for (int i = 0; i < module->devices.conversions.count; i++)
         if (!module->devices.conversions.at[i]->user) {
@@ -202,112 +208,113 @@ static void check_conversions(Verifier *verifier)
 
 /* ---- operators ---- */
 
-static bool def_listed(const Module *module, const OpDef *def)
-{
+static bool def_listed(const Module *module, const OpDef *def) {
     for (int i = 0; i < module->library.defs.count; i++)
-        if (module->library.defs.at[i] == def)
-            return true;
+        if (module->library.defs.at[i] == def) return true;
     return false;
 }
 
-static void check_value(Verifier *verifier, const Op *op, const Value *value)
-{
+static void check_value(Verifier *verifier, const Op *op, const Value *value) {
     for (int d = 0; d < value->type.rank; d++)
         if (value->type.extent[d] < 0)
             verify_problem(verifier, op, "%%%d has an extent below 0", value->id);
     if (value->micro < MICRO_SUM || value->micro > value->type.rank)
-        verify_problem(verifier, op, "%%%d has no dimension %d for the loop", value->id, value->micro);
+        verify_problem(verifier, op, "%%%d has no dimension %d for the loop", value->id,
+                       value->micro);
 }
 
 /* The optimizer's states belong to the update. */
-static void check_states(Verifier *verifier, const Op *op)
-{
+static void check_states(Verifier *verifier, const Op *op) {
     for (int i = 0; i < op->operand_count; i++)
-        if (op->operands[i] && op->operands[i]->kind == VALUE_STATE && op->section != SECTION_UPDATE)
-            verify_problem(verifier, op, "%%%d is a state, which only the section update reads", op->operands[i]->id);
+        if (op->operands[i] && op->operands[i]->kind == VALUE_STATE &&
+            op->section != SECTION_UPDATE)
+            verify_problem(verifier, op, "%%%d is a state, which only the section update reads",
+                           op->operands[i]->id);
 }
 
 /* What a visit makes, other visits of its stage get handed on. */
-static void check_visit(Verifier *verifier, const Op *op, const Value *operand)
-{
+static void check_visit(Verifier *verifier, const Op *op, const Value *operand) {
     const Op *maker = operand ? operand->def : NULL;
-    if (maker && op->stage != STAGE_ALL && maker->stage == op->stage && op->def != verifier->module->builtin.reshard &&
-        !op_may_read(verifier->module, maker, op))
+    if (maker && op->stage != STAGE_ALL && maker->stage == op->stage &&
+        op->def != verifier->module->builtin.reshard && !op_may_read(verifier->module, maker, op))
         verify_problem(verifier, op, "%%%d is of another visit", operand->id);
 }
 
-/* A message goes from a forward part to one of a later visit, or from a backward part to one of an earlier visit: schedules know no
- * others. */
-static void check_crossing(Verifier *verifier, const Op *op)
-{
-    const Op *maker = op_crosses_stages(verifier->module, op) && op->loop == LOOP_EACH ? op->operands[0]->def : NULL;
+/* A message goes from a forward part to one of a later visit, or from a backward part to one of an
+ * earlier visit: schedules know no others. */
+static void check_crossing(Verifier *verifier, const Op *op) {
+    const Op *maker = op_crosses_stages(verifier->module, op) && op->loop == LOOP_EACH
+                          ? op->operands[0]->def
+                          : NULL;
     Phase phase = op_phase(verifier->module, op);
-    if (!maker || op_gathers(verifier->module, maker) || maker->loop != LOOP_EACH)
-        return;
-    bool forward = phase == PHASE_FORWARD && maker->visit < op->visit, backward = phase == PHASE_BACKWARD && maker->visit > op->visit;
+    if (!maker || op_gathers(verifier->module, maker) || maker->loop != LOOP_EACH) return;
+    bool forward = phase == PHASE_FORWARD && maker->visit < op->visit,
+         backward = phase == PHASE_BACKWARD && maker->visit > op->visit;
     if (op_phase(verifier->module, maker) != phase || !(forward || backward))
-        verify_problem(verifier, op, "%%%d is handed against the order of parts: from %s of visit %d to %s of visit %d",
-                       op->operands[0]->id, phase_name(op_phase(verifier->module, maker)), maker->visit, phase_name(phase), op->visit);
+        verify_problem(
+            verifier, op,
+            "%%%d is handed against the order of parts: from %s of visit %d to %s of visit %d",
+            op->operands[0]->id, phase_name(op_phase(verifier->module, maker)), maker->visit,
+            phase_name(phase), op->visit);
 }
 
-static void check_op(Verifier *verifier, const Op *op)
-{
+static void check_op(Verifier *verifier, const Op *op) {
     if (op->result_count != op->def->rule->result_count)
-        verify_problem(verifier, op, "%s has %d results, its rule %d", op->def->name, op->result_count, op->def->rule->result_count);
-    for (int i = 0; i < op->operand_count; i++)
-        use(verifier, op, op->operands[i], "");
+        verify_problem(verifier, op, "%s has %d results, its rule %d", op->def->name,
+                       op->result_count, op->def->rule->result_count);
+    for (int i = 0; i < op->operand_count; i++) use(verifier, op, op->operands[i], "");
     for (int i = 0; i < op->operand_count && !verifier->problems; i++)
         check_visit(verifier, op, op->operands[i]);
-    if (!verifier->problems)
-        check_crossing(verifier, op);
+    if (!verifier->problems) check_crossing(verifier, op);
     check_binding(verifier, op);
     check_states(verifier, op);
-    if (!verifier->problems && op->convert.plan)
-        check_conversion(verifier, op);
-    if (!verifier->problems)
-        check_dtypes(verifier, op);
+    if (!verifier->problems && op->convert.plan) check_conversion(verifier, op);
+    if (!verifier->problems) check_dtypes(verifier, op);
     for (int i = 0; i < op->result_count; i++) {
         const Value *result = op->results[i];
         if (result->kind != VALUE_RESULT || result->def != op || result->index != i)
-            verify_problem(verifier, op, "%%%d does not say that it is result %d of this operator", result->id, i);
+            verify_problem(verifier, op, "%%%d does not say that it is result %d of this operator",
+                           result->id, i);
         make(verifier, op, result);
         check_value(verifier, op, result);
     }
 }
 
 /* Definitions come in runs of a few: the last one that was looked up is likely the next. */
-static void check_ops(Verifier *verifier, Op *const *ops, int count)
-{
+static void check_ops(Verifier *verifier, Op *const *ops, int count) {
     const OpDef *listed = NULL;
     for (int i = 0; i < count; i++) {
         if (ops[i]->def != listed && !def_listed(verifier->module, ops[i]->def))
-            verify_problem(verifier, ops[i], "%s is not in the module's definitions", ops[i]->def->name);
+            verify_problem(verifier, ops[i], "%s is not in the module's definitions",
+                           ops[i]->def->name);
         listed = ops[i]->def;
         check_op(verifier, ops[i]);
     }
 }
 
-static void check_sections(Verifier *verifier)
-{
+static void check_sections(Verifier *verifier) {
     const Module *module = verifier->module;
     for (int i = 1; i < module->ops.count && !module->builtin.accumulate; i++)
         if (module->ops.at[i]->section < module->ops.at[i - 1]->section)
             verify_problem(verifier, module->ops.at[i], "the sections are not in order");
 }
 
-/* With micro-batches, what belongs to one of them is made and read inside the loop; a part of an input is taken in it. */
-static void check_turn(Verifier *verifier, const Op *op)
-{
+/* With micro-batches, what belongs to one of them is made and read inside the loop; a part of an
+ * input is taken in it. */
+static void check_turn(Verifier *verifier, const Op *op) {
     for (int r = 0; r < op->result_count; r++)
         if (op->results[r]->micro && !loop_repeats(op->loop))
-            verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is made outside of the loop", op->results[r]->id);
+            verify_problem(verifier, op,
+                           "%%%d belongs to a micro-batch, but is made outside of the loop",
+                           op->results[r]->id);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->micro && !loop_repeats(op->loop))
-            verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is read outside of the loop", op->operands[k]->id);
+            verify_problem(verifier, op,
+                           "%%%d belongs to a micro-batch, but is read outside of the loop",
+                           op->operands[k]->id);
 }
 
-static void check_turns(Verifier *verifier)
-{
+static void check_turns(Verifier *verifier) {
     const Module *module = verifier->module;
     for (int i = 0; i < module->ops.count && module->builtin.accumulate; i++)
         check_turn(verifier, module->ops.at[i]);
@@ -315,22 +322,18 @@ static void check_turns(Verifier *verifier)
 
 /* ---- what stands around the operators ---- */
 
-static void make_starts(Verifier *verifier)
-{
+static void make_starts(Verifier *verifier) {
     const Module *module = verifier->module;
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *param = module->params.at[i];
         make(verifier, NULL, param->value);
-        for (int k = 0; k < param->state_count; k++)
-            make(verifier, NULL, param->states[k]);
+        for (int k = 0; k < param->state_count; k++) make(verifier, NULL, param->states[k]);
     }
-    for (int i = 0; i < module->inputs.count; i++)
-        make(verifier, NULL, module->inputs.at[i]);
+    for (int i = 0; i < module->inputs.count; i++) make(verifier, NULL, module->inputs.at[i]);
 }
 
 /* What a gradient makes is not known outside of it. */
-static void forget_function(Verifier *verifier, const Function *function)
-{
+static void forget_function(Verifier *verifier, const Function *function) {
     for (int i = 0; i < function->params.count; i++)
         if (function->params.at[i] && id_valid(verifier, function->params.at[i]))
             verifier->made[function->params.at[i]->id] = NULL;
@@ -340,54 +343,48 @@ static void forget_function(Verifier *verifier, const Function *function)
                 verifier->made[function->ops.at[i]->results[r]->id] = NULL;
 }
 
-static void check_function(Verifier *verifier, const Function *function)
-{
+static void check_function(Verifier *verifier, const Function *function) {
     for (int i = 0; i < function->params.count; i++)
-        if (function->params.at[i])
-            make(verifier, NULL, function->params.at[i]);
+        if (function->params.at[i]) make(verifier, NULL, function->params.at[i]);
     check_ops(verifier, function->ops.at, function->ops.count);
     for (int i = 0; i < function->returns.count; i++)
         use(verifier, NULL, function->returns.at[i], "as what a gradient returns");
     forget_function(verifier, function);
 }
 
-static void check_param(Verifier *verifier, const Parameter *param)
-{
+static void check_param(Verifier *verifier, const Parameter *param) {
     use(verifier, NULL, param->gradient, "as a gradient");
     use(verifier, NULL, param->updated, "as a parameter's new value");
     for (int k = 0; k < param->state_count; k++)
         use(verifier, NULL, param->states_updated[k], "as a state's new value");
     if (param->updated && !type_equal(param->updated->type, param->value->type))
-        verify_problem(verifier, NULL, "the new value of %s has another type than the parameter", param->name);
+        verify_problem(verifier, NULL, "the new value of %s has another type than the parameter",
+                       param->name);
 }
 
-static void check_ends(Verifier *verifier)
-{
+static void check_ends(Verifier *verifier) {
     const Module *module = verifier->module;
     use(verifier, NULL, module->loss, "as the loss");
     for (int i = 0; i < module->outputs.count; i++)
         use(verifier, NULL, module->outputs.at[i].value, "as an output");
-    for (int i = 0; i < module->params.count; i++)
-        check_param(verifier, module->params.at[i]);
+    for (int i = 0; i < module->params.count; i++) check_param(verifier, module->params.at[i]);
 }
 
 /* Whether the schedules that a text gives may run. */
-static bool check_schedules(const Verifier *verifier)
-{
+static bool check_schedules(const Verifier *verifier) {
     Module *module = verifier->module;
     bool good = true;
     for (int r = 0; r < module->templates.runs.count; r++) {
         const PipelineRun *run = &module->templates.runs.at[r];
-        if (!run->schedule || (r && run->schedule == run[-1].schedule))
-            continue;
+        if (!run->schedule || (r && run->schedule == run[-1].schedule)) continue;
         StageGraph graph = template_graph(verifier->scratch, module, run->template_index);
-        good &= schedule_check(module->diag, verifier->at, &graph, run->schedule, run->microbatches);
+        good &=
+            schedule_check(module->diag, verifier->at, &graph, run->schedule, run->microbatches);
     }
     return good;
 }
 
-static bool verify(Module *module, Position at)
-{
+static bool verify(Module *module, Position at) {
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
     verifier.made = arena_array(verifier.scratch, const Value *, module->context.next_id + 1);
     make_starts(&verifier);
@@ -398,8 +395,7 @@ static bool verify(Module *module, Position at)
     check_turns(&verifier);
     check_ends(&verifier);
     check_conversions(&verifier);
-    if (!verifier.problems)
-        verify_storage(&verifier);
+    if (!verifier.problems) verify_storage(&verifier);
     bool good = !verifier.problems && (!at.file || check_schedules(&verifier));
     arena_destroy(verifier.scratch);
     return good;
@@ -409,40 +405,39 @@ bool ir_verify(Module *module) { return verify(module, (Position){0}); }
 
 bool ir_verify_text(Module *module, Position at) { return verify(module, at); }
 
-static bool same_shape(const Value *a, const Value *b)
-{
+static bool same_shape(const Value *a, const Value *b) {
     return a && b && a->type.rank == b->type.rank &&
-           (!a->type.rank || !memcmp(a->type.extent, b->type.extent, sizeof *a->type.extent * (size_t)a->type.rank));
+           (!a->type.rank ||
+            !memcmp(a->type.extent, b->type.extent, sizeof *a->type.extent * (size_t)a->type.rank));
 }
 
-/* The gradient of a call gets dy of each result, the results, the operands, and gives what goes to the operands. */
-static void check_gradient(Verifier *verifier, const Op *op)
-{
+/* The gradient of a call gets dy of each result, the results, the operands, and gives what goes to
+ * the operands. */
+static void check_gradient(Verifier *verifier, const Op *op) {
     const Function *function = op->gradient;
-    bool fits = function->params.count == 2 * op->result_count + op->operand_count && function->returns.count == op->operand_count;
+    bool fits = function->params.count == 2 * op->result_count + op->operand_count &&
+                function->returns.count == op->operand_count;
     for (int i = 0; fits && i < function->params.count; i++) {
         int k = i - 2 * op->result_count;
-        fits = !function->params.at[i] || same_shape(function->params.at[i], k < 0 ? op->results[i % op->result_count] : op->operands[k]);
+        fits = !function->params.at[i] ||
+               same_shape(function->params.at[i],
+                          k < 0 ? op->results[i % op->result_count] : op->operands[k]);
     }
     for (int i = 0; fits && i < function->returns.count; i++)
         fits = !function->returns.at[i] || same_shape(function->returns.at[i], op->operands[i]);
     if (!fits)
-        verify_problem(verifier, op, "the gradient \"%s\" does not fit the operator", function->name);
+        verify_problem(verifier, op, "the gradient \"%s\" does not fit the operator",
+                       function->name);
 }
 
-bool ir_verify_op(Module *module, const Op *op, Position at)
-{
+bool ir_verify_op(Module *module, const Op *op, Position at) {
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
     check_binding(&verifier, op);
     check_states(&verifier, op);
-    if (!verifier.problems && op->convert.plan)
-        check_conversion(&verifier, op);
-    if (!verifier.problems)
-        check_dtypes(&verifier, op);
-    for (int i = 0; i < op->result_count; i++)
-        check_value(&verifier, op, op->results[i]);
-    if (op->gradient)
-        check_gradient(&verifier, op);
+    if (!verifier.problems && op->convert.plan) check_conversion(&verifier, op);
+    if (!verifier.problems) check_dtypes(&verifier, op);
+    for (int i = 0; i < op->result_count; i++) check_value(&verifier, op, op->results[i]);
+    if (op->gradient) check_gradient(&verifier, op);
     arena_destroy(verifier.scratch);
     return verifier.problems == 0;
 }
@@ -450,30 +445,31 @@ bool ir_verify_op(Module *module, const Op *op, Position at)
 /* ---- layouts ---- */
 
 /* The first device of a layout that the mesh lacks; -1 when there is none. */
-static int strange_device(Arena *scratch, const Mesh *mesh, const Layout *layout)
-{
+static int strange_device(Arena *scratch, const Mesh *mesh, const Layout *layout) {
     int count;
     const int *devices = layout_devices(scratch, layout, &count);
     for (int i = 0; i < count; i++) {
         bool found = i < mesh->device_count && mesh->devices[i] == devices[i];
         for (int k = 0; k < mesh->device_count && !found; k++)
             found = mesh->devices[k] == devices[i];
-        if (!found)
-            return devices[i];
+        if (!found) return devices[i];
     }
     return -1;
 }
 
-bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at)
-{
+bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at) {
     Arena *scratch = arena_create();
-    int before = diag_errors(module->diag), device = module->devices.mesh ? strange_device(scratch, module->devices.mesh, layout) : -1;
+    int before = diag_errors(module->diag),
+        device = module->devices.mesh ? strange_device(scratch, module->devices.mesh, layout) : -1;
     if (device >= 0)
-        diag_error(module->diag, at, "this layout names device %d, which the strategy does not use", device);
+        diag_error(module->diag, at, "this layout names device %d, which the strategy does not use",
+                   device);
     else if (layout->view_rank)
         diag_error(module->diag, at, "this layout has a view; dimensions are factors already");
     else if (value->kind != VALUE_RESULT && layout_partial(layout) != STATE_DUP)
-        diag_error(module->diag, at, "a parameter, a state or an input is stored whole or in pieces, not as contributions to a %s",
+        diag_error(module->diag, at,
+                   "a parameter, a state or an input is stored whole or in pieces, not as "
+                   "contributions to a %s",
                    layout_partial(layout) == STATE_SUM ? "sum" : "max");
     arena_destroy(scratch);
     return diag_errors(module->diag) == before;

@@ -4,15 +4,18 @@
 
 #include "ir/module.h"
 
-/* Reports what is malformed as bugs: operands used before they are made, types that contradict bindings, values of other modules, and after pass memory storage that does
- * not hold what is read from it. Returns whether it is well formed. */
+/* Reports what is malformed as bugs: operands used before they are made, types that contradict
+ * bindings, values of other modules, and after pass memory storage that does not hold what is read
+ * from it. Returns whether it is well formed. */
 bool ir_verify(Module *module);
 
-/* The same for what was read from text at `at`: what is malformed is the user's error, and reported there. Of a module, and of one operator whose operands are made. */
+/* The same for what was read from text at `at`: what is malformed is the user's error, and reported
+ * there. Of a module, and of one operator whose operands are made. */
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
-/* Whether a value may have a layout, which fits its shape: what is wrong is the user's error at `at`. */
+/* Whether a value may have a layout, which fits its shape: what is wrong is the user's error at
+ * `at`. */
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
 
 #endif

@@ -20,11 +20,10 @@
 
 #include <string.h>
 
-/* The parts into which devices cut a value, by dimension; the axis of a mesh cuts one, the first in the strategy's order. */
-static void find_parts(const Module *module, const Value *value, int64_t *parts)
-{
-    for (int d = 0; d < value->type.rank; d++)
-        parts[d] = 1;
+/* The parts into which devices cut a value, by dimension; the axis of a mesh cuts one, the first in
+ * the strategy's order. */
+static void find_parts(const Module *module, const Value *value, int64_t *parts) {
+    for (int d = 0; d < value->type.rank; d++) parts[d] = 1;
     const Strategy *strategy = module->strategy;
     const Stage *stage = strategy ? &strategy->pipelines.at[0].stages.at[0] : NULL;
     for (int a = 0; stage && a < stage->mesh.count; a++) {
@@ -32,26 +31,26 @@ static void find_parts(const Module *module, const Value *value, int64_t *parts)
         int cut = -1;
         for (int r = 0; r < strategy->splits.count && cut < 0; r++)
             for (int x = 0; x < strategy->splits.at[r].axis_count && cut < 0; x++)
-                for (int d = 0; !strcmp(strategy->splits.at[r].axes[x], axis->name) && d < value->type.rank && cut < 0; d++)
-                    if (dim_equal(dim_name(value->dims, d), (DimName){strategy->splits.at[r].dim, 0}))
+                for (int d = 0; !strcmp(strategy->splits.at[r].axes[x], axis->name) &&
+                                d < value->type.rank && cut < 0;
+                     d++)
+                    if (dim_equal(dim_name(value->dims, d),
+                                  (DimName){strategy->splits.at[r].dim, 0}))
                         cut = d;
-        if (cut >= 0)
-            parts[cut] *= axis->count;
+        if (cut >= 0) parts[cut] *= axis->count;
     }
 }
 
 /* Bytes that a device has of a value, at least, of a micro-batch where there are such. */
-static int64_t device_bytes(const Module *module, const Value *value, const int64_t *parts)
-{
-    int64_t bytes = type_elements(value->type) * dtype_size(value->type.dtype) / module_microbatches(module);
-    for (int d = 0; d < value->type.rank; d++)
-        bytes /= parts[d];
+static int64_t device_bytes(const Module *module, const Value *value, const int64_t *parts) {
+    int64_t bytes =
+        type_elements(value->type) * dtype_size(value->type.dtype) / module_microbatches(module);
+    for (int d = 0; d < value->type.rank; d++) bytes /= parts[d];
     return bytes;
 }
 
 /* Whether an operand has a dimension of the product's result. */
-static bool has_dim(const Op *product, int operand, int d)
-{
+static bool has_dim(const Op *product, int operand, int d) {
     const BoundAccess *access = &product->binding->operands[operand];
     const BoundDim *dim = &product->binding->results[0].dims[d];
     bool has = false;
@@ -60,39 +59,40 @@ static bool has_dim(const Op *product, int operand, int d)
     return has;
 }
 
-/* Rows of a product's result on a device: the dimensions of the first operand that has dimension `cut`. */
-static int64_t device_rows(const Module *module, const Op *product, int cut, const int64_t *parts)
-{
+/* Rows of a product's result on a device: the dimensions of the first operand that has dimension
+ * `cut`. */
+static int64_t device_rows(const Module *module, const Op *product, int cut, const int64_t *parts) {
     const Value *value = product->results[0];
     int64_t rows = 1;
     int k = 0;
-    while (k < product->operand_count - 1 && !has_dim(product, k, cut))
-        k++;
+    while (k < product->operand_count - 1 && !has_dim(product, k, cut)) k++;
     for (int d = 0; d < value->type.rank; d++)
         rows *= has_dim(product, k, d) ? value->type.extent[d] / parts[d] : 1;
     return rows / module_microbatches(module);
 }
 
 /* Into how many chunks the result of a product is cut along a dimension; 1: it stays whole. */
-static int chunk_count(const Module *module, const Op *product, int cut, const int64_t *parts)
-{
+static int chunk_count(const Module *module, const Op *product, int cut, const int64_t *parts) {
     const Value *value = product->results[0];
-    int64_t limit = module->context.options.chunk ? module->context.options.chunk : CHUNK_BYTES, bytes = device_bytes(module, value, parts);
+    int64_t limit = module->context.options.chunk ? module->context.options.chunk : CHUNK_BYTES,
+            bytes = device_bytes(module, value, parts);
     int64_t count = (bytes + limit - 1) / limit,
-            most = module->context.options.chunk ? MOST_CHUNKS : device_rows(module, product, cut, parts) / LEAST_ROWS;
+            most = module->context.options.chunk
+                       ? MOST_CHUNKS
+                       : device_rows(module, product, cut, parts) / LEAST_ROWS;
     count = count < MOST_CHUNKS ? count : MOST_CHUNKS;
     count = count < most ? count : most;
     return (int)(count < value->type.extent[cut] ? count : value->type.extent[cut]);
 }
 
 /* Cuts what begins with a product, where that is large. Whether it did. */
-static bool cut_product(Arena *arena, Module *module, const SliceConcat *movers, Op *product)
-{
+static bool cut_product(Arena *arena, Module *module, const SliceConcat *movers, Op *product) {
     const Value *value = product->results[0];
     int64_t parts[IR_MAX_RANK];
     find_parts(module, value, parts);
     for (int d = 0; d < value->type.rank; d++) {
-        int count = parts[d] > 1 || value->micro == d + 1 ? 1 : chunk_count(module, product, d, parts);
+        int count =
+            parts[d] > 1 || value->micro == d + 1 ? 1 : chunk_count(module, product, d, parts);
         Chunked *region = count > 1 ? chunked_of(arena, module, product, d) : NULL;
         if (region) {
             chunked_cut(region, movers, count);
@@ -102,24 +102,24 @@ static bool cut_product(Arena *arena, Module *module, const SliceConcat *movers,
     return false;
 }
 
-static bool has_stages(const Strategy *strategy)
-{
+static bool has_stages(const Strategy *strategy) {
     bool several = false;
     for (int p = 0; strategy && p < strategy->pipelines.count; p++)
         several = several || strategy->pipelines.at[p].stages.count > 1;
     return several || (strategy && strategy_has_lengths(strategy));
 }
 
-void pass_chunk(Module *module)
-{
+void pass_chunk(Module *module) {
     SliceConcat movers;
-    if (module->context.options.no_chunks || has_stages(module->strategy) || !slice_concat_find(module, &movers))
+    if (module->context.options.no_chunks || has_stages(module->strategy) ||
+        !slice_concat_find(module, &movers))
         return;
     Arena *arena = arena_create();
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->def->rule->form == RULE_PRODUCT && op->section == SECTION_FORWARD && !op->chunk && op->def->rule->kind == RULE_BODY)
+        if (op->def->rule->form == RULE_PRODUCT && op->section == SECTION_FORWARD && !op->chunk &&
+            op->def->rule->kind == RULE_BODY)
             cut_product(arena, module, &movers, op);
     }
     arena_destroy(arena);

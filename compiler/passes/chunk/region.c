@@ -5,50 +5,47 @@
 
 /* ---- which operators ---- */
 
-static bool is_large(const Chunked *region, const Value *value) { return type_elements(value->type) >= region->elements; }
+static bool is_large(const Chunked *region, const Value *value) {
+    return type_elements(value->type) >= region->elements;
+}
 
-static bool made_within(const Chunked *region, const Value *value)
-{
+static bool made_within(const Chunked *region, const Value *value) {
     return value && value->kind == VALUE_RESULT && region->in[value->def->index];
 }
 
 /* Whether an operator reads something large that the region makes. */
-static bool reads_large(const Chunked *region, const Op *op)
-{
+static bool reads_large(const Chunked *region, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (made_within(region, op->operands[k]) && is_large(region, op->operands[k]))
-            return true;
+        if (made_within(region, op->operands[k]) && is_large(region, op->operands[k])) return true;
     return false;
 }
 
 /* Whether an operator reads what one of those makes. */
-static bool reads_any(const bool *of, const Op *op)
-{
+static bool reads_any(const bool *of, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->kind == VALUE_RESULT && of[op->operands[k]->def->index])
+        if (op->operands[k] && op->operands[k]->kind == VALUE_RESULT &&
+            of[op->operands[k]->def->index])
             return true;
     return false;
 }
 
-static void mark_makers(bool *needed, const Op *op)
-{
+static void mark_makers(bool *needed, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->kind == VALUE_RESULT)
             needed[op->operands[k]->def->index] = true;
 }
 
 /* All that reads what is large, and what lies between two of these. */
-static void find_operators(Chunked *region)
-{
+static void find_operators(Chunked *region) {
     const Module *module = region->module;
     region->in[region->product->index] = true;
     for (int i = region->product->index + 1; i < module->ops.count; i++)
         region->in[i] = reads_large(region, module->ops.at[i]);
     for (int i = region->product->index + 1; i < module->ops.count; i++)
-        region->behind[i] = reads_any(region->in, module->ops.at[i]) || reads_any(region->behind, module->ops.at[i]);
+        region->behind[i] = reads_any(region->in, module->ops.at[i]) ||
+                            reads_any(region->behind, module->ops.at[i]);
     for (int i = module->ops.count - 1; i >= 0; i--)
-        if (region->in[i] || region->needed[i])
-            mark_makers(region->needed, module->ops.at[i]);
+        if (region->in[i] || region->needed[i]) mark_makers(region->needed, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         region->in[i] = region->in[i] || (region->behind[i] && region->needed[i]);
         region->behind[i] = region->behind[i] && !region->in[i];
@@ -56,44 +53,39 @@ static void find_operators(Chunked *region)
     }
 }
 
-static void mark(Chunked *region, const Value *value)
-{
-    if (value)
-        region->outside[value->id] = true;
+static void mark(Chunked *region, const Value *value) {
+    if (value) region->outside[value->id] = true;
 }
 
-static void find_outside(Chunked *region)
-{
+static void find_outside(Chunked *region) {
     const Module *module = region->module;
     memset(region->outside, 0, sizeof *region->outside * (size_t)module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; !region->in[i] && k < module->ops.at[i]->operand_count; k++)
             mark(region, module->ops.at[i]->operands[k]);
     mark(region, module->loss);
-    for (int i = 0; i < module->outputs.count; i++)
-        mark(region, module->outputs.at[i].value);
+    for (int i = 0; i < module->outputs.count; i++) mark(region, module->outputs.at[i].value);
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *param = module->params.at[i];
         mark(region, param->gradient);
         mark(region, param->updated);
-        for (int s = 0; s < param->state_count; s++)
-            mark(region, param->states_updated[s]);
+        for (int s = 0; s < param->state_count; s++) mark(region, param->states_updated[s]);
     }
 }
 
-/* Whether an operator gives the region, and nobody else, something large that is not made of the product. */
-static bool gives_large(Chunked *region, const Op *op)
-{
-    if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) || op->def->rule->form == RULE_PRODUCT ||
-        op->section == SECTION_UPDATE)
+/* Whether an operator gives the region, and nobody else, something large that is not made of the
+ * product. */
+static bool gives_large(Chunked *region, const Op *op) {
+    if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
+        op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)
         return false;
     find_outside(region);
     return !region->outside[op->results[0]->id];
 }
 
-/* What is large and given to the region alone is made within it, too: what smoothing adds to the gradient of logits, say. */
-static void find_given(Chunked *region)
-{
+/* What is large and given to the region alone is made within it, too: what smoothing adds to the
+ * gradient of logits, say. */
+static void find_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--)
         if (gives_large(region, module->ops.at[i])) {
@@ -105,35 +97,33 @@ static void find_given(Chunked *region)
 
 /* ---- whether they can be cut ---- */
 
-/* The dimension that a tensor has along a bound factor; -1: none. False where it has several, or one that is merged with others. */
-static bool dim_along(const BoundAccess *access, int factor, int *dim)
-{
+/* The dimension that a tensor has along a bound factor; -1: none. False where it has several, or
+ * one that is merged with others. */
+static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     *dim = -1;
     for (int d = 0; d < access->rank; d++)
         for (int k = 0; k < access->dims[d].count; k++) {
-            if (access->dims[d].factors[k] != factor)
-                continue;
-            if (*dim >= 0 || access->dims[d].count != 1)
-                return false;
+            if (access->dims[d].factors[k] != factor) continue;
+            if (*dim >= 0 || access->dims[d].count != 1) return false;
             *dim = d;
         }
     return true;
 }
 
-/* The bound factor of an operator that is cut: that of the rows of what the region makes of the product and gives it. False where it is not
- * one. */
-static bool find_factor(Chunked *region, const Op *op)
-{
+/* The bound factor of an operator that is cut: that of the rows of what the region makes of the
+ * product and gives it. False where it is not one. */
+static bool find_factor(Chunked *region, const Op *op) {
     int found = -1;
     if (op == region->product)
-        found = op->binding->results[0].dims[region->cut].count == 1 ? op->binding->results[0].dims[region->cut].factors[0] : -1;
+        found = op->binding->results[0].dims[region->cut].count == 1
+                    ? op->binding->results[0].dims[region->cut].factors[0]
+                    : -1;
     for (int k = 0; op != region->product && k < op->operand_count; k++) {
         if (!made_within(region, op->operands[k]) || region->given[op->operands[k]->def->index])
             continue;
         int d = region->dim[op->operands[k]->id] - 1;
         const BoundDim *dim = d < 0 ? NULL : &op->binding->operands[k].dims[d];
-        if (!dim || dim->count != 1 || (found >= 0 && dim->factors[0] != found))
-            return false;
+        if (!dim || dim->count != 1 || (found >= 0 && dim->factors[0] != found)) return false;
         found = dim->factors[0];
     }
     region->factor[op->index] = found;
@@ -141,14 +131,14 @@ static bool find_factor(Chunked *region, const Op *op)
 }
 
 /* The same of what is given: that of the rows that a reader cuts. */
-static bool find_given_factor(Chunked *region, const Op *op)
-{
+static bool find_given_factor(Chunked *region, const Op *op) {
     const Module *module = region->module;
     int found = -1, dim;
     for (int i = op->index + 1; i < module->ops.count && found < 0; i++) {
         const Op *reader = module->ops.at[i];
         for (int k = 0; region->in[i] && k < reader->operand_count && found < 0; k++)
-            if (reader->operands[k] == op->results[0] && dim_along(&reader->binding->operands[k], region->factor[i], &dim) && dim >= 0 &&
+            if (reader->operands[k] == op->results[0] &&
+                dim_along(&reader->binding->operands[k], region->factor[i], &dim) && dim >= 0 &&
                 op->binding->results[0].dims[dim].count == 1)
                 found = op->binding->results[0].dims[dim].factors[0];
     }
@@ -157,8 +147,7 @@ static bool find_given_factor(Chunked *region, const Op *op)
 }
 
 /* Whether an expression or equation of the rule depends on how many rows there are. */
-static bool counts_rows(const Rule *rule, int factor)
-{
+static bool counts_rows(const Rule *rule, int factor) {
     bool counts = rule->body && expr_mentions(rule->body, EXPR_SIZE, factor);
     for (int e = 0; e < rule->equation_count; e++)
         counts = counts || expr_mentions(rule->equations[e].expr, EXPR_SIZE, factor);
@@ -166,23 +155,23 @@ static bool counts_rows(const Rule *rule, int factor)
 }
 
 /* Whether the rule lets rows be computed by themselves. */
-static bool rows_alone(const Op *op, int bound)
-{
+static bool rows_alone(const Op *op, int bound) {
     const Rule *rule = op->def->rule;
     int number = op->binding->factors[bound].factor;
     const Factor *factor = number < 0 ? NULL : &rule->factors[number];
-    bool alone = factor && !factor->replicate && !factor->merge && factor->reduction != REDUCE_MAX && !counts_rows(rule, number);
-    for (int r = 0; alone && r < rule->result_count; r++)
-        alone = rule->results[r].place != number;
+    bool alone = factor && !factor->replicate && !factor->merge &&
+                 factor->reduction != REDUCE_MAX && !counts_rows(rule, number);
+    for (int r = 0; alone && r < rule->result_count; r++) alone = rule->results[r].place != number;
     return alone && !(rule->causal && (rule->causal_from == number || rule->causal_to == number));
 }
 
-/* Whether a result that lacks the rows is a sum over them: each term has them, and what is added up is wide enough to be added. */
-static bool adds_rows(const Op *op, int bound, const Value *result)
-{
+/* Whether a result that lacks the rows is a sum over them: each term has them, and what is added up
+ * is wide enough to be added. */
+static bool adds_rows(const Op *op, int bound, const Value *result) {
     const Rule *rule = op->def->rule;
     int dim;
-    bool adds = rule->kind != RULE_EQUATIONS && rule->factors[op->binding->factors[bound].factor].reduction == REDUCE_SUM &&
+    bool adds = rule->kind != RULE_EQUATIONS &&
+                rule->factors[op->binding->factors[bound].factor].reduction == REDUCE_SUM &&
                 (result->type.dtype == DTYPE_F32 || result->type.dtype == DTYPE_F64);
     for (int k = 0; adds && rule->kind == RULE_BODY && k < op->operand_count; k++)
         adds = !op->operands[k] || (dim_along(&op->binding->operands[k], bound, &dim) && dim >= 0);
@@ -190,39 +179,37 @@ static bool adds_rows(const Op *op, int bound, const Value *result)
 }
 
 /* Whether a kernel that is told where its pieces lie sees the dimension that is cut by itself. */
-static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim)
-{
-    bool alone = dim < 0 || op->def->rule->kind != RULE_CALL || !op->def->rule->factors[op->binding->factors[bound].factor].offset;
+static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim) {
+    bool alone = dim < 0 || op->def->rule->kind != RULE_CALL ||
+                 !op->def->rule->factors[op->binding->factors[bound].factor].offset;
     for (int d = 0, seen = 0; !alone && d < access->rank; d++)
-        if (access->dims[d].written == access->dims[dim].written && seen++)
-            return false;
+        if (access->dims[d].written == access->dims[dim].written && seen++) return false;
     return true;
 }
 
-static bool operands_fit(const Chunked *region, const Op *op, int bound)
-{
+static bool operands_fit(const Chunked *region, const Op *op, int bound) {
     int dim;
     for (int k = 0; k < op->operand_count; k++) {
         const Value *value = op->operands[k];
-        if (!value)
-            continue;
-        if (!dim_along(&op->binding->operands[k], bound, &dim) || value->user_layout || value->kind == VALUE_STATE ||
-            (value->kind == VALUE_PARAM && dim >= 0) || !seen_alone(op, &op->binding->operands[k], bound, dim))
+        if (!value) continue;
+        if (!dim_along(&op->binding->operands[k], bound, &dim) || value->user_layout ||
+            value->kind == VALUE_STATE || (value->kind == VALUE_PARAM && dim >= 0) ||
+            !seen_alone(op, &op->binding->operands[k], bound, dim))
             return false;
-        if (made_within(region, value) && dim != region->dim[value->id] - 1)
-            return false;
+        if (made_within(region, value) && dim != region->dim[value->id] - 1) return false;
     }
     return true;
 }
 
 /* Notes along which dimension the results are cut. A large one is of the region alone. */
-static bool results_fit(Chunked *region, const Op *op, int bound)
-{
+static bool results_fit(Chunked *region, const Op *op, int bound) {
     for (int r = 0; r < op->result_count; r++) {
         const Value *value = op->results[r];
         int dim;
-        if (value->user_layout || !dim_along(&op->binding->results[r], bound, &dim) || !seen_alone(op, &op->binding->results[r], bound, dim) ||
-            (dim < 0 && !adds_rows(op, bound, value)) || (is_large(region, value) && (dim < 0 || region->outside[value->id])))
+        if (value->user_layout || !dim_along(&op->binding->results[r], bound, &dim) ||
+            !seen_alone(op, &op->binding->results[r], bound, dim) ||
+            (dim < 0 && !adds_rows(op, bound, value)) ||
+            (is_large(region, value) && (dim < 0 || region->outside[value->id])))
             return false;
         region->dim[value->id] = dim + 1;
     }
@@ -230,15 +217,13 @@ static bool results_fit(Chunked *region, const Op *op, int bound)
 }
 
 /* Whether an operator may be computed by chunks at all. */
-static bool may_be_cut(const Module *module, const Op *op)
-{
-    return op->section != SECTION_UPDATE && op->def != module->builtin.reshard && op->def->rule->kind != RULE_VIEW && !op->source.recompute &&
-           !op->chunk;
+static bool may_be_cut(const Module *module, const Op *op) {
+    return op->section != SECTION_UPDATE && op->def != module->builtin.reshard &&
+           op->def->rule->kind != RULE_VIEW && !op->source.recompute && !op->chunk;
 }
 
 /* What is given and cannot be cut, parameters in another type, say, stays outside. */
-static void leave_out(Chunked *region, const Op *op)
-{
+static void leave_out(Chunked *region, const Op *op) {
     region->in[op->index] = region->given[op->index] = false;
     region->needed[op->index] = true;
     region->dim[op->results[0]->id] = 0;
@@ -246,66 +231,69 @@ static void leave_out(Chunked *region, const Op *op)
 }
 
 /* Finds how what is given is cut, from its readers on. */
-static void fit_given(Chunked *region)
-{
+static void fit_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        if (region->given[i] && (!may_be_cut(module, op) || !find_given_factor(region, op) || !rows_alone(op, region->factor[i]) ||
-                                 !results_fit(region, op, region->factor[i])))
+        if (region->given[i] &&
+            (!may_be_cut(module, op) || !find_given_factor(region, op) ||
+             !rows_alone(op, region->factor[i]) || !results_fit(region, op, region->factor[i])))
             leave_out(region, op);
     }
 }
 
-/* Whether the region's operators can be computed by chunks: those that need the product, with what is given where that can be, too. */
-static bool operators_fit(Chunked *region)
-{
+/* Whether the region's operators can be computed by chunks: those that need the product, with what
+ * is given where that can be, too. */
+static bool operators_fit(Chunked *region) {
     const Module *module = region->module;
     bool fit = true;
     for (int i = 0; i < module->ops.count && fit; i++)
         if (region->in[i] && !region->given[i])
             fit = may_be_cut(module, module->ops.at[i]) && find_factor(region, module->ops.at[i]) &&
-                  rows_alone(module->ops.at[i], region->factor[i]) && results_fit(region, module->ops.at[i], region->factor[i]);
-    if (fit)
-        fit_given(region);
+                  rows_alone(module->ops.at[i], region->factor[i]) &&
+                  results_fit(region, module->ops.at[i], region->factor[i]);
+    if (fit) fit_given(region);
     for (int i = 0; i < module->ops.count && fit; i++)
-        if (region->in[i])
-            fit = operands_fit(region, module->ops.at[i], region->factor[i]);
+        if (region->in[i]) fit = operands_fit(region, module->ops.at[i], region->factor[i]);
     return fit;
 }
 
 /* Whether the region reads what a product of it makes, the first aside. */
-static bool has_layers(const Chunked *region)
-{
+static bool has_layers(const Chunked *region) {
     const Module *module = region->module;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; region->in[i] && k < module->ops.at[i]->operand_count; k++) {
             const Value *value = module->ops.at[i]->operands[k];
-            if (made_within(region, value) && value->def != region->product && value->def->def->rule->form == RULE_PRODUCT)
+            if (made_within(region, value) && value->def != region->product &&
+                value->def->def->rule->form == RULE_PRODUCT)
                 return true;
         }
     return false;
 }
 
-/* Whether little of what the region makes along its rows is read by others, so that memory is won. */
-static bool wins_memory(const Chunked *region)
-{
+/* Whether little of what the region makes along its rows is read by others, so that memory is
+ * won. */
+static bool wins_memory(const Chunked *region) {
     const Module *module = region->module;
     int64_t given = 0;
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; region->in[i] && r < module->ops.at[i]->result_count; r++) {
             const Value *value = module->ops.at[i]->results[r];
-            given += region->outside[value->id] && region->dim[value->id] ? type_elements(value->type) : 0;
+            given += region->outside[value->id] && region->dim[value->id]
+                         ? type_elements(value->type)
+                         : 0;
         }
     return given <= region->elements / 2;
 }
 
-Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim)
-{
+Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim) {
     Chunked *region = arena_new(arena, Chunked);
     int count = module->ops.count + 1, values = module->context.next_id;
-    *region =
-        (Chunked){.module = module, .arena = arena, .product = product, .cut = dim, .elements = type_elements(product->results[0]->type)};
+    *region = (Chunked){.module = module,
+                        .arena = arena,
+                        .product = product,
+                        .cut = dim,
+                        .elements = type_elements(product->results[0]->type)};
     region->in = arena_array(arena, bool, count);
     region->given = arena_array(arena, bool, count);
     region->behind = arena_array(arena, bool, count);
@@ -320,5 +308,7 @@ Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim)
         operators += region->in[i];
         region->section = region->in[i] ? module->ops.at[i]->section : region->section;
     }
-    return operators > 1 && !has_layers(region) && operators_fit(region) && wins_memory(region) ? region : NULL;
+    return operators > 1 && !has_layers(region) && operators_fit(region) && wins_memory(region)
+               ? region
+               : NULL;
 }

@@ -38,29 +38,27 @@ typedef struct RuleEntry {
 
 static bool no_gradient(const Rule *rule) { return rule->grad && !strcmp(rule->grad, "none"); }
 
-bool op_differentiable(const Module *module, const Op *op) { return op->def == module->builtin.reshard || !no_gradient(op->def->rule); }
+bool op_differentiable(const Module *module, const Op *op) {
+    return op->def == module->builtin.reshard || !no_gradient(op->def->rule);
+}
 
 /* ---- what needs a gradient ---- */
 
 /* Whether a gradient can flow from a result to the operand. */
-static bool flows_to(const Differentiator *diff, const Op *op, int operand)
-{
+static bool flows_to(const Differentiator *diff, const Op *op, int operand) {
     const Value *value = op->operands[operand];
-    if (!value || !diff->needs[value->id])
-        return false;
+    if (!value || !diff->needs[value->id]) return false;
     return !op->gradient || op->gradient->returns.at[operand];
 }
 
-static void find_needs(Differentiator *diff)
-{
+static void find_needs(Differentiator *diff) {
     Module *module = diff->module;
     for (int i = 0; i < module->params.count; i++)
         diff->needs[module->params.at[i]->value->id] = !module->params.at[i]->frozen;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         bool needs = false;
-        for (int k = 0; k < op->operand_count; k++)
-            needs |= flows_to(diff, op, k);
+        for (int k = 0; k < op->operand_count; k++) needs |= flows_to(diff, op, k);
         needs = needs && op_differentiable(module, op);
         for (int k = 0; k < op->result_count; k++)
             diff->needs[op->results[k]->id] = needs && dtype_is_float(op->results[k]->type.dtype);
@@ -69,56 +67,55 @@ static void find_needs(Differentiator *diff)
 
 /* ---- building ---- */
 
-Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs)
-{
+Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count,
+               const Attr *attrs) {
     Op *op = ir_op_like(diff->module, def, operands, operand_count, attrs, diff->forward);
     op->section = diff->section;
     array_push(diff->module->arena, &diff->module->ops, op);
     return op->results[0];
 }
 
-Value *emit_sum(Differentiator *diff, Value *a, Value *b)
-{
+Value *emit_sum(Differentiator *diff, Value *a, Value *b) {
     if (!diff->sum)
         diff->sum = rule_inserted(diff->module->arena, "add_gradients", "y[i..] = a[i..] + b[i..]");
     return emit_op(diff, diff->sum, (Value *[]){a, b}, 2, NULL);
 }
 
-Value *emit_fill(Differentiator *diff, const char *name, Type type, double number)
-{
+Value *emit_fill(Differentiator *diff, const char *name, Type type, double number) {
     Arena *arena = diff->module->arena;
     RuleDraft *draft = rule_draft(arena);
     int *factors = arena_array(arena, int, type.rank + 1);
     for (int d = 0; d < type.rank; d++)
         factors[d] =
-            draft_factor(draft, (Factor){.name = arena_format(arena, "i%d", d), .size = expr_number(arena, (double)type.extent[d], NULL)});
+            draft_factor(draft, (Factor){.name = arena_format(arena, "i%d", d),
+                                         .size = expr_number(arena, (double)type.extent[d], NULL)});
     Access y = draft_access(draft, "y", type.rank, factors);
-    if (type.dtype != DTYPE_F32)
-        y.element = (Element){ELEMENT_FIXED, (int)type.dtype};
+    if (type.dtype != DTYPE_F32) y.element = (Element){ELEMENT_FIXED, (int)type.dtype};
     draft_result(draft, y);
     draft_body(draft, expr_number(arena, number, NULL));
     return emit_op(diff, draft_op(draft, name), NULL, 0, NULL);
 }
 
 /* Gives a gradient the dimension names of the value that it belongs to. */
-static void name_dims(Value *gradient, const Value *value)
-{
-    if (gradient->kind == VALUE_RESULT && gradient->def->section != SECTION_FORWARD && !gradient->dims)
+static void name_dims(Value *gradient, const Value *value) {
+    if (gradient->kind == VALUE_RESULT && gradient->def->section != SECTION_FORWARD &&
+        !gradient->dims)
         gradient->dims = value->dims;
 }
 
-void add_gradient(Differentiator *diff, Value *value, Value *contribution)
-{
+void add_gradient(Differentiator *diff, Value *value, Value *contribution) {
     Value **gradient = &diff->gradient[value->id];
-    if (!diff->needs[value->id] || !contribution)
-        return;
+    if (!diff->needs[value->id] || !contribution) return;
     if (!type_converts(value->type, contribution->type)) {
         diag_error(diff->module->diag, diff->forward->at,
-                   "the gradient of %s has another shape or element type than the operand that it belongs to", diff->forward->def->name);
+                   "the gradient of %s has another shape or element type than the operand that it "
+                   "belongs to",
+                   diff->forward->def->name);
         return;
     }
     if (contribution->type.dtype != gradient_dtype(value))
-        contribution = emit_op(diff, rule_convert(diff->module->arena, gradient_dtype(value)), &contribution, 1, NULL);
+        contribution = emit_op(diff, rule_convert(diff->module->arena, gradient_dtype(value)),
+                               &contribution, 1, NULL);
     name_dims(contribution, value);
     *gradient = *gradient ? emit_sum(diff, *gradient, contribution) : contribution;
     name_dims(*gradient, value);
@@ -126,8 +123,7 @@ void add_gradient(Differentiator *diff, Value *value, Value *contribution)
 
 /* ---- gradients of the three forms of rules ---- */
 
-static const GradientRule *known_rule(Differentiator *diff, int operand)
-{
+static const GradientRule *known_rule(Differentiator *diff, int operand) {
     const Op *op = diff->forward;
     RuleKey key;
     RuleEntry *entry;
@@ -136,7 +132,8 @@ static const GradientRule *known_rule(Differentiator *diff, int operand)
     key.binding = op->binding;
     key.attrs = op->attrs;
     key.operand = operand;
-    key.types = gradient_dtype(op->results[0]) * DTYPE_COUNT + gradient_dtype(op->operands[operand]);
+    key.types =
+        gradient_dtype(op->results[0]) * DTYPE_COUNT + gradient_dtype(op->operands[operand]);
     HASH_FIND(hh, diff->rules, &key, sizeof key, entry);
     if (!entry) {
         entry = arena_new(diff->module->arena, RuleEntry);
@@ -147,13 +144,11 @@ static const GradientRule *known_rule(Differentiator *diff, int operand)
     return &entry->rule;
 }
 
-static void body_gradient(Differentiator *diff, int operand)
-{
+static void body_gradient(Differentiator *diff, int operand) {
     const Op *op = diff->forward;
     const GradientRule *rule = known_rule(diff, operand);
     Value *dy = diff->gradient[op->results[0]->id];
-    if (rule->kind == GRADIENT_ZERO)
-        return;
+    if (rule->kind == GRADIENT_ZERO) return;
     if (rule->kind == GRADIENT_SAME) {
         add_gradient(diff, op->operands[operand], dy);
         return;
@@ -163,41 +158,37 @@ static void body_gradient(Differentiator *diff, int operand)
         operands[i] = rule->operands[i] == GRADIENT_OF_RESULT ? dy
                       : rule->operands[i] == THE_RESULT       ? op->results[0]
                                                               : op->operands[rule->operands[i]];
-    add_gradient(diff, op->operands[operand], emit_op(diff, rule->def, operands, rule->operand_count, NULL));
+    add_gradient(diff, op->operands[operand],
+                 emit_op(diff, rule->def, operands, rule->operand_count, NULL));
 }
 
 /* The view back: the same operator with the operand's shape. */
-static void view_gradient(Differentiator *diff)
-{
+static void view_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     Arena *arena = diff->module->arena;
     Attr *attrs = arena_copy(arena, op->attrs, sizeof *op->attrs * (size_t)op->def->attr_count);
     Type type = op->operands[0]->type;
     attrs[op->def->rule->shape_attr] = (Attr){.count = type.rank, .ints = type.extent};
-    add_gradient(diff, op->operands[0], emit_op(diff, op->def, &diff->gradient[op->results[0]->id], 1, attrs));
+    add_gradient(diff, op->operands[0],
+                 emit_op(diff, op->def, &diff->gradient[op->results[0]->id], 1, attrs));
 }
 
 /* Whether the value is a parameter, or one in another element type. */
-static bool is_parameter(const Value *value)
-{
+static bool is_parameter(const Value *value) {
     const Op *copy = value->def && rule_is_copy(value->def->def->rule) ? value->def : NULL;
     return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);
 }
 
 /* The gradients of parameters come first: what they read may be the last use of an activation. */
-static void body_gradients(Differentiator *diff)
-{
+static void body_gradients(Differentiator *diff) {
     const Op *op = diff->forward;
     for (int k = 0; k < op->operand_count; k++)
-        if (flows_to(diff, op, k) && is_parameter(op->operands[k]))
-            body_gradient(diff, k);
+        if (flows_to(diff, op, k) && is_parameter(op->operands[k])) body_gradient(diff, k);
     for (int k = 0; k < op->operand_count; k++)
-        if (flows_to(diff, op, k) && !is_parameter(op->operands[k]))
-            body_gradient(diff, k);
+        if (flows_to(diff, op, k) && !is_parameter(op->operands[k])) body_gradient(diff, k);
 }
 
-static void op_gradient(Differentiator *diff)
-{
+static void op_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     if (op->def == diff->module->builtin.reshard)
         add_gradient(diff, op->operands[0], diff->gradient[op->results[0]->id]);
@@ -208,25 +199,24 @@ static void op_gradient(Differentiator *diff)
     else if (op->def->rule->kind == RULE_BODY)
         body_gradients(diff);
     else {
-        diag_error(diff->module->diag, op->at, "the gradient of %s is needed, but the operator has none", op->def->name);
-        diag_note(diff->module->diag, op->def->at, "say grad(g), the C function that builds it, or grad(none) if no gradient flows");
+        diag_error(diff->module->diag, op->at,
+                   "the gradient of %s is needed, but the operator has none", op->def->name);
+        diag_note(diff->module->diag, op->def->at,
+                  "say grad(g), the C function that builds it, or grad(none) if no gradient flows");
     }
 }
 
 /* ---- the pass ---- */
 
-static bool gradient_arrives(const Differentiator *diff, const Op *op)
-{
+static bool gradient_arrives(const Differentiator *diff, const Op *op) {
     bool arrives = false, needed = false;
     for (int k = 0; k < op->result_count; k++)
         arrives |= diff->gradient[op->results[k]->id] != NULL;
-    for (int k = 0; k < op->operand_count; k++)
-        needed |= flows_to(diff, op, k);
+    for (int k = 0; k < op->operand_count; k++) needed |= flows_to(diff, op, k);
     return arrives && needed;
 }
 
-static void walk_back(Differentiator *diff)
-{
+static void walk_back(Differentiator *diff) {
     Module *module = diff->module;
     int forward_count = module->ops.count;
     diff->section = SECTION_BACKWARD;
@@ -240,48 +230,41 @@ static void walk_back(Differentiator *diff)
         }
 }
 
-static bool check_loss(const Module *module)
-{
+static bool check_loss(const Module *module) {
     const Value *loss = module->loss;
-    if (loss && loss->type.rank == 0 && loss->type.dtype == DTYPE_F32)
-        return true;
-    diag_error(module->diag, loss ? loss->at : module->source.at, "the loss of %s must be one number of type f32 (a tensor of no dimensions)",
+    if (loss && loss->type.rank == 0 && loss->type.dtype == DTYPE_F32) return true;
+    diag_error(module->diag, loss ? loss->at : module->source.at,
+               "the loss of %s must be one number of type f32 (a tensor of no dimensions)",
                module->name);
     return false;
 }
 
-static void forget_functions(Module *module)
-{
-    for (int i = 0; i < module->ops.count; i++)
-        module->ops.at[i]->gradient = NULL;
+static void forget_functions(Module *module) {
+    for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->gradient = NULL;
     module->library.gradients.count = 0;
 }
 
-/* Where there are several stages to run them, operators of the model get their numbers, which those of their gradients have, too. */
-static void number_units(Module *module)
-{
+/* Where there are several stages to run them, operators of the model get their numbers, which those
+ * of their gradients have, too. */
+static void number_units(Module *module) {
     bool stages = false;
     for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)
         stages |= module->strategy->pipelines.at[p].stages.count > 1;
-    for (int i = 0; stages && i < module->ops.count; i++)
-        module->ops.at[i]->source.op = i;
+    for (int i = 0; stages && i < module->ops.count; i++) module->ops.at[i]->source.op = i;
 }
 
 /* Takes what the model and rules of optimizers assign, which stands last, out of the module. */
-static Ops take_updates(Module *module)
-{
+static Ops take_updates(Module *module) {
     Ops updates = {0};
     int count = module->ops.count;
-    while (count && module->ops.at[count - 1]->section == SECTION_UPDATE)
-        count--;
+    while (count && module->ops.at[count - 1]->section == SECTION_UPDATE) count--;
     for (int i = count; i < module->ops.count; i++)
         array_push(module->arena, &updates, module->ops.at[i]);
     module->ops.count = count;
     return updates;
 }
 
-static void differentiate(Module *module)
-{
+static void differentiate(Module *module) {
     Ops updates = take_updates(module);
     int count = module->context.next_id;
     Arena *arena = module->arena;
@@ -301,11 +284,9 @@ static void differentiate(Module *module)
     insert_updates(&diff, &updates);
 }
 
-void pass_differentiate(Module *module)
-{
+void pass_differentiate(Module *module) {
     if (module->kind == MODULE_TRAIN) {
-        if (!check_loss(module))
-            return;
+        if (!check_loss(module)) return;
         differentiate(module);
     }
     forget_functions(module);

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* The forward operator, and the names that the derived rule gives to things. Accesses of the derived rule are numbered as the forward
- * operands, then dy, then y. */
+/* The forward operator, and the names that the derived rule gives to things. Accesses of the
+ * derived rule are numbered as the forward operands, then dy, then y. */
 typedef struct Deriver {
     Arena *arena;
     const Op *op;
@@ -23,30 +23,26 @@ typedef struct Deriver {
 
 /* ---- names ---- */
 
-static bool name_taken(const char *const *names, int count, const char *name)
-{
+static bool name_taken(const char *const *names, int count, const char *name) {
     for (int i = 0; i < count; i++)
-        if (names[i] && !strcmp(names[i], name))
-            return true;
+        if (names[i] && !strcmp(names[i], name)) return true;
     return false;
 }
 
 /* How many bound factors before `bound` belong to the same factor of the rule. */
-static int place_in_factor(const Binding *binding, int bound)
-{
+static int place_in_factor(const Binding *binding, int bound) {
     int place = 0;
-    while (bound > place && binding->factors[bound - place - 1].factor == binding->factors[bound].factor)
+    while (bound > place &&
+           binding->factors[bound - place - 1].factor == binding->factors[bound].factor)
         place++;
     return place;
 }
 
-static void name_factors(Deriver *deriver)
-{
+static void name_factors(Deriver *deriver) {
     const Binding *binding = deriver->op->binding;
     int written = deriver->rule->factor_count, count = binding->factor_count;
     const char **known = arena_array(deriver->arena, const char *, written + count + 1);
-    for (int f = 0; f < written; f++)
-        known[f] = deriver->rule->factors[f].name;
+    for (int f = 0; f < written; f++) known[f] = deriver->rule->factors[f].name;
     deriver->factor_names = known + written;
     for (int b = 0; b < count; b++) {
         const Factor *factor = &deriver->rule->factors[binding->factors[b].factor];
@@ -59,20 +55,18 @@ static void name_factors(Deriver *deriver)
     }
 }
 
-static const char *new_name(Deriver *deriver, int known, const char *base)
-{
+static const char *new_name(Deriver *deriver, int known, const char *base) {
     const char *name = arena_format(deriver->arena, "d%s", base);
-    while (name_taken(deriver->access_names, known, name) || !strcmp(name, deriver->rule->results[0].name))
+    while (name_taken(deriver->access_names, known, name) ||
+           !strcmp(name, deriver->rule->results[0].name))
         name = arena_format(deriver->arena, "d%s", name);
     return name;
 }
 
-static void name_accesses(Deriver *deriver)
-{
+static void name_accesses(Deriver *deriver) {
     int count = deriver->rule->operand_count;
     deriver->access_names = arena_array(deriver->arena, const char *, count + 2);
-    for (int i = 0; i < count; i++)
-        deriver->access_names[i] = deriver->rule->operands[i].name;
+    for (int i = 0; i < count; i++) deriver->access_names[i] = deriver->rule->operands[i].name;
     deriver->access_names[deriver->dy] = new_name(deriver, count, deriver->rule->results[0].name);
     deriver->access_names[deriver->y] = deriver->rule->results[0].name;
     deriver->dx_name = new_name(deriver, count + 2, deriver->rule->operands[deriver->operand].name);
@@ -80,69 +74,57 @@ static void name_accesses(Deriver *deriver)
 
 /* ---- the derivative ---- */
 
-static const BoundAccess *bound_access(const Deriver *deriver, int access)
-{
+static const BoundAccess *bound_access(const Deriver *deriver, int access) {
     bool result = access == deriver->dy || access == deriver->y;
     return result ? &deriver->op->binding->results[0] : &deriver->op->binding->operands[access];
 }
 
-static DType access_dtype(const Deriver *deriver, int access)
-{
-    if (access == deriver->dy)
-        return gradient_dtype(deriver->op->results[0]);
-    return access == deriver->y ? deriver->op->results[0]->type.dtype : deriver->op->operands[access]->type.dtype;
+static DType access_dtype(const Deriver *deriver, int access) {
+    if (access == deriver->dy) return gradient_dtype(deriver->op->results[0]);
+    return access == deriver->y ? deriver->op->results[0]->type.dtype
+                                : deriver->op->operands[access]->type.dtype;
 }
 
-static void mark_access(const BoundAccess *access, bool *factors)
-{
+static void mark_access(const BoundAccess *access, bool *factors) {
     for (int d = 0; d < access->rank; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            factors[access->dims[d].factors[k]] = true;
+        for (int k = 0; k < access->dims[d].count; k++) factors[access->dims[d].factors[k]] = true;
 }
 
 /* Marks the bound factors of all accesses in an expression. */
-static void mark_factors(const Deriver *deriver, const Expr *expr, bool *factors)
-{
-    if (expr->kind == EXPR_ACCESS)
-        mark_access(bound_access(deriver, expr->index), factors);
-    for (int i = 0; i < expr->arg_count; i++)
-        mark_factors(deriver, expr->arg[i], factors);
+static void mark_factors(const Deriver *deriver, const Expr *expr, bool *factors) {
+    if (expr->kind == EXPR_ACCESS) mark_access(bound_access(deriver, expr->index), factors);
+    for (int i = 0; i < expr->arg_count; i++) mark_factors(deriver, expr->arg[i], factors);
 }
 
-static bool mentions_absent(const Deriver *deriver, const Expr *expr)
-{
-    if (expr->kind == EXPR_ACCESS)
-        return !deriver->op->operands[expr->index];
+static bool mentions_absent(const Deriver *deriver, const Expr *expr) {
+    if (expr->kind == EXPR_ACCESS) return !deriver->op->operands[expr->index];
     for (int i = 0; i < expr->arg_count; i++)
-        if (mentions_absent(deriver, expr->arg[i]))
-            return true;
+        if (mentions_absent(deriver, expr->arg[i])) return true;
     return false;
 }
 
-/* Whether the result is the value of the body at one index, with all its digits: nothing is summed over, and the result's type holds what
- * is computed in float, or in an operand's type. */
-static bool result_is_body(const Deriver *deriver)
-{
+/* Whether the result is the value of the body at one index, with all its digits: nothing is summed
+ * over, and the result's type holds what is computed in float, or in an operand's type. */
+static bool result_is_body(const Deriver *deriver) {
     DType dtype = deriver->op->results[0]->type.dtype;
-    if (deriver->rule->form != RULE_MAP)
-        return false;
+    if (deriver->rule->form != RULE_MAP) return false;
     for (int k = 0; k < deriver->op->operand_count; k++)
-        if (deriver->op->operands[k] && dtype_size(deriver->op->operands[k]->type.dtype) > dtype_size(dtype))
+        if (deriver->op->operands[k] &&
+            dtype_size(deriver->op->operands[k]->type.dtype) > dtype_size(dtype))
             return false;
     return dtype == DTYPE_F32 || dtype == DTYPE_F64;
 }
 
 /* size(f) for bound factor `bound`. */
-static const Expr *size_of(const Deriver *deriver, int bound)
-{
+static const Expr *size_of(const Deriver *deriver, int bound) {
     if (!deriver->occurs[bound])
-        return expr_number(deriver->arena, (double)deriver->op->binding->factors[bound].extent, NULL);
+        return expr_number(deriver->arena, (double)deriver->op->binding->factors[bound].extent,
+                           NULL);
     return expr_leaf(deriver->arena, EXPR_SIZE, bound);
 }
 
 /* The operands that hold integers, as bits. */
-static uint64_t integer_operands(const Op *op)
-{
+static uint64_t integer_operands(const Op *op) {
     uint64_t set = 0;
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && !dtype_is_float(op->operands[k]->type.dtype))
@@ -153,22 +135,26 @@ static uint64_t integer_operands(const Op *op)
 static bool is_zero(const Expr *expr) { return expr->kind == EXPR_NUMBER && expr->number == 0; }
 
 /* The right side of the derived rule. */
-static const Expr *gradient_expression(Deriver *deriver)
-{
+static const Expr *gradient_expression(Deriver *deriver) {
     Arena *arena = deriver->arena;
-    int count = expr_terms(deriver->rule->body, NULL, 0), factors = deriver->op->binding->factor_count;
+    int count = expr_terms(deriver->rule->body, NULL, 0),
+        factors = deriver->op->binding->factor_count;
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
     const Expr *total = expr_number(arena, 0, NULL);
     uint64_t repeated;
     expr_terms(deriver->rule->body, terms, count);
     for (int i = 0; i < count; i++) {
-        if (mentions_absent(deriver, terms[i].expr) || !expr_mentions(terms[i].expr, EXPR_ACCESS, deriver->operand))
+        if (mentions_absent(deriver, terms[i].expr) ||
+            !expr_mentions(terms[i].expr, EXPR_ACCESS, deriver->operand))
             continue;
-        const Expr *term = rule_term_gradient(arena, deriver->rule, terms[i].expr, deriver->operand, integer_operands(deriver->op),
-                                              result_is_body(deriver), &repeated);
+        const Expr *term =
+            rule_term_gradient(arena, deriver->rule, terms[i].expr, deriver->operand,
+                               integer_operands(deriver->op), result_is_body(deriver), &repeated);
         for (int b = 0; b < factors && !is_zero(term); b++)
             if (repeated >> deriver->op->binding->factors[b].factor & 1)
-                term = expr_binary(arena, EXPR_MUL, term, expr_number(arena, (double)deriver->op->binding->factors[b].extent, NULL));
+                term = expr_binary(
+                    arena, EXPR_MUL, term,
+                    expr_number(arena, (double)deriver->op->binding->factors[b].extent, NULL));
         total = expr_binary(arena, terms[i].negative ? EXPR_SUB : EXPR_ADD, total, term);
     }
     return total;
@@ -177,16 +163,13 @@ static const Expr *gradient_expression(Deriver *deriver)
 /* ---- arguments and sizes ---- */
 
 /* Accesses by their places, arguments as numbers, and sizes by bound factor. An ExprLeafMap. */
-static const Expr *derived_leaf(const Expr *leaf, void *context)
-{
+static const Expr *derived_leaf(const Expr *leaf, void *context) {
     const Deriver *deriver = context;
     const Binding *binding = deriver->op->binding;
     if (leaf->kind == EXPR_ACCESS)
         return expr_leaf(deriver->arena, EXPR_ACCESS, deriver->place[leaf->index]);
-    if (leaf->kind == EXPR_ATTR)
-        return argument_number(deriver->arena, deriver->op, leaf->index);
-    if (leaf->kind != EXPR_SIZE)
-        return leaf;
+    if (leaf->kind == EXPR_ATTR) return argument_number(deriver->arena, deriver->op, leaf->index);
+    if (leaf->kind != EXPR_SIZE) return leaf;
     const Expr *size = expr_number(deriver->arena, 1, NULL);
     for (int b = 0; b < binding->factor_count; b++)
         if (binding->factors[b].factor == leaf->index)
@@ -197,28 +180,31 @@ static const Expr *derived_leaf(const Expr *leaf, void *context)
 /* ---- accesses ---- */
 
 /* Lists the accesses of an expression in the order in which it mentions them. */
-static void list_accesses(Deriver *deriver, const Expr *expr)
-{
+static void list_accesses(Deriver *deriver, const Expr *expr) {
     if (expr->kind == EXPR_ACCESS && deriver->place[expr->index] < 0) {
         deriver->place[expr->index] = deriver->order.count;
         array_push(deriver->arena, &deriver->order, expr->index);
     }
-    for (int i = 0; i < expr->arg_count; i++)
-        list_accesses(deriver, expr->arg[i]);
+    for (int i = 0; i < expr->arg_count; i++) list_accesses(deriver, expr->arg[i]);
 }
 
 /* Adds an access of the derived rule, with bound factors as factors. */
-static Access access_of(const Deriver *deriver, const char *name, const BoundAccess *bound)
-{
+static Access access_of(const Deriver *deriver, const char *name, const BoundAccess *bound) {
     RuleDim *dims = arena_array(deriver->arena, RuleDim, bound->rank + 1);
     for (int d = 0; d < bound->rank; d++)
         dims[d] = (RuleDim){bound->dims[d].count, bound->dims[d].factors};
-    return (Access){.name = name, .dim_count = bound->rank, .dims = dims, .inplace = -1, .place = -1, .plus = -1, .pitch = -1};
+    return (Access){.name = name,
+                    .dim_count = bound->rank,
+                    .dims = dims,
+                    .inplace = -1,
+                    .place = -1,
+                    .plus = -1,
+                    .pitch = -1};
 }
 
-/* Marks the extents that one access tells, given those that are known; returns whether there are new ones. */
-static bool learn(const BoundAccess *access, bool *known)
-{
+/* Marks the extents that one access tells, given those that are known; returns whether there are
+ * new ones. */
+static bool learn(const BoundAccess *access, bool *known) {
     bool learnt = false;
     for (int d = 0; d < access->rank; d++) {
         int unknown = -1, unknowns = 0;
@@ -227,14 +213,12 @@ static bool learn(const BoundAccess *access, bool *known)
                 unknown = access->dims[d].factors[k];
                 unknowns++;
             }
-        if (unknowns == 1)
-            learnt = known[unknown] = true;
+        if (unknowns == 1) learnt = known[unknown] = true;
     }
     return learnt;
 }
 
-static void learn_all(const Deriver *deriver, bool *known)
-{
+static void learn_all(const Deriver *deriver, bool *known) {
     for (bool learnt = true; learnt;) {
         learnt = false;
         for (int i = 0; i < deriver->order.count; i++)
@@ -243,8 +227,7 @@ static void learn_all(const Deriver *deriver, bool *known)
 }
 
 /* The derived rule's factors: the bound ones, with sizes where the operands do not tell them. */
-static void add_factors(const Deriver *deriver, RuleDraft *draft)
-{
+static void add_factors(const Deriver *deriver, RuleDraft *draft) {
     const Binding *binding = deriver->op->binding;
     bool *known = arena_array(deriver->arena, bool, binding->factor_count + 1);
     learn_all(deriver, known);
@@ -259,8 +242,7 @@ static void add_factors(const Deriver *deriver, RuleDraft *draft)
     }
 }
 
-static const OpDef *derived_op(Deriver *deriver, const Expr *total)
-{
+static const OpDef *derived_op(Deriver *deriver, const Expr *total) {
     RuleDraft *draft = rule_draft(deriver->arena);
     Access dx = access_of(deriver, deriver->dx_name, bound_access(deriver, deriver->operand));
     DType dtype = gradient_dtype(deriver->op->operands[deriver->operand]);
@@ -272,55 +254,56 @@ static const OpDef *derived_op(Deriver *deriver, const Expr *total)
     draft_result(draft, dx);
     for (int i = 0; i < deriver->order.count; i++) {
         int access = deriver->order.at[i];
-        draft_operand(draft, access_of(deriver, deriver->access_names[access], bound_access(deriver, access)));
+        draft_operand(draft, access_of(deriver, deriver->access_names[access],
+                                       bound_access(deriver, access)));
     }
     draft_body(draft, expr_mapped(deriver->arena, total, derived_leaf, deriver));
-    return draft_op(draft, arena_format(deriver->arena, "%s_%s", deriver->op->def->name, deriver->dx_name));
+    return draft_op(
+        draft, arena_format(deriver->arena, "%s_%s", deriver->op->def->name, deriver->dx_name));
 }
 
 /* ---- the whole ---- */
 
 /* Whether the operator, which the compiler inserted, only gives its operand in a narrower type. */
-static bool is_narrow_copy(const Op *op)
-{
-    return !op->def->at.file && rule_is_copy(op->def->rule) && dtype_is_float(op->operands[0]->type.dtype) &&
+static bool is_narrow_copy(const Op *op) {
+    return !op->def->at.file && rule_is_copy(op->def->rule) &&
+           dtype_is_float(op->operands[0]->type.dtype) &&
            dtype_size(op->operands[0]->type.dtype) > dtype_size(op->results[0]->type.dtype);
 }
 
-DType gradient_dtype(const Value *value)
-{
-    return value->def && is_narrow_copy(value->def) ? dtype_wide(value->type.dtype) : value->type.dtype;
+DType gradient_dtype(const Value *value) {
+    return value->def && is_narrow_copy(value->def) ? dtype_wide(value->type.dtype)
+                                                    : value->type.dtype;
 }
 
-static bool same_dims(const BoundAccess *a, const BoundAccess *b)
-{
-    if (a->rank != b->rank)
-        return false;
+static bool same_dims(const BoundAccess *a, const BoundAccess *b) {
+    if (a->rank != b->rank) return false;
     for (int d = 0; d < a->rank; d++)
-        if (a->dims[d].count != b->dims[d].count || memcmp(a->dims[d].factors, b->dims[d].factors, sizeof(int) * (size_t)a->dims[d].count))
+        if (a->dims[d].count != b->dims[d].count ||
+            memcmp(a->dims[d].factors, b->dims[d].factors, sizeof(int) * (size_t)a->dims[d].count))
             return false;
     return true;
 }
 
-static bool is_same(const Deriver *deriver, const Expr *total)
-{
+static bool is_same(const Deriver *deriver, const Expr *total) {
     return total->kind == EXPR_ACCESS && total->index == deriver->dy &&
            same_dims(bound_access(deriver, deriver->dy), bound_access(deriver, deriver->operand)) &&
-           access_dtype(deriver, deriver->dy) == gradient_dtype(deriver->op->operands[deriver->operand]);
+           access_dtype(deriver, deriver->dy) ==
+               gradient_dtype(deriver->op->operands[deriver->operand]);
 }
 
-static const int *operand_list(const Deriver *deriver)
-{
+static const int *operand_list(const Deriver *deriver) {
     int *list = arena_array(deriver->arena, int, deriver->order.count);
     for (int i = 0; i < deriver->order.count; i++) {
         int access = deriver->order.at[i];
-        list[i] = access == deriver->dy ? GRADIENT_OF_RESULT : access == deriver->y ? THE_RESULT : access;
+        list[i] = access == deriver->dy  ? GRADIENT_OF_RESULT
+                  : access == deriver->y ? THE_RESULT
+                                         : access;
     }
     return list;
 }
 
-GradientRule gradient_rule(Module *module, const Op *op, int operand)
-{
+GradientRule gradient_rule(Module *module, const Op *op, int operand) {
     Arena *arena = module->arena;
     const Rule *rule = op->def->rule;
     int accesses = rule->operand_count + 2;
@@ -336,12 +319,13 @@ GradientRule gradient_rule(Module *module, const Op *op, int operand)
     name_factors(&deriver);
     name_accesses(&deriver);
     const Expr *total = gradient_expression(&deriver);
-    if (is_zero(total))
-        return (GradientRule){.kind = GRADIENT_ZERO};
-    if (is_same(&deriver, total))
-        return (GradientRule){.kind = GRADIENT_SAME};
+    if (is_zero(total)) return (GradientRule){.kind = GRADIENT_ZERO};
+    if (is_same(&deriver, total)) return (GradientRule){.kind = GRADIENT_SAME};
     mark_factors(&deriver, total, deriver.occurs);
     mark_access(bound_access(&deriver, operand), deriver.occurs);
     const OpDef *def = module_def(module, derived_op(&deriver, total));
-    return (GradientRule){.kind = GRADIENT_RULE, .def = def, .operand_count = deriver.order.count, .operands = operand_list(&deriver)};
+    return (GradientRule){.kind = GRADIENT_RULE,
+                          .def = def,
+                          .operand_count = deriver.order.count,
+                          .operands = operand_list(&deriver)};
 }

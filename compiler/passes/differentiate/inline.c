@@ -1,15 +1,15 @@
-/* Gradient functions, copied into the module: for the operands that want a gradient, without what is zero because nothing flows back
- * through some results. */
+/* Gradient functions, copied into the module: for the operands that want a gradient, without what
+ * is zero because nothing flows back through some results. */
 #include "passes/differentiate/differentiate.h"
 
 #include "rule/expr.h"
 
 /* Whether the gradient function's return for `operand` is wanted. */
-static bool return_wanted(const Differentiator *diff, int operand)
-{
+static bool return_wanted(const Differentiator *diff, int operand) {
     const Op *op = diff->forward;
     const Value *value = op->gradient->returns.at[operand];
-    return op->operands[operand] && diff->needs[op->operands[operand]->id] && value && !diff->vanishes[value->id];
+    return op->operands[operand] && diff->needs[op->operands[operand]->id] && value &&
+           !diff->vanishes[value->id];
 }
 
 /* ---- zeros ---- */
@@ -17,143 +17,128 @@ static bool return_wanted(const Differentiator *diff, int operand)
 /* The operand of the rule that an operator's operand is. */
 static int rule_operand(const Op *op, int operand) { return op->binding->operands[operand].access; }
 
-static bool operand_vanishes(const Differentiator *diff, const Op *op, int operand)
-{
+static bool operand_vanishes(const Differentiator *diff, const Op *op, int operand) {
     return op->operands[operand] && diff->vanishes[op->operands[operand]->id];
 }
 
 /* Whether all operands of linear group `group` vanish, and there are some. */
-static bool group_vanishes(const Differentiator *diff, const Op *op, const int *groups, int group)
-{
+static bool group_vanishes(const Differentiator *diff, const Op *op, const int *groups, int group) {
     bool any = false;
     for (int k = 0; k < op->operand_count; k++) {
-        if (!op->operands[k] || groups[rule_operand(op, k)] != group)
-            continue;
-        if (!diff->vanishes[op->operands[k]->id])
-            return false;
+        if (!op->operands[k] || groups[rule_operand(op, k)] != group) continue;
+        if (!diff->vanishes[op->operands[k]->id]) return false;
         any = true;
     }
     return any;
 }
 
-static bool result_vanishes(const Differentiator *diff, const Op *op)
-{
+static bool result_vanishes(const Differentiator *diff, const Op *op) {
     int *groups = arena_array(diff->module->arena, int, op->def->rule->operand_count + 1);
     rule_linear(op->def->rule, groups);
     for (int k = 0; k < op->def->rule->operand_count; k++)
-        if (groups[k] && group_vanishes(diff, op, groups, groups[k]))
-            return true;
+        if (groups[k] && group_vanishes(diff, op, groups, groups[k])) return true;
     return false;
 }
 
 /* Whether a term is 0 because an operand that it multiplies vanishes. */
-static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *term)
-{
+static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *term) {
     for (int k = 0; k < op->operand_count; k++)
         if (operand_vanishes(diff, op, k) && expr_mentions(term, EXPR_ACCESS, rule_operand(op, k)))
             return true;
     return false;
 }
 
-/* The operand that an operator gives as it is since the rest of a sum vanishes: of x + z with z zero, x. NULL where it is not so. */
-static Value *remaining_operand(const Differentiator *diff, const Op *op)
-{
+/* The operand that an operator gives as it is since the rest of a sum vanishes: of x + z with z
+ * zero, x. NULL where it is not so. */
+static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     enum { MOST = 8 };
     ExprTerm terms[MOST];
-    int left = -1, count = op->def->rule->kind == RULE_BODY ? expr_terms(op->def->rule->body, terms, MOST) : 0;
-    if (count < 2 || count > MOST)
-        return NULL;
+    int left = -1,
+        count = op->def->rule->kind == RULE_BODY ? expr_terms(op->def->rule->body, terms, MOST) : 0;
+    if (count < 2 || count > MOST) return NULL;
     for (int t = 0; t < count; t++) {
-        if (terms[t].expr->kind != EXPR_ACCESS || (!term_vanishes(diff, op, terms[t].expr) && (left >= 0 || terms[t].negative)))
+        if (terms[t].expr->kind != EXPR_ACCESS ||
+            (!term_vanishes(diff, op, terms[t].expr) && (left >= 0 || terms[t].negative)))
             return NULL;
-        if (!term_vanishes(diff, op, terms[t].expr))
-            left = t;
+        if (!term_vanishes(diff, op, terms[t].expr)) left = t;
     }
     for (int k = 0; left >= 0 && k < op->operand_count; k++)
-        if (rule_operand(op, k) == terms[left].expr->index && op->operands[k] && type_equal(op->operands[k]->type, op->results[0]->type))
+        if (rule_operand(op, k) == terms[left].expr->index && op->operands[k] &&
+            type_equal(op->operands[k]->type, op->results[0]->type))
             return op->operands[k];
     return NULL;
 }
 
-/* Marks what is zero: dy of the results through which nothing flows back, and what is linear in that. */
-static void find_vanishing(Differentiator *diff)
-{
+/* Marks what is zero: dy of the results through which nothing flows back, and what is linear in
+ * that. */
+static void find_vanishing(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->params.count; i++)
         if (function->params.at[i])
-            diff->vanishes[function->params.at[i]->id] = i < diff->forward->result_count && !diff->gradient[diff->forward->results[i]->id];
+            diff->vanishes[function->params.at[i]->id] =
+                i < diff->forward->result_count && !diff->gradient[diff->forward->results[i]->id];
     for (int i = 0; i < function->ops.count; i++) {
         const Op *op = function->ops.at[i];
         bool vanishes = result_vanishes(diff, op);
-        for (int k = 0; k < op->result_count; k++)
-            diff->vanishes[op->results[k]->id] = vanishes;
+        for (int k = 0; k < op->result_count; k++) diff->vanishes[op->results[k]->id] = vanishes;
     }
 }
 
 /* ---- what is wanted ---- */
 
-static bool any_wanted(const Differentiator *diff, const Op *op)
-{
+static bool any_wanted(const Differentiator *diff, const Op *op) {
     for (int k = 0; k < op->result_count; k++)
-        if (diff->wanted[op->results[k]->id])
-            return true;
+        if (diff->wanted[op->results[k]->id]) return true;
     return false;
 }
 
 /* Whether the copy of an operator does without its operand: zeros that may be absent. */
-static bool left_out(const Differentiator *diff, const Op *op, int operand)
-{
-    return operand_vanishes(diff, op, operand) && op->def->rule->operands[rule_operand(op, operand)].optional;
+static bool left_out(const Differentiator *diff, const Op *op, int operand) {
+    return operand_vanishes(diff, op, operand) &&
+           op->def->rule->operands[rule_operand(op, operand)].optional;
 }
 
-static void want_operands(Differentiator *diff, const Op *op)
-{
+static void want_operands(Differentiator *diff, const Op *op) {
     Value *remaining = remaining_operand(diff, op);
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && !left_out(diff, op, k) && (!remaining || op->operands[k] == remaining))
+        if (op->operands[k] && !left_out(diff, op, k) &&
+            (!remaining || op->operands[k] == remaining))
             diff->wanted[op->operands[k]->id] = true;
 }
 
-/* Marks what the wanted returns depend on; only ids of the function's own values and arguments are touched. */
-static void find_wanted(Differentiator *diff)
-{
+/* Marks what the wanted returns depend on; only ids of the function's own values and arguments are
+ * touched. */
+static void find_wanted(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->ops.count; i++)
         for (int k = 0; k < function->ops.at[i]->result_count; k++)
             diff->wanted[function->ops.at[i]->results[k]->id] = false;
     for (int i = 0; i < function->params.count; i++)
-        if (function->params.at[i])
-            diff->wanted[function->params.at[i]->id] = false;
+        if (function->params.at[i]) diff->wanted[function->params.at[i]->id] = false;
     for (int i = 0; i < function->returns.count; i++)
-        if (return_wanted(diff, i))
-            diff->wanted[function->returns.at[i]->id] = true;
+        if (return_wanted(diff, i)) diff->wanted[function->returns.at[i]->id] = true;
     for (int i = function->ops.count - 1; i >= 0; i--)
-        if (any_wanted(diff, function->ops.at[i]))
-            want_operands(diff, function->ops.at[i]);
+        if (any_wanted(diff, function->ops.at[i])) want_operands(diff, function->ops.at[i]);
 }
 
 /* ---- copies ---- */
 
 /* The gradient of a result; zeros where nothing flows back. */
-static Value *gradient_or_zeros(Differentiator *diff, Value *result)
-{
+static Value *gradient_or_zeros(Differentiator *diff, Value *result) {
     Value *gradient = diff->gradient[result->id];
-    if (gradient)
-        return gradient;
+    if (gradient) return gradient;
     gradient = emit_fill(diff, "zeros", result->type, 0);
     gradient->dims = result->dims;
     return gradient;
 }
 
 /* Arguments: dy of each result, the results, the operands. */
-static void map_arguments(Differentiator *diff)
-{
+static void map_arguments(Differentiator *diff) {
     const Op *op = diff->forward;
     const Function *function = op->gradient;
     for (int i = 0; i < function->params.count; i++) {
         const Value *param = function->params.at[i];
-        if (!param || !diff->wanted[param->id])
-            continue;
+        if (!param || !diff->wanted[param->id]) continue;
         int result = i - op->result_count, operand = i - 2 * op->result_count;
         diff->mapped[param->id] = result < 0    ? gradient_or_zeros(diff, op->results[i])
                                   : operand < 0 ? op->results[result]
@@ -161,8 +146,7 @@ static void map_arguments(Differentiator *diff)
     }
 }
 
-static void copy_op(Differentiator *diff, const Op *op)
-{
+static void copy_op(Differentiator *diff, const Op *op) {
     Module *module = diff->module;
     Value *remaining = remaining_operand(diff, op);
     if (remaining) {
@@ -173,7 +157,8 @@ static void copy_op(Differentiator *diff, const Op *op)
     bool fewer = false;
     for (int i = 0; i < op->operand_count; i++) {
         fewer |= left_out(diff, op, i);
-        operands[i] = op->operands[i] && !left_out(diff, op, i) ? diff->mapped[op->operands[i]->id] : NULL;
+        operands[i] =
+            op->operands[i] && !left_out(diff, op, i) ? diff->mapped[op->operands[i]->id] : NULL;
     }
     Op *copy = ir_clone(module, op, operands);
     op_take_place(copy, diff->forward);
@@ -182,44 +167,40 @@ static void copy_op(Differentiator *diff, const Op *op)
         copy->results[i]->name = NULL;
         diff->mapped[op->results[i]->id] = copy->results[i];
     }
-    if (fewer)
-        ir_rebind(module, copy);
+    if (fewer) ir_rebind(module, copy);
     array_push(module->arena, &module->ops, copy);
 }
 
 /* ---- the whole ---- */
 
 /* Whether the gradient function makes any use of an argument. */
-static bool uses(const Function *function, const Value *param)
-{
+static bool uses(const Function *function, const Value *param) {
     for (int i = 0; i < function->returns.count; i++)
-        if (function->returns.at[i] == param)
-            return true;
+        if (function->returns.at[i] == param) return true;
     for (int i = 0; i < function->ops.count; i++)
         for (int k = 0; k < function->ops.at[i]->operand_count; k++)
-            if (function->ops.at[i]->operands[k] == param)
-                return true;
+            if (function->ops.at[i]->operands[k] == param) return true;
     return false;
 }
 
 /* What flows back through a result must go on. */
-static void check_ignored(const Differentiator *diff)
-{
+static void check_ignored(const Differentiator *diff) {
     const Op *op = diff->forward;
     const Function *function = op->gradient;
     for (int i = 0; i < op->result_count; i++) {
         const Value *dy = function->params.at[i]; // NULL where the function makes no use of it
-        if (!diff->gradient[op->results[i]->id] || (dy && uses(function, dy)))
-            continue;
-        diag_error(diff->module->diag, op->at, "the loss depends on the result '%s' of %s, but the gradient ignores it",
+        if (!diff->gradient[op->results[i]->id] || (dy && uses(function, dy))) continue;
+        diag_error(diff->module->diag, op->at,
+                   "the loss depends on the result '%s' of %s, but the gradient ignores it",
                    op->def->rule->results[i].name, op->def->name);
         diag_note(diff->module->diag, op->def->at,
-                  "%s does not use dy[%d]: use it there, or give the result to ht_detach where no gradient shall flow", function->name, i);
+                  "%s does not use dy[%d]: use it there, or give the result to ht_detach where no "
+                  "gradient shall flow",
+                  function->name, i);
     }
 }
 
-void inline_gradient(Differentiator *diff)
-{
+void inline_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     const Function *function = op->gradient;
     check_ignored(diff);
@@ -227,8 +208,7 @@ void inline_gradient(Differentiator *diff)
     find_wanted(diff);
     map_arguments(diff);
     for (int i = 0; i < function->ops.count; i++)
-        if (any_wanted(diff, function->ops.at[i]))
-            copy_op(diff, function->ops.at[i]);
+        if (any_wanted(diff, function->ops.at[i])) copy_op(diff, function->ops.at[i]);
     for (int i = 0; i < op->operand_count; i++)
         if (return_wanted(diff, i))
             add_gradient(diff, op->operands[i], diff->mapped[function->returns.at[i]->id]);

@@ -7,12 +7,12 @@
 #include <string.h>
 
 /* The square of the norm of all gradients together; NULL when there is none. */
-static Value *gradient_norm(Differentiator *diff)
-{
+static Value *gradient_norm(Differentiator *diff) {
     Module *module = diff->module;
-    const OpDef *square = rule_inserted(module->arena, "square_sum",
-                                        "n[] = square_sum(g[i..], ?more[]) reduction(+: i) plus(n: more) inplace(n: more) "
-                                        "operations(2 * size(i)) kernel(ht_square_sum_kernel) grad(none)");
+    const OpDef *square = rule_inserted(
+        module->arena, "square_sum",
+        "n[] = square_sum(g[i..], ?more[]) reduction(+: i) plus(n: more) inplace(n: more) "
+        "operations(2 * size(i)) kernel(ht_square_sum_kernel) grad(none)");
     Array(Value *) terms = {0};
     Value *norm = NULL;
     for (int i = 0; i < module->params.count; i++) {
@@ -26,73 +26,68 @@ static Value *gradient_norm(Differentiator *diff)
 }
 
 /* Whether the optimizer's operator has the form (p, g, states..., ?norm) -> (p, states...). */
-static bool check_update(const Module *module)
-{
+static bool check_update(const Module *module) {
     const Rule *rule = module->optimizer.op->rule;
     int least = 2 + module->optimizer.state_count;
-    if (rule->result_count == 1 + module->optimizer.state_count && rule->operand_count >= least + module->optimizer.clip && rule->operand_count <= least + 1)
+    if (rule->result_count == 1 + module->optimizer.state_count &&
+        rule->operand_count >= least + module->optimizer.clip && rule->operand_count <= least + 1)
         return true;
     diag_error(module->diag, module->optimizer.op->at,
-               "an optimizer of %d states a parameter needs the operands p, g, the states%s, and the results p, the states",
-               module->optimizer.state_count, module->optimizer.clip ? ", norm" : " and perhaps ?norm");
+               "an optimizer of %d states a parameter needs the operands p, g, the states%s, and "
+               "the results p, the states",
+               module->optimizer.state_count,
+               module->optimizer.clip ? ", norm" : " and perhaps ?norm");
     return false;
 }
 
 enum { NUMBERS = 8 }; // of an optimizer
 
-/* The arguments: whether weight decay applies, in the operator's first integer argument, and the first of its numbers in the next. */
-static const Attr *update_attrs(const Module *module, const Parameter *param)
-{
+/* The arguments: whether weight decay applies, in the operator's first integer argument, and the
+ * first of its numbers in the next. */
+static const Attr *update_attrs(const Module *module, const Parameter *param) {
     const OpDef *def = module->optimizer.op;
     Attr *attrs = arena_array(module->arena, Attr, def->attr_count + 1);
     const int64_t given[] = {!param->no_decay, (int64_t)param->group * NUMBERS};
     for (int i = 0, attr = 0, integers = 0; i < def->param_count; i++) {
         ParamKind kind = def->params[i].kind;
-        if (kind == PARAM_INT && integers < 2)
-            attrs[attr].i = given[integers++];
+        if (kind == PARAM_INT && integers < 2) attrs[attr].i = given[integers++];
         attr += kind != PARAM_TENSOR && kind != PARAM_TENSORS;
     }
     return attrs;
 }
 
-static void make_states(Module *module, Parameter *param)
-{
+static void make_states(Module *module, Parameter *param) {
     param->state_count = module->optimizer.state_count;
     for (int i = 0; i < module->optimizer.state_count; i++) {
         Value *state =
-            ir_value(module, VALUE_STATE, arena_format(module->arena, "%s.%d", param->name, i), param->value->type, param->value->at);
+            ir_value(module, VALUE_STATE, arena_format(module->arena, "%s.%d", param->name, i),
+                     param->value->type, param->value->at);
         state->dims = param->value->dims;
         state->index = i;
         param->states[i] = state;
     }
 }
 
-static void update_param(Differentiator *diff, Parameter *param, Value *norm)
-{
+static void update_param(Differentiator *diff, Parameter *param, Value *norm) {
     Module *module = diff->module;
     Value *operands[8] = {param->value, param->gradient};
     int count = 2;
     make_states(module, param);
-    for (int i = 0; i < param->state_count; i++)
-        operands[count++] = param->states[i];
-    if (count < module->optimizer.op->rule->operand_count)
-        operands[count++] = norm;
-    const Op *op = emit_op(diff, module->optimizer.op, operands, count, update_attrs(module, param))->def;
-    for (int i = 0; i < op->result_count; i++)
-        op->results[i]->dims = param->value->dims;
+    for (int i = 0; i < param->state_count; i++) operands[count++] = param->states[i];
+    if (count < module->optimizer.op->rule->operand_count) operands[count++] = norm;
+    const Op *op =
+        emit_op(diff, module->optimizer.op, operands, count, update_attrs(module, param))->def;
+    for (int i = 0; i < op->result_count; i++) op->results[i]->dims = param->value->dims;
     param->updated = op->results[0];
-    for (int i = 0; i < param->state_count; i++)
-        param->states_updated[i] = op->results[1 + i];
+    for (int i = 0; i < param->state_count; i++) param->states_updated[i] = op->results[1 + i];
 }
 
 /* The operators of the optimizer. */
-static void update_params(Differentiator *diff)
-{
+static void update_params(Differentiator *diff) {
     Module *module = diff->module;
     for (int i = 0; module->optimizer.op && i < module->params.count; i++) {
         Parameter *param = module->params.at[i];
-        if (!param->gradient || param->updated)
-            continue;
+        if (!param->gradient || param->updated) continue;
         diff->place = op_place_at(param->value->at);
         update_param(diff, param, diff->norm);
     }
@@ -101,36 +96,33 @@ static void update_params(Differentiator *diff)
 /* ---- rules ---- */
 
 /* What an operator of given.h stands for; NULL: there is none. False for another operator. */
-static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op, Value **value)
-{
-    const Parameter *param = op->operand_count && op->operands[0] && op->operands[0]->kind == VALUE_PARAM
-                                 ? diff->module->params.at[op->operands[0]->index]
-                                 : NULL;
-    if (!param || (op->def != given[PLACEHOLDER_GRADIENT] && op->def != given[PLACEHOLDER_NORM] && op->def != given[PLACEHOLDER_UPDATED]))
+static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
+                       Value **value) {
+    const Parameter *param =
+        op->operand_count && op->operands[0] && op->operands[0]->kind == VALUE_PARAM
+            ? diff->module->params.at[op->operands[0]->index]
+            : NULL;
+    if (!param || (op->def != given[PLACEHOLDER_GRADIENT] && op->def != given[PLACEHOLDER_NORM] &&
+                   op->def != given[PLACEHOLDER_UPDATED]))
         return false;
     *value = op->def == given[PLACEHOLDER_GRADIENT] ? param->gradient
              : op->def == given[PLACEHOLDER_NORM]   ? diff->norm
-             : param->updated                 ? param->updated
-                                              : param->value;
+             : param->updated                       ? param->updated
+                                                    : param->value;
     return true;
 }
 
 /* Puts what stands for an operand in its place; false where there is nothing. */
-static bool take_operands(Op *op, Value **stands, const bool *missing)
-{
+static bool take_operands(Op *op, Value **stands, const bool *missing) {
     for (int k = 0; k < op->operand_count; k++) {
-        if (!op->operands[k])
-            continue;
-        if (missing[op->operands[k]->id])
-            return false;
-        if (stands[op->operands[k]->id])
-            op->operands[k] = stands[op->operands[k]->id];
+        if (!op->operands[k]) continue;
+        if (missing[op->operands[k]->id]) return false;
+        if (stands[op->operands[k]->id]) op->operands[k] = stands[op->operands[k]->id];
     }
     return true;
 }
 
-static void insert_rules(Differentiator *diff, const Ops *rules)
-{
+static void insert_rules(Differentiator *diff, const Ops *rules) {
     Module *module = diff->module;
     Value **stands = arena_array(module->arena, Value *, module->context.next_id);
     bool *missing = arena_array(module->arena, bool, module->context.next_id);
@@ -140,22 +132,19 @@ static void insert_rules(Differentiator *diff, const Ops *rules)
     for (int i = 0; i < rules->count; i++) {
         Op *op = rules->at[i];
         bool stood = find_given(diff, given, op, &stands[op->results[0]->id]);
-        bool there = stood ? stands[op->results[0]->id] != NULL : take_operands(op, stands, missing);
-        for (int r = 0; r < op->result_count; r++)
-            missing[op->results[r]->id] = !there;
+        bool there =
+            stood ? stands[op->results[0]->id] != NULL : take_operands(op, stands, missing);
+        for (int r = 0; r < op->result_count; r++) missing[op->results[r]->id] = !there;
         for (int p = 0; !there && p < module->params.count; p++)
             if (module->params.at[p]->updated == op->results[0])
                 module->params.at[p]->updated = NULL;
-        if (there && !stood)
-            array_push(module->arena, &module->ops, op);
+        if (there && !stood) array_push(module->arena, &module->ops, op);
     }
 }
 
-void insert_updates(Differentiator *diff, const Ops *rules)
-{
+void insert_updates(Differentiator *diff, const Ops *rules) {
     Module *module = diff->module;
-    if (module->optimizer.op && !check_update(module))
-        return;
+    if (module->optimizer.op && !check_update(module)) return;
     diff->section = SECTION_UPDATE;
     diff->forward = &diff->place;
     Value *norm = module->optimizer.clip || module->optimizer.norm ? gradient_norm(diff) : NULL;

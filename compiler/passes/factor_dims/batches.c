@@ -5,13 +5,14 @@ typedef struct Batches {
     const Module *module;
     const Classes *classes;
     Arena *arena;
-    bool *beside;  // by atom: an operator or a parameter has it beside the atom that micro-batches cut, or a parameter has it
+    bool *beside;  // by atom: an operator or a parameter has it beside the atom that micro-batches
+                   // cut, or a parameter has it
     bool *trained; // by value id: it depends on a parameter
 } Batches;
 
 /* Calls `visit` for each atom of a value. */
-static void each_atom(Batches *batches, const Value *value, void (*visit)(Batches *, int atom, void *data), void *data)
-{
+static void each_atom(Batches *batches, const Value *value,
+                      void (*visit)(Batches *, int atom, void *data), void *data) {
     for (int d = 0; value && d < value->type.rank; d++) {
         int node = batches->classes->value_node[value->id] + d;
         for (int j = 0; j < classes_atoms(batches->classes, node); j++)
@@ -19,43 +20,36 @@ static void each_atom(Batches *batches, const Value *value, void (*visit)(Batche
     }
 }
 
-static void mark_beside(Batches *batches, int atom, void *data)
-{
+static void mark_beside(Batches *batches, int atom, void *data) {
     (void)data;
     batches->beside[atom] = true;
 }
 
-static void find_cut(Batches *batches, int atom, void *data)
-{
+static void find_cut(Batches *batches, int atom, void *data) {
     *(bool *)data |= atom == batches->classes->micro_atom;
 }
 
 /* Calls `visit` for each atom of an operator's operands and results. */
-static void each_op_atom(Batches *batches, const Op *op, void (*visit)(Batches *, int atom, void *data), void *data)
-{
-    for (int k = 0; k < op->operand_count; k++)
-        each_atom(batches, op->operands[k], visit, data);
-    for (int r = 0; r < op->result_count; r++)
-        each_atom(batches, op->results[r], visit, data);
+static void each_op_atom(Batches *batches, const Op *op,
+                         void (*visit)(Batches *, int atom, void *data), void *data) {
+    for (int k = 0; k < op->operand_count; k++) each_atom(batches, op->operands[k], visit, data);
+    for (int r = 0; r < op->result_count; r++) each_atom(batches, op->results[r], visit, data);
 }
 
 /* Finds the atoms that meet the cut batch in an operator, or belong to parameters. */
-static void find_beside(Batches *batches)
-{
+static void find_beside(Batches *batches) {
     const Module *module = batches->module;
     for (int i = 0; i < module->params.count; i++)
         each_atom(batches, module->params.at[i]->value, mark_beside, NULL);
     for (int i = 0; i < module->ops.count; i++) {
         bool cut = false;
         each_op_atom(batches, module->ops.at[i], find_cut, &cut);
-        if (cut)
-            each_op_atom(batches, module->ops.at[i], mark_beside, NULL);
+        if (cut) each_op_atom(batches, module->ops.at[i], mark_beside, NULL);
     }
 }
 
 /* Finds the values that depend on a parameter. */
-static void find_trained(Batches *batches)
-{
+static void find_trained(Batches *batches) {
     const Module *module = batches->module;
     for (int i = 0; i < module->params.count; i++)
         batches->trained[module->params.at[i]->value->id] = true;
@@ -64,8 +58,7 @@ static void find_trained(Batches *batches)
         bool trained = false;
         for (int k = 0; k < op->operand_count; k++)
             trained |= op->operands[k] && batches->trained[op->operands[k]->id];
-        for (int r = 0; r < op->result_count; r++)
-            batches->trained[op->results[r]->id] = trained;
+        for (int r = 0; r < op->result_count; r++) batches->trained[op->results[r]->id] = trained;
     }
 }
 
@@ -74,59 +67,56 @@ typedef struct Search {
     bool found;
 } Search;
 
-static void find_atom(Batches *batches, int atom, void *data)
-{
+static void find_atom(Batches *batches, int atom, void *data) {
     Search *search = data;
     (void)batches;
     search->found |= atom == search->atom;
 }
 
-/* The first value of the model's forward part that has the atom and depends on a parameter; NULL: none. */
-static const Value *first_trained(Batches *batches, int atom)
-{
+/* The first value of the model's forward part that has the atom and depends on a parameter; NULL:
+ * none. */
+static const Value *first_trained(Batches *batches, int atom) {
     const Module *module = batches->module;
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {
             const Value *value = module->ops.at[i]->results[r];
             Search search = {atom, false};
             each_atom(batches, value, find_atom, &search);
-            if (search.found && module->ops.at[i]->section == SECTION_FORWARD && batches->trained[value->id])
+            if (search.found && module->ops.at[i]->section == SECTION_FORWARD &&
+                batches->trained[value->id])
                 return value;
         }
     return NULL;
 }
 
-static void check_input(Batches *batches, const Value *input)
-{
+static void check_input(Batches *batches, const Value *input) {
     const Module *module = batches->module;
     const Value *first = microbatch_input(module);
     int node = batches->classes->value_node[input->id];
     bool cut = false;
     each_atom(batches, input, find_cut, &cut);
-    if (cut || !input->type.rank || !classes_atoms(batches->classes, node))
-        return;
+    if (cut || !input->type.rank || !classes_atoms(batches->classes, node)) return;
     int atom = classes_atom(batches->classes, node, 0);
     const Value *computed = batches->beside[atom] ? NULL : first_trained(batches, atom);
-    if (!computed)
-        return;
+    if (!computed) return;
     diag_error(module->diag, input->at,
-               "the input \"%s\" has a batch of its own, but micro-batches cut that of \"%s\" alone: every device would compute all rows here",
+               "the input \"%s\" has a batch of its own, but micro-batches cut that of \"%s\" "
+               "alone: every device would compute all rows here",
                input->name, first->name);
     diag_note(module->diag, first->at, "the batch that micro-batches cut is that of this input");
     diag_note(module->diag, module->strategy->pipelines.at[0].at,
-              "use one pipeline with microbatches(1), or give the task of \"%s\" a program of its own (ht_train)", input->name);
+              "use one pipeline with microbatches(1), or give the task of \"%s\" a program of its "
+              "own (ht_train)",
+              input->name);
 }
 
-void batches_check(const Module *module, const Classes *classes)
-{
-    if (classes->micro_atom < 0)
-        return;
+void batches_check(const Module *module, const Classes *classes) {
+    if (classes->micro_atom < 0) return;
     Batches batches = {.module = module, .classes = classes, .arena = arena_create()};
     batches.beside = arena_array(batches.arena, bool, classes->atom_total);
     batches.trained = arena_array(batches.arena, bool, module->context.next_id);
     find_beside(&batches);
     find_trained(&batches);
-    for (int i = 0; i < module->inputs.count; i++)
-        check_input(&batches, module->inputs.at[i]);
+    for (int i = 0; i < module->inputs.count; i++) check_input(&batches, module->inputs.at[i]);
     arena_destroy(batches.arena);
 }

@@ -5,8 +5,7 @@
 
 typedef Array(int64_t) Cuts;
 
-int classes_root(const Classes *classes, int node)
-{
+int classes_root(const Classes *classes, int node) {
     while (classes->parent[node] != node) {
         classes->parent[node] = classes->parent[classes->parent[node]];
         node = classes->parent[node];
@@ -14,9 +13,9 @@ int classes_root(const Classes *classes, int node)
     return node;
 }
 
-/* Makes two nodes one class; the smaller root stays, so that the result does not depend on the order of unions. */
-static void unite(Classes *classes, int a, int b)
-{
+/* Makes two nodes one class; the smaller root stays, so that the result does not depend on the
+ * order of unions. */
+static void unite(Classes *classes, int a, int b) {
     a = classes_root(classes, a);
     b = classes_root(classes, b);
     classes->parent[a > b ? a : b] = a < b ? a : b;
@@ -25,60 +24,49 @@ static void unite(Classes *classes, int a, int b)
 /* ---- nodes ---- */
 
 /* Calls `visit` for every value of the module that is not an operator's result. */
-static void each_leaf(const Module *module, Classes *classes, void (*visit)(Classes *, const Value *))
-{
+static void each_leaf(const Module *module, Classes *classes,
+                      void (*visit)(Classes *, const Value *)) {
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];
         visit(classes, parameter->value);
-        for (int s = 0; s < parameter->state_count; s++)
-            visit(classes, parameter->states[s]);
+        for (int s = 0; s < parameter->state_count; s++) visit(classes, parameter->states[s]);
     }
-    for (int i = 0; i < module->inputs.count; i++)
-        visit(classes, module->inputs.at[i]);
+    for (int i = 0; i < module->inputs.count; i++) visit(classes, module->inputs.at[i]);
 }
 
-static void number_value(Classes *classes, const Value *value)
-{
+static void number_value(Classes *classes, const Value *value) {
     classes->value_node[value->id] = classes->node_count;
     classes->node_count += value->type.rank;
 }
 
 /* Gives every dimension and every bound factor its node. */
-static void number_nodes(Classes *classes, const Module *module)
-{
+static void number_nodes(Classes *classes, const Module *module) {
     classes->value_node = arena_array(classes->arena, int, module->context.next_id);
     classes->op_node = arena_array(classes->arena, int, module->ops.count);
     classes->op_equation = arena_array(classes->arena, int, module->ops.count);
-    for (int i = 0; i < module->context.next_id; i++)
-        classes->value_node[i] = -1;
+    for (int i = 0; i < module->context.next_id; i++) classes->value_node[i] = -1;
     each_leaf(module, classes, number_value);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count; r++)
-            number_value(classes, op->results[r]);
+        for (int r = 0; r < op->result_count; r++) number_value(classes, op->results[r]);
         classes->op_node[i] = classes->node_count;
         classes->node_count += op->binding->factor_count;
     }
 }
 
-static void extend_value(Classes *classes, const Value *value)
-{
+static void extend_value(Classes *classes, const Value *value) {
     int node = classes->value_node[value->id];
-    for (int d = 0; d < value->type.rank; d++)
-        classes->extent[node + d] = value->type.extent[d];
+    for (int d = 0; d < value->type.rank; d++) classes->extent[node + d] = value->type.extent[d];
 }
 
-static void fill_extents(Classes *classes, const Module *module)
-{
+static void fill_extents(Classes *classes, const Module *module) {
     classes->parent = arena_array(classes->arena, int, classes->node_count);
     classes->extent = arena_array(classes->arena, int64_t, classes->node_count);
-    for (int i = 0; i < classes->node_count; i++)
-        classes->parent[i] = i;
+    for (int i = 0; i < classes->node_count; i++) classes->parent[i] = i;
     each_leaf(module, classes, extend_value);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count; r++)
-            extend_value(classes, op->results[r]);
+        for (int r = 0; r < op->result_count; r++) extend_value(classes, op->results[r]);
         for (int f = 0; f < op->binding->factor_count; f++)
             classes->extent[classes->op_node[i] + f] = op->binding->factors[f].extent;
     }
@@ -86,18 +74,18 @@ static void fill_extents(Classes *classes, const Module *module)
 
 /* ---- equations ---- */
 
-static void add_equation(Classes *classes, Equation equation)
-{
-    equation.left = arena_copy(classes->arena, equation.left, sizeof(int) * (size_t)equation.left_count);
-    equation.right = arena_copy(classes->arena, equation.right, sizeof(int) * (size_t)equation.right_count);
+static void add_equation(Classes *classes, Equation equation) {
+    equation.left =
+        arena_copy(classes->arena, equation.left, sizeof(int) * (size_t)equation.left_count);
+    equation.right =
+        arena_copy(classes->arena, equation.right, sizeof(int) * (size_t)equation.right_count);
     array_push(classes->arena, &classes->equations, equation);
 }
 
 /* A dimension that is one factor is of its class; one that merges factors is an equation. */
-static void relate_access(Classes *classes, const Op *op, const Value *value, const BoundAccess *access)
-{
-    if (!value)
-        return;
+static void relate_access(Classes *classes, const Op *op, const Value *value,
+                          const BoundAccess *access) {
+    if (!value) return;
     for (int d = 0; d < access->rank; d++) {
         int node = classes->value_node[value->id] + d, nodes[IR_MAX_RANK];
         const BoundDim *dim = &access->dims[d];
@@ -110,12 +98,12 @@ static void relate_access(Classes *classes, const Op *op, const Value *value, co
     }
 }
 
-/* The dimensions of a reshape from the last on, in the shortest runs of equal products, with dimensions of extent 1 in front that only one
- * side has: one to one, or an equation. */
-static void relate_view(Classes *classes, const Op *op)
-{
+/* The dimensions of a reshape from the last on, in the shortest runs of equal products, with
+ * dimensions of extent 1 in front that only one side has: one to one, or an equation. */
+static void relate_view(Classes *classes, const Op *op) {
     const Value *x = op->operands[0], *y = op->results[0];
-    int i = x->type.rank, j = y->type.rank, x_node = classes->value_node[x->id], y_node = classes->value_node[y->id];
+    int i = x->type.rank, j = y->type.rank, x_node = classes->value_node[x->id],
+        y_node = classes->value_node[y->id];
     int left[IR_MAX_RANK], right[IR_MAX_RANK];
     while (i > 0 || j > 0) {
         int64_t p = 1, q = 1;
@@ -126,14 +114,10 @@ static void relate_view(Classes *classes, const Op *op)
             else if (j > 0)
                 q *= y->type.extent[--j];
         } while (p != q && (i > 0 || j > 0));
-        while (i > 0 && x->type.extent[i - 1] == 1 && !(j > 0 && y->type.extent[j - 1] == 1))
-            i--;
-        while (j > 0 && y->type.extent[j - 1] == 1 && !(i > 0 && x->type.extent[i - 1] == 1))
-            j--;
-        for (int d = i; d < first; d++)
-            left[d - i] = x_node + d;
-        for (int d = j; d < second; d++)
-            right[d - j] = y_node + d;
+        while (i > 0 && x->type.extent[i - 1] == 1 && !(j > 0 && y->type.extent[j - 1] == 1)) i--;
+        while (j > 0 && y->type.extent[j - 1] == 1 && !(i > 0 && x->type.extent[i - 1] == 1)) j--;
+        for (int d = i; d < first; d++) left[d - i] = x_node + d;
+        for (int d = j; d < second; d++) right[d - j] = y_node + d;
         if (first - i == 1 && second - j == 1)
             unite(classes, left[0], right[0]);
         else if (first > i && second > j)
@@ -141,8 +125,7 @@ static void relate_view(Classes *classes, const Op *op)
     }
 }
 
-static void relate(Classes *classes, const Module *module)
-{
+static void relate(Classes *classes, const Module *module) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         classes->op_equation[i] = classes->equations.count;
@@ -160,13 +143,10 @@ static void relate(Classes *classes, const Module *module)
 /* ---- cuts ---- */
 
 /* Adds a cut, ascending and once. Returns whether it was new. */
-static bool cuts_add(Arena *arena, Cuts *cuts, int64_t cut)
-{
+static bool cuts_add(Arena *arena, Cuts *cuts, int64_t cut) {
     int at = 0;
-    while (at < cuts->count && cuts->at[at] < cut)
-        at++;
-    if (at < cuts->count && cuts->at[at] == cut)
-        return false;
+    while (at < cuts->count && cuts->at[at] < cut) at++;
+    if (at < cuts->count && cuts->at[at] == cut) return false;
     array_push(arena, cuts, cut);
     memmove(cuts->at + at + 1, cuts->at + at, sizeof(int64_t) * (size_t)(cuts->count - 1 - at));
     cuts->at[at] = cut;
@@ -174,52 +154,47 @@ static bool cuts_add(Arena *arena, Cuts *cuts, int64_t cut)
 }
 
 /* The product of the extents of `count` nodes. */
-static int64_t product(const Classes *classes, const int *nodes, int count)
-{
+static int64_t product(const Classes *classes, const int *nodes, int count) {
     int64_t n = 1;
-    for (int i = 0; i < count; i++)
-        n *= classes->extent[nodes[i]];
+    for (int i = 0; i < count; i++) n *= classes->extent[nodes[i]];
     return n;
 }
 
 /* Adds to `all` where one side of an equation cuts the product of its nodes. */
-static void collect(Classes *classes, const Cuts *by_class, const int *nodes, int count, int64_t total, Cuts *all)
-{
+static void collect(Classes *classes, const Cuts *by_class, const int *nodes, int count,
+                    int64_t total, Cuts *all) {
     for (int i = 0; i < count; i++) {
         int64_t suffix = product(classes, nodes + i + 1, count - i - 1);
         const Cuts *own = &by_class[classes_root(classes, nodes[i])];
-        if (suffix > 1 && suffix < total)
-            cuts_add(classes->arena, all, suffix);
-        for (int c = 0; c < own->count; c++)
-            cuts_add(classes->arena, all, own->at[c] * suffix);
+        if (suffix > 1 && suffix < total) cuts_add(classes->arena, all, suffix);
+        for (int c = 0; c < own->count; c++) cuts_add(classes->arena, all, own->at[c] * suffix);
     }
 }
 
 /* Gives the nodes of one side the cuts that fall inside them. Returns whether any was new. */
-static bool distribute(Classes *classes, Cuts *by_class, const int *nodes, int count, const Cuts *all)
-{
+static bool distribute(Classes *classes, Cuts *by_class, const int *nodes, int count,
+                       const Cuts *all) {
     bool changed = false;
     for (int i = 0; i < count; i++) {
-        int64_t suffix = product(classes, nodes + i + 1, count - i - 1), end = suffix * classes->extent[nodes[i]];
+        int64_t suffix = product(classes, nodes + i + 1, count - i - 1),
+                end = suffix * classes->extent[nodes[i]];
         for (int c = 0; c < all->count; c++)
             if (all->at[c] > suffix && all->at[c] < end)
-                changed |= cuts_add(classes->arena, &by_class[classes_root(classes, nodes[i])], all->at[c] / suffix);
+                changed |= cuts_add(classes->arena, &by_class[classes_root(classes, nodes[i])],
+                                    all->at[c] / suffix);
     }
     return changed;
 }
 
 /* Whether each cut divides the next and the last divides the whole. */
-static bool nests(const Cuts *cuts, int64_t total)
-{
+static bool nests(const Cuts *cuts, int64_t total) {
     for (int i = 0; i < cuts->count; i++)
-        if ((i + 1 < cuts->count ? cuts->at[i + 1] : total) % cuts->at[i])
-            return false;
+        if ((i + 1 < cuts->count ? cuts->at[i + 1] : total) % cuts->at[i]) return false;
     return true;
 }
 
 /* One equation: its two sides exchange their cuts, or it turns opaque. */
-static bool exchange(Classes *classes, Cuts *by_class, Equation *equation)
-{
+static bool exchange(Classes *classes, Cuts *by_class, Equation *equation) {
     int64_t total = product(classes, equation->left, equation->left_count);
     Cuts all = {0};
     collect(classes, by_class, equation->left, equation->left_count, total, &all);
@@ -233,15 +208,13 @@ static bool exchange(Classes *classes, Cuts *by_class, Equation *equation)
 }
 
 /* The node of the batch; -1 when no input has one. */
-static int batch_node(const Classes *classes, const Module *module)
-{
+static int batch_node(const Classes *classes, const Module *module) {
     const Value *input = microbatch_input(module);
     return input ? classes->value_node[input->id] : -1;
 }
 
 /* By class, where it splits. */
-static Cuts *find_cuts(Classes *classes)
-{
+static Cuts *find_cuts(Classes *classes) {
     Cuts *by_class = arena_array(classes->arena, Cuts, classes->node_count);
     for (bool changed = true; changed;) {
         changed = false;
@@ -254,20 +227,17 @@ static Cuts *find_cuts(Classes *classes)
 
 /* ---- atoms ---- */
 
-static int atom_root(const Classes *classes, int atom)
-{
+static int atom_root(const Classes *classes, int atom) {
     while (classes->atom_parent[atom] != atom)
         atom = classes->atom_parent[atom] = classes->atom_parent[classes->atom_parent[atom]];
     return atom;
 }
 
-static void number_atoms(Classes *classes, const Cuts *by_class)
-{
+static void number_atoms(Classes *classes, const Cuts *by_class) {
     classes->first_atom = arena_array(classes->arena, int, classes->node_count);
     classes->atom_count = arena_array(classes->arena, int, classes->node_count);
     for (int i = 0; i < classes->node_count; i++) {
-        if (classes->parent[i] != i)
-            continue;
+        if (classes->parent[i] != i) continue;
         classes->first_atom[i] = classes->atom_total;
         classes->atom_count[i] = classes->extent[i] == 1 ? 0 : by_class[i].count + 1;
         classes->atom_total += classes->atom_count[i];
@@ -286,8 +256,7 @@ static void number_atoms(Classes *classes, const Cuts *by_class)
 }
 
 /* The atoms of several nodes in a row; returns how many. */
-static int flatten(const Classes *classes, const int *nodes, int count, int *atoms)
-{
+static int flatten(const Classes *classes, const int *nodes, int count, int *atoms) {
     int total = 0;
     for (int i = 0; i < count; i++)
         for (int j = 0; j < classes_atoms(classes, nodes[i]); j++)
@@ -295,14 +264,12 @@ static int flatten(const Classes *classes, const int *nodes, int count, int *ato
     return total;
 }
 
-static void unite_atoms(Classes *classes)
-{
+static void unite_atoms(Classes *classes) {
     enum { MOST = IR_MAX_RANK * 8 };
     for (int i = 0; i < classes->equations.count; i++) {
         const Equation *equation = &classes->equations.at[i];
         int left[MOST], right[MOST];
-        if (equation->opaque)
-            continue;
+        if (equation->opaque) continue;
         int count = flatten(classes, equation->left, equation->left_count, left);
         if (flatten(classes, equation->right, equation->right_count, right) != count)
             BUG("the two sides of a reshape have different factors");
@@ -313,15 +280,15 @@ static void unite_atoms(Classes *classes)
     }
 }
 
-int classes_atom(const Classes *classes, int node, int j)
-{
+int classes_atom(const Classes *classes, int node, int j) {
     return atom_root(classes, classes->first_atom[classes_root(classes, node)] + j);
 }
 
-int classes_atoms(const Classes *classes, int node) { return classes->atom_count[classes_root(classes, node)]; }
+int classes_atoms(const Classes *classes, int node) {
+    return classes->atom_count[classes_root(classes, node)];
+}
 
-Classes *classes_create(Arena *arena, const Module *module)
-{
+Classes *classes_create(Arena *arena, const Module *module) {
     Classes *classes = arena_new(arena, Classes);
     classes->arena = arena;
     number_nodes(classes, module);
@@ -331,6 +298,8 @@ Classes *classes_create(Arena *arena, const Module *module)
     unite_atoms(classes);
     int batch = batch_node(classes, module);
     classes->batch_rows = batch >= 0 ? classes->extent[batch] : 0;
-    classes->micro_atom = batch >= 0 && microbatch_cuts(module) && classes_atoms(classes, batch) ? classes_atom(classes, batch, 0) : -1;
+    classes->micro_atom = batch >= 0 && microbatch_cuts(module) && classes_atoms(classes, batch)
+                              ? classes_atom(classes, batch, 0)
+                              : -1;
     return classes;
 }

@@ -41,8 +41,7 @@ typedef struct Factoring {
 /* ---- values ---- */
 
 /* The atoms of all dimensions of a value in a row; returns how many. */
-static int value_atoms(Factoring *factoring, const Value *value, int *atoms)
-{
+static int value_atoms(Factoring *factoring, const Value *value, int *atoms) {
     int count = 0, node = factoring->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
         for (int j = 0; j < classes_atoms(factoring->classes, node + d); j++)
@@ -51,16 +50,14 @@ static int value_atoms(Factoring *factoring, const Value *value, int *atoms)
 }
 
 /* By dimension after pass factor_dims: the one that it was before. */
-static void find_origins(Factoring *factoring, const Value *value, int8_t *origin)
-{
+static void find_origins(Factoring *factoring, const Value *value, int8_t *origin) {
     int count = 0, node = factoring->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
         for (int j = 0; j < classes_atoms(factoring->classes, node + d); j++)
             origin[count++] = (int8_t)d;
 }
 
-static void factor_value(Factoring *factoring, Value *value)
-{
+static void factor_value(Factoring *factoring, Value *value) {
     int atoms[IR_MAX_RANK], count = value_atoms(factoring, value, atoms);
     if (value->user_layout) {
         Written written = {.value = value, .source = value->type};
@@ -75,8 +72,7 @@ static void factor_value(Factoring *factoring, Value *value)
         extent[d] = factoring->classes->atom_extent[atoms[d]];
         dims[d].count = factoring->names[atoms[d]].name != NULL;
         dims[d].names = dims[d].count ? &factoring->names[atoms[d]] : NULL;
-        if (atoms[d] == factoring->classes->micro_atom)
-            value->micro = d + 1;
+        if (atoms[d] == factoring->classes->micro_atom) value->micro = d + 1;
         named |= dims[d].count;
     }
     value->type.rank = count;
@@ -94,8 +90,7 @@ typedef struct Binder {
     int first[IR_MAX_FACTORS]; // by old bound factor: the first of its new ones
 } Binder;
 
-static int add_factor(Binder *binder, int factor, int64_t extent)
-{
+static int add_factor(Binder *binder, int factor, int64_t extent) {
     if (binder->factor_count == IR_MAX_FACTORS)
         BUG("too many factors in a call of %s", binder->op->def->name);
     binder->factors[binder->factor_count] = (BoundFactor){.factor = factor, .extent = extent};
@@ -103,59 +98,54 @@ static int add_factor(Binder *binder, int factor, int64_t extent)
 }
 
 /* Every old bound factor becomes its atoms. */
-static void factor_factors(Binder *binder)
-{
+static void factor_factors(Binder *binder) {
     const Classes *classes = binder->factoring->classes;
     for (int f = 0; f < binder->op->binding->factor_count; f++) {
         int node = classes->op_node[binder->op->index] + f;
         binder->first[f] = binder->factor_count;
         for (int j = 0; j < classes_atoms(classes, node); j++)
-            add_factor(binder, binder->op->binding->factors[f].factor, classes->atom_extent[classes_atom(classes, node, j)]);
+            add_factor(binder, binder->op->binding->factors[f].factor,
+                       classes->atom_extent[classes_atom(classes, node, j)]);
     }
 }
 
 /* Whether the merged dimension of this node is opaque in this operator. */
-static bool is_opaque(const Binder *binder, int node)
-{
+static bool is_opaque(const Binder *binder, int node) {
     const Classes *classes = binder->factoring->classes;
     for (int i = classes->op_equation[binder->op->index]; i < classes->equations.count; i++) {
         const Equation *equation = &classes->equations.at[i];
-        if (equation->op != binder->op)
-            break;
-        if (equation->left[0] == node)
-            return equation->opaque;
+        if (equation->op != binder->op) break;
+        if (equation->left[0] == node) return equation->opaque;
     }
     return false;
 }
 
-/* The new factors of one old dimension, in order; -1 for a dimension that no factor may cut. Returns how many. */
-static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors)
-{
+/* The new factors of one old dimension, in order; -1 for a dimension that no factor may cut.
+ * Returns how many. */
+static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors) {
     const Classes *classes = binder->factoring->classes;
     int count = 0;
     if (dim->count != 1 && is_opaque(binder, node)) {
-        for (int j = 0; j < classes_atoms(classes, node); j++)
-            factors[count++] = -1;
+        for (int j = 0; j < classes_atoms(classes, node); j++) factors[count++] = -1;
         return count;
     }
     for (int k = 0; k < dim->count; k++) {
         int parts = classes_atoms(classes, classes->op_node[binder->op->index] + dim->factors[k]);
-        for (int j = 0; j < parts; j++)
-            factors[count++] = binder->first[dim->factors[k]] + j;
+        for (int j = 0; j < parts; j++) factors[count++] = binder->first[dim->factors[k]] + j;
     }
     return count;
 }
 
-/* Whether the kernel sees the new factors of an old dimension one by one: those of an ellipsis, where it is told where its piece starts. */
-static bool shows_factors(const Binder *binder, const BoundDim *dim)
-{
+/* Whether the kernel sees the new factors of an old dimension one by one: those of an ellipsis,
+ * where it is told where its piece starts. */
+static bool shows_factors(const Binder *binder, const BoundDim *dim) {
     const Op *op = binder->op;
     int factor = dim->count == 1 ? op->binding->factors[dim->factors[0]].factor : -1;
-    return factor >= 0 && op->def->rule->factors[factor].ellipsis && op->def->rule->factors[factor].offset;
+    return factor >= 0 && op->def->rule->factors[factor].ellipsis &&
+           op->def->rule->factors[factor].offset;
 }
 
-static BoundAccess factor_access(Binder *binder, const Value *value, const BoundAccess *old)
-{
+static BoundAccess factor_access(Binder *binder, const Value *value, const BoundAccess *old) {
     Factoring *factoring = binder->factoring;
     BoundAccess access = *old;
     BoundDim dims[IR_MAX_RANK];
@@ -163,12 +153,15 @@ static BoundAccess factor_access(Binder *binder, const Value *value, const Bound
     int rank = 0, more = 0;
     for (int d = 0; value && d < old->rank; d++) {
         int factors[IR_MAX_RANK];
-        int count = dim_factors(binder, &old->dims[d], factoring->classes->value_node[value->id] + d, factors);
-        bool shown = shows_factors(binder, &old->dims[d]) && old->written_rank + more + count - 1 <= IR_MAX_RANK;
+        int count = dim_factors(binder, &old->dims[d],
+                                factoring->classes->value_node[value->id] + d, factors);
+        bool shown = shows_factors(binder, &old->dims[d]) &&
+                     old->written_rank + more + count - 1 <= IR_MAX_RANK;
         for (int j = 0; j < count; j++, rank++) {
             dims[rank].written = old->dims[d].written + more + (shown ? j : 0);
             dims[rank].count = factors[j] >= 0;
-            dims[rank].factors = factors[j] >= 0 ? intern(factoring->shared, &factors[j], sizeof(int)) : NULL;
+            dims[rank].factors =
+                factors[j] >= 0 ? intern(factoring->shared, &factors[j], sizeof(int)) : NULL;
         }
         more += shown && count > 1 ? count - 1 : 0;
     }
@@ -179,8 +172,8 @@ static BoundAccess factor_access(Binder *binder, const Value *value, const Bound
 }
 
 /* The refined accesses of operands or results, shared. */
-static const BoundAccess *factor_accesses(Binder *binder, Value *const *values, const BoundAccess *old, int count)
-{
+static const BoundAccess *factor_accesses(Binder *binder, Value *const *values,
+                                          const BoundAccess *old, int count) {
     BoundAccess *accesses = arena_array(binder->factoring->arena, BoundAccess, count);
     for (int k = 0; k < count; k++) {
         BoundAccess access = factor_access(binder, values[k], &old[k]);
@@ -192,86 +185,94 @@ static const BoundAccess *factor_accesses(Binder *binder, Value *const *values, 
     return intern(binder->factoring->shared, accesses, sizeof *accesses * (size_t)count);
 }
 
-static const Binding *finish_binding(Binder *binder, const BoundAccess *operands, const BoundAccess *results)
-{
+static const Binding *finish_binding(Binder *binder, const BoundAccess *operands,
+                                     const BoundAccess *results) {
     Intern *shared = binder->factoring->shared;
     Binding *binding = arena_new(binder->factoring->arena, Binding);
     binding->factor_count = binder->factor_count;
     binding->operand_count = binder->op->operand_count;
     binding->result_count = binder->op->result_count;
-    binding->factors = intern(shared, binder->factors, sizeof(BoundFactor) * (size_t)binder->factor_count);
+    binding->factors =
+        intern(shared, binder->factors, sizeof(BoundFactor) * (size_t)binder->factor_count);
     binding->operands = operands;
     binding->results = results;
     return intern(shared, binding, sizeof *binding);
 }
 
-static const Binding *factor_binding(Factoring *factoring, const Op *op)
-{
+static const Binding *factor_binding(Factoring *factoring, const Op *op) {
     Binder *binder = arena_new(factoring->arena, Binder);
     binder->factoring = factoring;
     binder->op = op;
     factor_factors(binder);
-    const BoundAccess *operands = factor_accesses(binder, op->operands, op->binding->operands, op->operand_count);
-    const BoundAccess *results = factor_accesses(binder, op->results, op->binding->results, op->result_count);
+    const BoundAccess *operands =
+        factor_accesses(binder, op->operands, op->binding->operands, op->operand_count);
+    const BoundAccess *results =
+        factor_accesses(binder, op->results, op->binding->results, op->result_count);
     return finish_binding(binder, operands, results);
 }
 
 /* ---- reshapes ---- */
 
-/* One side of a reshape that stays: a dimension whose atom the other side has is a factor, the rest may not be cut. */
-static BoundAccess view_access(Binder *binder, const int *factor, int count)
-{
+/* One side of a reshape that stays: a dimension whose atom the other side has is a factor, the rest
+ * may not be cut. */
+static BoundAccess view_access(Binder *binder, const int *factor, int count) {
     Factoring *factoring = binder->factoring;
     BoundDim dims[IR_MAX_RANK];
     memset(dims, 0, sizeof dims);
     for (int d = 0; d < count; d++) {
         dims[d].written = d;
         dims[d].count = factor[d] >= 0;
-        dims[d].factors = factor[d] >= 0 ? intern(factoring->shared, &factor[d], sizeof(int)) : NULL;
+        dims[d].factors =
+            factor[d] >= 0 ? intern(factoring->shared, &factor[d], sizeof(int)) : NULL;
     }
-    return (BoundAccess){.rank = count, .written_rank = count, .dims = intern(factoring->shared, dims, sizeof *dims * (size_t)count)};
+    return (BoundAccess){.rank = count,
+                         .written_rank = count,
+                         .dims = intern(factoring->shared, dims, sizeof *dims * (size_t)count)};
 }
 
-/* The binding of a reshape that does more than regroup: common leading and trailing atoms are factors. */
-static const Binding *view_binding(Factoring *factoring, const Op *op)
-{
+/* The binding of a reshape that does more than regroup: common leading and trailing atoms are
+ * factors. */
+static const Binding *view_binding(Factoring *factoring, const Op *op) {
     Binder *binder = arena_new(factoring->arena, Binder);
     binder->factoring = factoring;
     binder->op = op;
     int x[IR_MAX_RANK], y[IR_MAX_RANK], x_factor[IR_MAX_RANK], y_factor[IR_MAX_RANK];
-    int m = value_atoms(factoring, op->operands[0], x), n = value_atoms(factoring, op->results[0], y), first = 0, last = 0;
+    int m = value_atoms(factoring, op->operands[0], x),
+        n = value_atoms(factoring, op->results[0], y), first = 0, last = 0;
     memset(x_factor, -1, sizeof x_factor);
     memset(y_factor, -1, sizeof y_factor);
     while (first < m && first < n && x[first] == y[first]) {
-        x_factor[first] = y_factor[first] = add_factor(binder, -1, factoring->classes->atom_extent[x[first]]);
+        x_factor[first] = y_factor[first] =
+            add_factor(binder, -1, factoring->classes->atom_extent[x[first]]);
         first++;
     }
     while (last < m - first && last < n - first && x[m - 1 - last] == y[n - 1 - last]) {
-        x_factor[m - 1 - last] = y_factor[n - 1 - last] = add_factor(binder, -1, factoring->classes->atom_extent[x[m - 1 - last]]);
+        x_factor[m - 1 - last] = y_factor[n - 1 - last] =
+            add_factor(binder, -1, factoring->classes->atom_extent[x[m - 1 - last]]);
         last++;
     }
     BoundAccess *sides = arena_array(factoring->arena, BoundAccess, 2);
     sides[0] = view_access(binder, x_factor, m);
     sides[1] = view_access(binder, y_factor, n);
-    return finish_binding(binder, intern(factoring->shared, &sides[0], sizeof *sides), intern(factoring->shared, &sides[1], sizeof *sides));
+    return finish_binding(binder, intern(factoring->shared, &sides[0], sizeof *sides),
+                          intern(factoring->shared, &sides[1], sizeof *sides));
 }
 
-/* Whether a reshape only regroups: both sides are the same atoms, and nobody asked for a layout of the result. */
-static bool only_regroups(Factoring *factoring, const Op *op)
-{
+/* Whether a reshape only regroups: both sides are the same atoms, and nobody asked for a layout of
+ * the result. */
+static bool only_regroups(Factoring *factoring, const Op *op) {
     int x[IR_MAX_RANK], y[IR_MAX_RANK];
-    int m = value_atoms(factoring, op->operands[0], x), n = value_atoms(factoring, op->results[0], y);
+    int m = value_atoms(factoring, op->operands[0], x),
+        n = value_atoms(factoring, op->results[0], y);
     return m == n && !memcmp(x, y, sizeof *x * (size_t)n) && !op->results[0]->user_layout;
 }
 
-static Value *replaced(const Factoring *factoring, Value *value)
-{
+static Value *replaced(const Factoring *factoring, Value *value) {
     return value && factoring->replacement[value->id] ? factoring->replacement[value->id] : value;
 }
 
 /* Takes out the reshapes that only regroup; what they made is what they were given. */
-static void drop_reshapes(Factoring *factoring)
-{
+static void drop_reshapes(Factoring *factoring) {
     Module *module = factoring->module;
     int kept = 0;
     for (int i = 0; i < module->ops.count; i++) {
@@ -293,115 +294,110 @@ static void drop_reshapes(Factoring *factoring)
 
 /* ---- limits ---- */
 
-static int atoms_of(const Factoring *factoring, int node, int count)
-{
+static int atoms_of(const Factoring *factoring, int node, int count) {
     int atoms = 0;
-    for (int i = 0; i < count; i++)
-        atoms += classes_atoms(factoring->classes, node + i);
+    for (int i = 0; i < count; i++) atoms += classes_atoms(factoring->classes, node + i);
     return atoms;
 }
 
-static void check_value(Factoring *factoring, Value *value)
-{
-    if (atoms_of(factoring, factoring->classes->value_node[value->id], value->type.rank) > IR_MAX_RANK)
-        diag_error(factoring->module->diag, value->at, "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
-    if (type_elements(value->type) > INT64_MAX / 4 / dtype_size(value->type.dtype) / factoring->devices)
-        diag_error(factoring->module->diag, value->at, "this tensor has too many elements for the %d devices of the strategy",
+static void check_value(Factoring *factoring, Value *value) {
+    if (atoms_of(factoring, factoring->classes->value_node[value->id], value->type.rank) >
+        IR_MAX_RANK)
+        diag_error(factoring->module->diag, value->at,
+                   "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
+    if (type_elements(value->type) >
+        INT64_MAX / 4 / dtype_size(value->type.dtype) / factoring->devices)
+        diag_error(factoring->module->diag, value->at,
+                   "this tensor has too many elements for the %d devices of the strategy",
                    factoring->devices);
 }
 
-static void check_op(Factoring *factoring, const Op *op)
-{
+static void check_op(Factoring *factoring, const Op *op) {
     bool view = op->def->rule->kind == RULE_VIEW;
-    if (!view && atoms_of(factoring, factoring->classes->op_node[op->index], op->binding->factor_count) > IR_MAX_FACTORS)
-        diag_error(factoring->module->diag, op->at, "reshapes split the dimensions of this call of %s into more than %d factors",
+    if (!view && atoms_of(factoring, factoring->classes->op_node[op->index],
+                          op->binding->factor_count) > IR_MAX_FACTORS)
+        diag_error(factoring->module->diag, op->at,
+                   "reshapes split the dimensions of this call of %s into more than %d factors",
                    op->def->name, IR_MAX_FACTORS);
 }
 
 /* ---- the pass ---- */
 
 /* Calls `visit` for every value of the module. */
-static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *))
-{
+static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *)) {
     Module *module = factoring->module;
     for (int i = 0; i < module->params.count; i++) {
         Parameter *parameter = module->params.at[i];
         visit(factoring, parameter->value);
-        for (int s = 0; s < parameter->state_count; s++)
-            visit(factoring, parameter->states[s]);
+        for (int s = 0; s < parameter->state_count; s++) visit(factoring, parameter->states[s]);
     }
-    for (int i = 0; i < module->inputs.count; i++)
-        visit(factoring, module->inputs.at[i]);
+    for (int i = 0; i < module->inputs.count; i++) visit(factoring, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
             visit(factoring, module->ops.at[i]->results[r]);
 }
 
 /* Whether values and calls keep to what the compiler can hold; reports those that do not. */
-static bool check_limits(Factoring *factoring)
-{
+static bool check_limits(Factoring *factoring) {
     each_value(factoring, check_value);
     for (int i = 0; i < factoring->module->ops.count; i++)
         check_op(factoring, factoring->module->ops.at[i]);
     return !diag_errors(factoring->module->diag);
 }
 
-static void factor_ops(Factoring *factoring)
-{
+static void factor_ops(Factoring *factoring) {
     Module *module = factoring->module;
     const Binding **bindings = arena_array(factoring->arena, const Binding *, module->ops.count);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        bindings[i] = op->def->rule->kind == RULE_VIEW ? view_binding(factoring, op) : factor_binding(factoring, op);
+        bindings[i] = op->def->rule->kind == RULE_VIEW ? view_binding(factoring, op)
+                                                       : factor_binding(factoring, op);
     }
-    for (int i = 0; i < module->ops.count; i++)
-        module->ops.at[i]->binding = bindings[i];
+    for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->binding = bindings[i];
 }
 
-/* An output that is a parameter is copied in the beginning: training changes the parameter before the output is fetched. */
-static void keep_outputs(Module *module)
-{
+/* An output that is a parameter is copied in the beginning: training changes the parameter before
+ * the output is fetched. */
+static void keep_outputs(Module *module) {
     const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
-        if (output->value->kind != VALUE_PARAM || !param_changes(module, output->value))
-            continue;
-        Op place = op_place_at(output->value->at), *op = ir_op_like(module, copy, &output->value, 1, NULL, &place);
+        if (output->value->kind != VALUE_PARAM || !param_changes(module, output->value)) continue;
+        Op place = op_place_at(output->value->at),
+           *op = ir_op_like(module, copy, &output->value, 1, NULL, &place);
         op->results[0]->dims = output->value->dims;
         op->results[0]->name = output->value->name;
         array_push(module->arena, &module->ops, op);
-        memmove(module->ops.at + 1, module->ops.at, sizeof *module->ops.at * (size_t)(module->ops.count - 1));
+        memmove(module->ops.at + 1, module->ops.at,
+                sizeof *module->ops.at * (size_t)(module->ops.count - 1));
         module->ops.at[0] = op;
         output->value = op->results[0];
     }
 }
 
-static void factor_layouts(Factoring *factoring)
-{
+static void factor_layouts(Factoring *factoring) {
     for (int i = 0; i < factoring->written.count; i++) {
         Written *written = &factoring->written.at[i];
-        written->value->user_layout = factor_written(factoring->module, written->value, written->source, written->origin);
+        written->value->user_layout =
+            factor_written(factoring->module, written->value, written->source, written->origin);
     }
 }
 
-/* Finds the bodies of the micro-batches that the strategy makes of the batch; a batch that runs as a whole has none. False after an error:
- * rows that do not add up. */
-static bool cut_batch(Factoring *factoring)
-{
+/* Finds the bodies of the micro-batches that the strategy makes of the batch; a batch that runs as
+ * a whole has none. False after an error: rows that do not add up. */
+static bool cut_batch(Factoring *factoring) {
     Module *module = factoring->module;
     const Classes *classes = factoring->classes;
-    int64_t rows = classes->batch_rows, unit = classes->micro_atom < 0 ? 1 : rows / classes->atom_extent[classes->micro_atom];
+    int64_t rows = classes->batch_rows,
+            unit = classes->micro_atom < 0 ? 1 : rows / classes->atom_extent[classes->micro_atom];
     bool fits = microbatch_bodies(module, rows, unit);
-    if (!microbatch_loops(module))
-        module->templates = (PipelineTemplates){0};
+    if (!microbatch_loops(module)) module->templates = (PipelineTemplates){0};
     module->templates.row_unit = unit;
-    if (fits)
-        batches_check(module, classes);
+    if (fits) batches_check(module, classes);
     return fits && !diag_errors(module->diag);
 }
 
-static void factor_module(Factoring *factoring)
-{
+static void factor_module(Factoring *factoring) {
     Module *module = factoring->module;
     factoring->names = atom_names(module->arena, module, factoring->classes);
     factoring->shared = module_interned(module);
@@ -414,13 +410,11 @@ static void factor_module(Factoring *factoring)
     ir_number(module);
 }
 
-void pass_factor_dims(Module *module)
-{
+void pass_factor_dims(Module *module) {
     Factoring factoring = {.module = module, .arena = arena_create()};
     factoring.devices = module->strategy ? strategy_device_count(module->strategy) : 1;
     ir_number(module);
     factoring.classes = classes_create(factoring.arena, module);
-    if (cut_batch(&factoring) && check_limits(&factoring))
-        factor_module(&factoring);
+    if (cut_batch(&factoring) && check_limits(&factoring)) factor_module(&factoring);
     arena_destroy(factoring.arena);
 }

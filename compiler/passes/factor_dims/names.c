@@ -8,23 +8,24 @@ typedef struct Naming {
     Arena *arena;
     DimName *name;    // by atom
     Position *at;     // where the name was given
-    int *equation[2]; // by class: 1 + the index of its first equation, of reshapes and of merged dimensions
+    int *equation[2]; // by class: 1 + the index of its first equation, of reshapes and of merged
+                      // dimensions
 } Naming;
 
-static const char *shown(const Naming *naming, DimName name)
-{
+static const char *shown(const Naming *naming, DimName name) {
     return name.part ? arena_format(naming->arena, "%s:%d", name.name, name.part) : name.name;
 }
 
-static void name_atom(Naming *naming, int atom, DimName name, Position at)
-{
+static void name_atom(Naming *naming, int atom, DimName name, Position at) {
     DimName old = naming->name[atom];
-    if (!name.name)
-        return;
+    if (!name.name) return;
     if (old.name && !dim_equal(old, name)) {
-        diag_error(naming->module->diag, at, "the dimension named \"%s\" here is \"%s\" elsewhere: operators tie the two together",
-                   shown(naming, name), shown(naming, old));
-        diag_note(naming->module->diag, naming->at[atom], "\"%s\" was named here; give both one name, or leave one unnamed with _",
+        diag_error(
+            naming->module->diag, at,
+            "the dimension named \"%s\" here is \"%s\" elsewhere: operators tie the two together",
+            shown(naming, name), shown(naming, old));
+        diag_note(naming->module->diag, naming->at[atom],
+                  "\"%s\" was named here; give both one name, or leave one unnamed with _",
                   shown(naming, old));
         return;
     }
@@ -32,9 +33,9 @@ static void name_atom(Naming *naming, int atom, DimName name, Position at)
     naming->at[atom] = at;
 }
 
-/* Whether atom j of a class is one of those before it: the two dimensions that a reshape merged are one and the same. */
-static bool is_repeated(const Naming *naming, int node, int j)
-{
+/* Whether atom j of a class is one of those before it: the two dimensions that a reshape merged are
+ * one and the same. */
+static bool is_repeated(const Naming *naming, int node, int j) {
     for (int i = 0; i < j; i++)
         if (classes_atom(naming->classes, node, i) == classes_atom(naming->classes, node, j))
             return true;
@@ -42,39 +43,34 @@ static bool is_repeated(const Naming *naming, int node, int j)
 }
 
 /* Gives the atoms of a class the parts of a name. */
-static void name_run(Naming *naming, int node, const char *name, Position at)
-{
+static void name_run(Naming *naming, int node, const char *name, Position at) {
     for (int j = 0, k = 0; j < classes_atoms(naming->classes, node); j++) {
         int atom = classes_atom(naming->classes, node, j);
-        if (!is_repeated(naming, node, j))
-            name_atom(naming, atom, (DimName){name, k++}, at);
+        if (!is_repeated(naming, node, j)) name_atom(naming, atom, (DimName){name, k++}, at);
     }
 }
 
-/* The side of an equation that says what the class of `node` is a product of: of a rule's merged dimension, or of a reshape; NULL when
- * there is none. */
-static const int *parts_of(const Naming *naming, int node, bool compound, int *count)
-{
+/* The side of an equation that says what the class of `node` is a product of: of a rule's merged
+ * dimension, or of a reshape; NULL when there is none. */
+static const int *parts_of(const Naming *naming, int node, bool compound, int *count) {
     int root = classes_root(naming->classes, node), index = naming->equation[compound][root];
-    if (!index)
-        return NULL;
+    if (!index) return NULL;
     const Equation *equation = &naming->classes->equations.at[index - 1];
-    bool left = equation->left_count == 1 && classes_root(naming->classes, equation->left[0]) == root;
+    bool left =
+        equation->left_count == 1 && classes_root(naming->classes, equation->left[0]) == root;
     *count = left ? equation->right_count : equation->left_count;
     return left ? equation->right : equation->left;
 }
 
 /* Remembers for every class the first equation of each kind that has it alone on one side. */
-static void index_equations(Naming *naming)
-{
+static void index_equations(Naming *naming) {
     const Classes *classes = naming->classes;
     for (int kind = 0; kind < 2; kind++)
         naming->equation[kind] = arena_array(naming->arena, int, classes->node_count);
     for (int i = 0; i < classes->equations.count; i++) {
         const Equation *equation = &classes->equations.at[i];
         int *first = naming->equation[equation->compound];
-        if (equation->opaque)
-            continue;
+        if (equation->opaque) continue;
         if (equation->left_count == 1 && !first[classes_root(classes, equation->left[0])])
             first[classes_root(classes, equation->left[0])] = i + 1;
         if (equation->right_count == 1 && !first[classes_root(classes, equation->right[0])])
@@ -82,51 +78,52 @@ static void index_equations(Naming *naming)
     }
 }
 
-static bool any_named(const Naming *naming, int node)
-{
+static bool any_named(const Naming *naming, int node) {
     for (int j = 0; j < classes_atoms(naming->classes, node); j++)
-        if (naming->name[classes_atom(naming->classes, node, j)].name)
-            return true;
+        if (naming->name[classes_atom(naming->classes, node, j)].name) return true;
     return false;
 }
 
-/* One name on one dimension. The first round names single atoms and merged dimensions of rules, the second what is left. */
-static void name_class(Naming *naming, int node, const char *name, Position at, int round)
-{
+/* One name on one dimension. The first round names single atoms and merged dimensions of rules, the
+ * second what is left. */
+static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);
-    if (round == 0 ? direct : !direct && !any_named(naming, node))
-        name_run(naming, node, name, at);
+    if (round == 0 ? direct : !direct && !any_named(naming, node)) name_run(naming, node, name, at);
 }
 
 /* Where the names of a value were given. */
-static Position named_at(const Value *value) { return value->dims_at.file ? value->dims_at : value->at; }
+static Position named_at(const Value *value) {
+    return value->dims_at.file ? value->dims_at : value->at;
+}
 
-static void report_factors(const Naming *naming, const Value *value, int d, bool split)
-{
+static void report_factors(const Naming *naming, const Value *value, int d, bool split) {
     Text names = {.arena = naming->arena};
     for (int i = 0; i < value->dims[d].count; i++)
-        text_print(&names, "%s%s", i ? " " : "", value->dims[d].names[i].name ? value->dims[d].names[i].name : "_");
-    diag_error(naming->module->diag, named_at(value), "\"(%s)\" names %d factors of a dimension of %ld that the model %s",
+        text_print(&names, "%s%s", i ? " " : "",
+                   value->dims[d].names[i].name ? value->dims[d].names[i].name : "_");
+    diag_error(naming->module->diag, named_at(value),
+               "\"(%s)\" names %d factors of a dimension of %ld that the model %s",
                text_bytes(&names), value->dims[d].count, (long)value->type.extent[d],
                split ? "splits differently" : "never splits by a reshape");
 }
 
-/* Whether the atoms of a class, fewer than the names that a dimension has, have been named elsewhere as some of these, in this order: the
- * others are of factors of 1, as of heads that read one key each. */
-static bool names_some(const Naming *naming, int node, const Dim *dim)
-{
+/* Whether the atoms of a class, fewer than the names that a dimension has, have been named
+ * elsewhere as some of these, in this order: the others are of factors of 1, as of heads that read
+ * one key each. */
+static bool names_some(const Naming *naming, int node, const Dim *dim) {
     int i = 0;
     for (int j = 0; j < classes_atoms(naming->classes, node); j++, i++) {
         DimName given = naming->name[classes_atom(naming->classes, node, j)];
-        while (i < dim->count && !(given.name ? dim->names[i].name && dim_equal(given, dim->names[i]) : !dim->names[i].name))
+        while (i < dim->count &&
+               !(given.name ? dim->names[i].name && dim_equal(given, dim->names[i])
+                            : !dim->names[i].name))
             i++;
     }
     return i <= dim->count;
 }
 
-static void name_dim(Naming *naming, const Value *value, int d, int round)
-{
+static void name_dim(Naming *naming, const Value *value, int d, int round) {
     int node = naming->classes->value_node[value->id] + d, parts = 0, count = value->dims[d].count;
     const DimName *names = value->dims[d].names;
     if (count == 1) {
@@ -144,15 +141,12 @@ static void name_dim(Naming *naming, const Value *value, int d, int round)
         report_factors(naming, value, d, part);
 }
 
-static void name_value(Naming *naming, const Value *value, int round)
-{
+static void name_value(Naming *naming, const Value *value, int round) {
     for (int d = 0; value->dims && d < value->type.rank; d++)
-        if (value->dims[d].count)
-            name_dim(naming, value, d, round);
+        if (value->dims[d].count) name_dim(naming, value, d, round);
 }
 
-const DimName *atom_names(Arena *arena, const Module *module, const Classes *classes)
-{
+const DimName *atom_names(Arena *arena, const Module *module, const Classes *classes) {
     Naming naming = {.module = module, .classes = classes, .arena = classes->arena};
     naming.name = arena_array(arena, DimName, classes->atom_total);
     naming.at = arena_array(arena, Position, classes->atom_total);
@@ -163,7 +157,9 @@ const DimName *atom_names(Arena *arena, const Module *module, const Classes *cla
         for (int i = 0; i < module->inputs.count; i++)
             name_value(&naming, module->inputs.at[i], round);
         for (int i = 0; i < module->ops.count; i++)
-            for (int r = 0; r < module->ops.at[i]->result_count && module->ops.at[i]->section == SECTION_FORWARD; r++)
+            for (int r = 0; r < module->ops.at[i]->result_count &&
+                            module->ops.at[i]->section == SECTION_FORWARD;
+                 r++)
                 name_value(&naming, module->ops.at[i]->results[r], round);
     }
     return naming.name;

@@ -1,5 +1,6 @@
-/* Layouts as the source writes them number the dimensions of the source, which refinement has split since: they are made to number those
- * that the value has now. A dimension of extent 1 is gone, and cut by nothing. */
+/* Layouts as the source writes them number the dimensions of the source, which refinement has split
+ * since: they are made to number those that the value has now. A dimension of extent 1 is gone, and
+ * cut by nothing. */
 #include "passes/factor_dims/user_layouts.h"
 
 #include <string.h>
@@ -20,9 +21,9 @@ typedef struct Match {
 
 /* ---- over mesh axes ---- */
 
-/* The state over the first of the dimensions that its own became, or over none where that is gone. */
-static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int number)
-{
+/* The state over the first of the dimensions that its own became, or over none where that is
+ * gone. */
+static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int number) {
     const Value *value = reader->value;
     state.name = NULL;
     for (int d = 0; d < value->type.rank; d++)
@@ -34,30 +35,26 @@ static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int
     return state;
 }
 
-static const char *state_word(const Reader *reader, const UserLayoutState *state)
-{
+static const char *state_word(const Reader *reader, const UserLayoutState *state) {
     return state->name ? state->name : arena_format(reader->module->arena, "%d", state->dim);
 }
 
-static void unknown_dimension(const Reader *reader, const UserLayoutState *state)
-{
+static void unknown_dimension(const Reader *reader, const UserLayoutState *state) {
     const Value *value = reader->value;
     const char *names[IR_MAX_RANK], *word = state_word(reader, state);
-    for (int d = 0; d < value->type.rank; d++)
-        names[d] = dim_name(value->dims, d).name;
+    for (int d = 0; d < value->type.rank; d++) names[d] = dim_name(value->dims, d).name;
     diag_error(reader->module->diag, state->at,
-               "\"%s\" is no dimension of this tensor: write a dimension's name or number, dup, sum or max", word);
+               "\"%s\" is no dimension of this tensor: write a dimension's name or number, dup, "
+               "sum or max",
+               word);
     const char *close = diag_closest(word, names, value->type.rank);
-    if (close)
-        diag_note(reader->module->diag, state->at, "did you mean \"%s\"?", close);
+    if (close) diag_note(reader->module->diag, state->at, "did you mean \"%s\"?", close);
 }
 
 /* The state with its dimension as it is now; false after an error. */
-static bool renumber_written(const Reader *reader, UserLayoutState *state)
-{
+static bool renumber_written(const Reader *reader, UserLayoutState *state) {
     const Value *value = reader->value;
-    if (state->kind != STATE_SPLIT)
-        return true;
+    if (state->kind != STATE_SPLIT) return true;
     for (int d = 0; state->name && d < value->type.rank; d++)
         if (dim_equal(dim_name(value->dims, d), (DimName){state->name, 0})) {
             state->name = NULL;
@@ -72,12 +69,11 @@ static bool renumber_written(const Reader *reader, UserLayoutState *state)
     return true;
 }
 
-static const UserLayout *renumber_states(const Reader *reader, UserLayout *written)
-{
-    UserLayoutState *states = arena_copy(reader->module->arena, written->states, sizeof *states * (size_t)written->state_count);
+static const UserLayout *renumber_states(const Reader *reader, UserLayout *written) {
+    UserLayoutState *states = arena_copy(reader->module->arena, written->states,
+                                         sizeof *states * (size_t)written->state_count);
     for (int s = 0; s < written->state_count; s++)
-        if (!renumber_written(reader, &states[s]))
-            return NULL;
+        if (!renumber_written(reader, &states[s])) return NULL;
     written->states = states;
     return written;
 }
@@ -85,24 +81,23 @@ static const UserLayout *renumber_states(const Reader *reader, UserLayout *writt
 /* ---- in device numbers ---- */
 
 /* By dimension of the written layout (its view, or the source's shape): what it is now. */
-static void match_dims(const Reader *reader, Shape written, Match *now)
-{
+static void match_dims(const Reader *reader, Shape written, Match *now) {
     int d = 0, rank = reader->value->type.rank;
     const int64_t *extent = reader->value->type.extent;
     for (int k = 0; k < written.rank; k++) {
         int64_t product = 1;
         int first = d;
-        for (; product < written.extent[k] && d < rank; d++)
-            product *= extent[d];
-        now[k] = (Match){.fits = product == written.extent[k] || !written.extent[k], .extent = written.extent[k]};
+        for (; product < written.extent[k] && d < rank; d++) product *= extent[d];
+        now[k] = (Match){.fits = product == written.extent[k] || !written.extent[k],
+                         .extent = written.extent[k]};
         now[k].gone = first >= d;
         now[k].dim = first;
     }
 }
 
-/* Pieces in which a group cuts dimension `dim` of the written layout; below 0 where they have weights. */
-static int64_t group_pieces(const Group *group, int dim)
-{
+/* Pieces in which a group cuts dimension `dim` of the written layout; below 0 where they have
+ * weights. */
+static int64_t group_pieces(const Group *group, int dim) {
     int64_t pieces = 1;
     for (int s = 0; s < group->state_count; s++)
         if (group->states[s].kind == STATE_SPLIT && group->states[s].dim == dim)
@@ -110,51 +105,50 @@ static int64_t group_pieces(const Group *group, int dim)
     return pieces;
 }
 
-/* Whether cutting the first factor of a dimension is the same as cutting the dimension: it has one factor, or that factor divides evenly.
+/* Whether cutting the first factor of a dimension is the same as cutting the dimension: it has one
+ * factor, or that factor divides evenly.
  */
-static bool cuts_first(const Reader *reader, const Layout *layout, int dim, const Match *now)
-{
+static bool cuts_first(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     int64_t first = now->gone ? 1 : reader->value->type.extent[now->dim];
     for (int g = 0; g < layout->group_count; g++) {
         int64_t pieces = group_pieces(&layout->groups[g], dim);
-        if (pieces != 1 && first != now->extent && (pieces < 0 || first % pieces))
-            return false;
+        if (pieces != 1 && first != now->extent && (pieces < 0 || first % pieces)) return false;
     }
     return first == now->extent || layout->top != TOP_SPLIT || layout->top_dim != dim;
 }
 
 /* Whether a dimension that the layout cuts can be cut as it is now; reports it when it cannot. */
-static bool check_cut(const Reader *reader, const Layout *layout, int dim, const Match *now)
-{
+static bool check_cut(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     Text factors = {.arena = reader->module->arena};
-    if (now->fits && cuts_first(reader, layout, dim, now))
-        return true;
+    if (now->fits && cuts_first(reader, layout, dim, now)) return true;
     for (int d = 0; d < reader->value->type.rank; d++) {
         const char *before = !d ? "" : reader->origin[d] == reader->origin[d - 1] ? "*" : ", ";
         text_print(&factors, "%s%ld", before, (long)reader->value->type.extent[d]);
     }
     diag_error(reader->module->diag, reader->value->user_layout->at,
-               "dimension %d of this layout is not one that can be cut like this: the model splits it into factors", dim);
-    diag_note(reader->module->diag, reader->value->at, "write the layout for the view (%s)", text_bytes(&factors));
+               "dimension %d of this layout is not one that can be cut like this: the model splits "
+               "it into factors",
+               dim);
+    diag_note(reader->module->diag, reader->value->at, "write the layout for the view (%s)",
+              text_bytes(&factors));
     return false;
 }
 
-static bool check_cuts(const Reader *reader, const Layout *layout, const Match *now)
-{
+static bool check_cuts(const Reader *reader, const Layout *layout, const Match *now) {
     for (int g = 0; g < layout->group_count; g++)
         for (int s = 0; s < layout->groups[g].state_count; s++) {
             const State *state = &layout->groups[g].states[s];
-            if (state->kind == STATE_SPLIT && state->count > 1 && !check_cut(reader, layout, state->dim, &now[state->dim]))
+            if (state->kind == STATE_SPLIT && state->count > 1 &&
+                !check_cut(reader, layout, state->dim, &now[state->dim]))
                 return false;
         }
-    return layout->top != TOP_SPLIT || check_cut(reader, layout, layout->top_dim, &now[layout->top_dim]);
+    return layout->top != TOP_SPLIT ||
+           check_cut(reader, layout, layout->top_dim, &now[layout->top_dim]);
 }
 
 /* A state of the dimensions as they are now; what one that is gone has, all hold. */
-static State renumber_state(State state, const Match *now)
-{
-    if (state.kind != STATE_SPLIT)
-        return state;
+static State renumber_state(State state, const Match *now) {
+    if (state.kind != STATE_SPLIT) return state;
     if (state.count == 1 || now[state.dim].gone)
         return (State){.kind = STATE_DUP, .count = state.count};
     state.dim = now[state.dim].dim;
@@ -162,19 +156,17 @@ static State renumber_state(State state, const Match *now)
 }
 
 /* The layout with its dimensions numbered as they are now, and no view; NULL after an error. */
-static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
-{
+static const Layout *renumber_layout(const Reader *reader, const Layout *layout) {
     Match now[LAYOUT_MAX_RANK];
     Arena *arena = reader->module->arena;
     match_dims(reader, layout_view(layout, type_shape(reader->source)), now);
-    if (!check_cuts(reader, layout, now))
-        return NULL;
+    if (!check_cuts(reader, layout, now)) return NULL;
     Layout *result = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);
     for (int g = 0; g < layout->group_count; g++) {
-        State *states = arena_copy(arena, groups[g].states, sizeof *states * (size_t)groups[g].state_count);
-        for (int s = 0; s < groups[g].state_count; s++)
-            states[s] = renumber_state(states[s], now);
+        State *states =
+            arena_copy(arena, groups[g].states, sizeof *states * (size_t)groups[g].state_count);
+        for (int s = 0; s < groups[g].state_count; s++) states[s] = renumber_state(states[s], now);
         groups[g].states = states;
     }
     if (layout->top == TOP_SPLIT && now[layout->top_dim].gone)
@@ -187,18 +179,15 @@ static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
 }
 
 /* On one device nothing is cut, whatever device numbers say. */
-const UserLayout *factor_written(Module *module, const Value *value, Type source, const int8_t *origin)
-{
+const UserLayout *factor_written(Module *module, const Value *value, Type source,
+                                 const int8_t *origin) {
     Reader reader = {.module = module, .value = value, .origin = origin, .source = source};
     const UserLayout *written = value->user_layout;
     UserLayout *result = arena_copy(module->arena, written, sizeof *written);
-    if (!written->layout)
-        return renumber_states(&reader, result);
+    if (!written->layout) return renumber_states(&reader, result);
     result->layout = NULL;
-    if (!module->strategy)
-        return result;
-    if (!layout_check(module->diag, written->at, written->layout, type_shape(source)))
-        return NULL;
+    if (!module->strategy) return result;
+    if (!layout_check(module->diag, written->at, written->layout, type_shape(source))) return NULL;
     result->layout = renumber_layout(&reader, written->layout);
     return result->layout ? result : NULL;
 }

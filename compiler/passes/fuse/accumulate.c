@@ -1,5 +1,5 @@
-/* Sums that an operator makes itself: where its rule says that an operand is added to a result (clause plus), the sum of the result and
- * something else is the operator with that operand. */
+/* Sums that an operator makes itself: where its rule says that an operand is added to a result
+ * (clause plus), the sum of the result and something else is the operator with that operand. */
 #include "passes/fuse/fuse.h"
 
 #include "ir/analysis/phases.h"
@@ -10,19 +10,17 @@ typedef struct Adding {
     bool *runs_again; // by op index: another operator gives its bits once more
 } Adding;
 
-/* The operand by which an operator adds something to one of its results; -1: it has none, or adds something already. */
-static int free_operand(const Op *op, int result)
-{
+/* The operand by which an operator adds something to one of its results; -1: it has none, or adds
+ * something already. */
+static int free_operand(const Op *op, int result) {
     int plus = op->def->rule->results[op->binding->results[result].access].plus;
     for (int k = 0; plus >= 0 && k < op->operand_count; k++)
-        if (op->binding->operands[k].access == plus)
-            return op->operands[k] ? -1 : k;
+        if (op->binding->operands[k].access == plus) return op->operands[k] ? -1 : k;
     return -1;
 }
 
 /* Whether a sum adds two values element by element that lie as it does. */
-static bool adds_alike(Module *module, const Op *sum)
-{
+static bool adds_alike(Module *module, const Op *sum) {
     const Value *result = sum->results[0];
     bool alike = op_adds_alike(sum) && !sum->recomputes && !sum->marks.run_in_place;
     for (int k = 0; alike && k < 2; k++) {
@@ -34,36 +32,36 @@ static bool adds_alike(Module *module, const Op *sum)
 }
 
 /* Whether all that reads the operator's other results stands behind a place. */
-static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int place)
-{
+static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int place) {
     for (int r = 0; r < op->result_count; r++) {
         const Users *users = &fuse->users[op->results[r]->id];
         for (int i = 0; op->results[r] != value && i < users->count; i++)
-            if (users->at[i]->index <= place)
-                return false;
+            if (users->at[i]->index <= place) return false;
     }
     return true;
 }
 
-/* Whether the operator that makes a term of a sum can make the sum, from where it stands or in the sum's place. */
-static bool may_add(const Adding *adding, const Op *sum, int term)
-{
+/* Whether the operator that makes a term of a sum can make the sum, from where it stands or in the
+ * sum's place. */
+static bool may_add(const Adding *adding, const Op *sum, int term) {
     const Fuse *fuse = adding->fuse;
     const Value *value = sum->operands[term], *other = sum->operands[1 - term];
     const Op *op = value->def;
-    if (!op || value == other || op->recomputes || op->marks.run_in_place || adding->runs_again[op->index] || adding->runs_again[sum->index] ||
-        !same_phase(fuse->module, op, sum) || free_operand(op, value->index) < 0 || fuse->wanted[value->id] ||
-        fuse->users[value->id].count != 1)
+    if (!op || value == other || op->recomputes || op->marks.run_in_place ||
+        adding->runs_again[op->index] || adding->runs_again[sum->index] ||
+        !same_phase(fuse->module, op, sum) || free_operand(op, value->index) < 0 ||
+        fuse->wanted[value->id] || fuse->users[value->id].count != 1)
         return false;
     return !other->def || other->def->index < op->index || read_behind(fuse, op, value, sum->index);
 }
 
 /* The operator takes an operand that has the indices of a result. */
-static void take_operand(Module *module, Op *op, int operand, int result, Value *value)
-{
+static void take_operand(Module *module, Op *op, int operand, int result, Value *value) {
     Binding *binding = arena_copy(module->arena, op->binding, sizeof *binding);
-    BoundAccess *operands = arena_copy(module->arena, binding->operands, sizeof *operands * (size_t)op->operand_count);
-    Value **values = arena_copy(module->arena, op->operands, sizeof(Value *) * (size_t)op->operand_count);
+    BoundAccess *operands =
+        arena_copy(module->arena, binding->operands, sizeof *operands * (size_t)op->operand_count);
+    Value **values =
+        arena_copy(module->arena, op->operands, sizeof(Value *) * (size_t)op->operand_count);
     int access = operands[operand].access;
     operands[operand] = binding->results[result];
     operands[operand].access = access;
@@ -73,9 +71,9 @@ static void take_operand(Module *module, Op *op, int operand, int result, Value 
     op->operands = values;
 }
 
-/* Puts the operator that makes a term in the place of the sum, or leaves it where something else reads it before. */
-static void add_there(Adding *adding, Op *sum, int term)
-{
+/* Puts the operator that makes a term in the place of the sum, or leaves it where something else
+ * reads it before. */
+static void add_there(Adding *adding, Op *sum, int term) {
     Fuse *fuse = adding->fuse;
     Module *module = fuse->module;
     Op *op = sum->operands[term]->def;
@@ -93,8 +91,7 @@ static void add_there(Adding *adding, Op *sum, int term)
     }
 }
 
-void accumulate_in_place(Fuse *fuse)
-{
+void accumulate_in_place(Fuse *fuse) {
     Module *module = fuse->module;
     Adding adding = {fuse, arena_array(fuse->arena, bool, module->ops.count + 1)};
     int count = 0;
@@ -104,12 +101,10 @@ void accumulate_in_place(Fuse *fuse)
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         for (int term = 1; op && term >= 0 && module->ops.at[i] == op; term--)
-            if (adds_alike(module, op) && may_add(&adding, op, term))
-                add_there(&adding, op, term);
+            if (adds_alike(module, op) && may_add(&adding, op, term)) add_there(&adding, op, term);
     }
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i])
-            module->ops.at[count++] = module->ops.at[i];
+        if (module->ops.at[i]) module->ops.at[count++] = module->ops.at[i];
     module->ops.count = count;
     ir_number(module);
 }

@@ -19,69 +19,63 @@
 
 /* ---- who uses what ---- */
 
-static void want(Fuse *fuse, const Value *value)
-{
-    if (value)
-        fuse->wanted[value->id] = true;
+static void want(Fuse *fuse, const Value *value) {
+    if (value) fuse->wanted[value->id] = true;
 }
 
-static void find_users(Fuse *fuse)
-{
+static void find_users(Fuse *fuse) {
     Module *module = fuse->module;
     fuse->users = arena_array(fuse->arena, Users, module->context.next_id);
     fuse->wanted = arena_array(fuse->arena, bool, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
-                array_push(fuse->arena, &fuse->users[module->ops.at[i]->operands[k]->id], module->ops.at[i]);
+                array_push(fuse->arena, &fuse->users[module->ops.at[i]->operands[k]->id],
+                           module->ops.at[i]);
     want(fuse, module->loss);
-    for (int i = 0; i < module->outputs.count; i++)
-        want(fuse, module->outputs.at[i].value);
+    for (int i = 0; i < module->outputs.count; i++) want(fuse, module->outputs.at[i].value);
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *param = module->params.at[i];
         want(fuse, param->gradient);
         want(fuse, param->updated);
-        for (int s = 0; s < param->state_count; s++)
-            want(fuse, param->states_updated[s]);
+        for (int s = 0; s < param->state_count; s++) want(fuse, param->states_updated[s]);
     }
 }
 
 /* ---- groups ---- */
 
 /* Whether an operator is computed together with others. */
-static bool is_joined(const Fuse *fuse, const Op *op) { return fuse->group[op->index] && fuse->group[op->index]->members.count > 1; }
+static bool is_joined(const Fuse *fuse, const Op *op) {
+    return fuse->group[op->index] && fuse->group[op->index]->members.count > 1;
+}
 
-/* Whether two operators may be one as far as it matters which of them run again: those that do give the bits that they gave before, so they
- * are computed together with what they were computed with, and with nothing else. */
-static bool run_alike(const Fuse *fuse, const Op *a, const Op *b)
-{
-    if (!a->recomputes || !b->recomputes)
-        return a->recomputes == b->recomputes;
-    return is_joined(fuse, a->recomputes) && fuse->group[a->recomputes->index] == fuse->group[b->recomputes->index];
+/* Whether two operators may be one as far as it matters which of them run again: those that do give
+ * the bits that they gave before, so they are computed together with what they were computed with,
+ * and with nothing else. */
+static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
+    if (!a->recomputes || !b->recomputes) return a->recomputes == b->recomputes;
+    return is_joined(fuse, a->recomputes) &&
+           fuse->group[a->recomputes->index] == fuse->group[b->recomputes->index];
 }
 
 /* Makes one group of an operator's and another's, where that can be. */
-static void join(Fuse *fuse, const Op *a, const Op *b, const Value *value)
-{
+static void join(Fuse *fuse, const Op *a, const Op *b, const Value *value) {
     const FuseGroup *first = fuse->group[a->index], *second = fuse->group[b->index];
-    if (!first || !second || first == second || !run_alike(fuse, a, b))
-        return;
+    if (!first || !second || first == second || !run_alike(fuse, a, b)) return;
     FuseGroup *joined = groups_joined(fuse, first, second, value);
     for (int i = 0; joined && i < joined->members.count; i++)
         fuse->group[joined->members.at[i].op->index] = joined;
 }
 
 /* Joins an operator with those that make its operands. */
-static void join_makers(Fuse *fuse, const Op *op)
-{
+static void join_makers(Fuse *fuse, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->def)
             join(fuse, op->operands[k]->def, op, op->operands[k]);
 }
 
 /* Joins an operator with those before it that read the same operands. */
-static void join_siblings(Fuse *fuse, const Op *op)
-{
+static void join_siblings(Fuse *fuse, const Op *op) {
     for (int k = 0; k < op->operand_count; k++) {
         const Users *users = op->operands[k] ? &fuse->users[op->operands[k]->id] : NULL;
         for (int i = 0; users && i < users->count && users->at[i]->index < op->index; i++)
@@ -90,8 +84,7 @@ static void join_siblings(Fuse *fuse, const Op *op)
 }
 
 /* Puts an operator that is still alone behind the product that makes its operand. */
-static void join_product(Fuse *fuse, Op *op)
-{
+static void join_product(Fuse *fuse, Op *op) {
     const FuseGroup *own = fuse->group[op->index];
     Op *product = op->operand_count == 1 && op->operands[0] ? op->operands[0]->def : NULL;
     bool alone = product && own && own->members.count == 1 && run_alike(fuse, product, op);
@@ -100,27 +93,22 @@ static void join_product(Fuse *fuse, Op *op)
         fuse->group[product->index] = fuse->group[op->index] = group;
 }
 
-static void find_places(Fuse *fuse)
-{
+static void find_places(Fuse *fuse) {
     const Module *module = fuse->module;
     fuse->place = arena_array(fuse->arena, int, module->ops.count);
     for (int i = 1; i < module->ops.count; i++)
         fuse->place[i] = fuse->place[i - 1] + !module->ops.at[i - 1]->recomputes;
 }
 
-static void find_groups(Fuse *fuse)
-{
+static void find_groups(Fuse *fuse) {
     Module *module = fuse->module;
     fuse->group = arena_array(fuse->arena, FuseGroup *, module->ops.count);
     fuse->visited = arena_array(fuse->arena, int, module->ops.count);
     for (int i = 0; i < module->ops.count; i++)
         fuse->group[i] = group_of_op(fuse, module->ops.at[i]);
-    for (int i = 0; i < module->ops.count; i++)
-        join_makers(fuse, module->ops.at[i]);
-    for (int i = 0; i < module->ops.count; i++)
-        join_siblings(fuse, module->ops.at[i]);
-    for (int i = 0; i < module->ops.count; i++)
-        join_product(fuse, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++) join_makers(fuse, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++) join_siblings(fuse, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++) join_product(fuse, module->ops.at[i]);
 }
 
 /* ---- the new order ---- */
@@ -133,31 +121,27 @@ typedef struct Order {
 
 static void place(Order *order, Op *op);
 
-static void place_makers(Order *order, const Op *op)
-{
+static void place_makers(Order *order, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->def)
-            place(order, op->operands[k]->def);
+        if (op->operands[k] && op->operands[k]->def) place(order, op->operands[k]->def);
 }
 
 /* Places a group as one operator, behind all that it needs. */
-static void place_group(Order *order, const FuseGroup *group)
-{
+static void place_group(Order *order, const FuseGroup *group) {
     for (int i = 0; i < group->members.count; i++)
         order->placed[group->members.at[i].op->index] = true;
-    for (int i = 0; i < group->members.count; i++)
-        place_makers(order, group->members.at[i].op);
+    for (int i = 0; i < group->members.count; i++) place_makers(order, group->members.at[i].op);
     array_push(order->fuse->module->arena, &order->ops, group_op(order->fuse, group));
 }
 
 /* Places an operator behind all that it needs; one that is placed already, or is new, stays. */
-static void place(Order *order, Op *op)
-{
-    bool old = op->index < order->fuse->module->ops.count && order->fuse->module->ops.at[op->index] == op;
-    if (!old || order->placed[op->index])
-        return;
+static void place(Order *order, Op *op) {
+    bool old =
+        op->index < order->fuse->module->ops.count && order->fuse->module->ops.at[op->index] == op;
+    if (!old || order->placed[op->index]) return;
     const FuseGroup *group = order->fuse->group[op->index];
-    if (group && (is_joined(order->fuse, op) || (op->recomputes && is_joined(order->fuse, op->recomputes)))) {
+    if (group && (is_joined(order->fuse, op) ||
+                  (op->recomputes && is_joined(order->fuse, op->recomputes)))) {
         place_group(order, group);
         return;
     }
@@ -167,28 +151,24 @@ static void place(Order *order, Op *op)
 }
 
 /* Whether later members of the operator's group are still to come. */
-static bool waits(const Fuse *fuse, const Op *op)
-{
+static bool waits(const Fuse *fuse, const Op *op) {
     const FuseGroup *group = fuse->group[op->index];
     return group && group->members.at[group->members.count - 1].op->index > op->index;
 }
 
 /* A group stands where its last member was, or earlier where its results are needed. */
-static void reorder(Fuse *fuse)
-{
+static void reorder(Fuse *fuse) {
     Module *module = fuse->module;
     Order order = {.fuse = fuse, .placed = arena_array(fuse->arena, bool, module->ops.count)};
     for (int i = 0; i < module->ops.count; i++)
-        if (!waits(fuse, module->ops.at[i]))
-            place(&order, module->ops.at[i]);
+        if (!waits(fuse, module->ops.at[i])) place(&order, module->ops.at[i]);
     module->ops.at = order.ops.at;
     module->ops.count = order.ops.count;
     module->ops.capacity = order.ops.capacity;
     ir_number(module);
 }
 
-void pass_fuse(Module *module)
-{
+void pass_fuse(Module *module) {
     Fuse fuse = {.module = module, .arena = arena_create()};
     ir_number(module);
     find_users(&fuse);
@@ -201,9 +181,7 @@ void pass_fuse(Module *module)
     reorder(&fuse);
     find_users(&fuse);
     hoist_casts(&fuse);
-    if (module_zero(module) < 2)
-        place_side_reductions(&fuse);
-    for (int i = 0; i < module->ops.count; i++)
-        module->ops.at[i]->recomputes = NULL;
+    if (module_zero(module) < 2) place_side_reductions(&fuse);
+    for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->recomputes = NULL;
     arena_destroy(fuse.arena);
 }

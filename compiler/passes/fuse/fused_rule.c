@@ -2,8 +2,8 @@
  *
  *     y[i0, i1], z[i0, i1] = scale_gelu(x[i0, i1]) body(y[i0, i1] = 2 * x[i0, i1]; z[i0, i1] = ...)
  *
- * What members make and nobody else needs stays inside. Values have the names that the members' rules give them, numbered where they
- * meet.
+ * What members make and nobody else needs stays inside. Values have the names that the members'
+ * rules give them, numbered where they meet.
  */
 #include "rule/build.h"
 #include "rule/equations.h"
@@ -31,11 +31,12 @@ typedef struct Composer {
     Fuse *fuse;
     Arena *arena; // of the module
     const FuseGroup *group;
-    Array(Item) read, made; // EXPR_ACCESS numbers what is read, EXPR_RESULT has the numbers of what is made
+    Array(Item) read,
+        made; // EXPR_ACCESS numbers what is read, EXPR_RESULT has the numbers of what is made
     Array(Statement) statements;
     Array(const char *) names; // taken: loops, then results in their order, then what comes up
     int results;               // of the group
-    int given, inside;         // how many results are numbered, and how many values that stay inside
+    int given, inside; // how many results are numbered, and how many values that stay inside
     /* the member at work */
     const Member *member;
     int first; // of its values in `made`, the results and then the local ones of its equations
@@ -43,16 +44,13 @@ typedef struct Composer {
 
 /* ---- names ---- */
 
-static bool is_taken(const Composer *composer, const char *name)
-{
+static bool is_taken(const Composer *composer, const char *name) {
     for (int i = 0; i < composer->names.count; i++)
-        if (!strcmp(composer->names.at[i], name))
-            return true;
+        if (!strcmp(composer->names.at[i], name)) return true;
     return false;
 }
 
-static const char *new_name(Composer *composer, const char *base)
-{
+static const char *new_name(Composer *composer, const char *base) {
     const char *name = base;
     for (int number = 1; is_taken(composer, name); number++)
         name = arena_format(composer->arena, "%s_%d", base, number);
@@ -62,22 +60,20 @@ static const char *new_name(Composer *composer, const char *base)
 
 /* ---- tensors ---- */
 
-static Item item_of(const Composer *composer, Value *value, const BoundAccess *access)
-{
+static Item item_of(const Composer *composer, Value *value, const BoundAccess *access) {
     Item item = {.value = value, .rank = access->rank};
     for (int d = 0; d < access->rank; d++)
         item.loops[d] = composer->member->loop[access->dims[d].factors[0]];
     return item;
 }
 
-static bool same_item(const Item *a, const Item *b)
-{
-    return a->value == b->value && a->rank == b->rank && !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
+static bool same_item(const Item *a, const Item *b) {
+    return a->value == b->value && a->rank == b->rank &&
+           !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
 }
 
 /* What operand k of the member is: a value of the group, or a tensor that the group reads. */
-static const Expr *operand_leaf(Composer *composer, int k)
-{
+static const Expr *operand_leaf(Composer *composer, int k) {
     const Op *op = composer->member->op;
     Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);
     for (int i = 0; i < composer->made.count; i++)
@@ -92,42 +88,40 @@ static const Expr *operand_leaf(Composer *composer, int k)
 }
 
 /* The operand of the call that operand `index` of the rule is; none of them is variadic. */
-static int operand_of_rule(const Op *op, int index)
-{
+static int operand_of_rule(const Op *op, int index) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->binding->operands[k].access == index)
-            return k;
+        if (op->binding->operands[k].access == index) return k;
     BUG("%s has no operand %d", op->def->name, index);
 }
 
 /* ---- expressions ---- */
 
-static const Expr *size_leaf(const Composer *composer, int factor)
-{
+static const Expr *size_leaf(const Composer *composer, int factor) {
     const Binding *binding = composer->member->op->binding;
     const Expr *size = expr_number(composer->arena, 1, NULL);
     for (int b = 0; b < binding->factor_count; b++)
         if (binding->factors[b].factor == factor)
-            size = expr_binary(composer->arena, EXPR_MUL, size, expr_leaf(composer->arena, EXPR_SIZE, composer->member->loop[b]));
+            size = expr_binary(composer->arena, EXPR_MUL, size,
+                               expr_leaf(composer->arena, EXPR_SIZE, composer->member->loop[b]));
     return size;
 }
 
 /* A leaf of a member's rule in the group's. An ExprLeafMap. */
-static const Expr *group_leaf(const Expr *leaf, void *context)
-{
+static const Expr *group_leaf(const Expr *leaf, void *context) {
     Composer *composer = context;
     const Op *op = composer->member->op;
     switch (leaf->kind) {
     case EXPR_ACCESS: return operand_leaf(composer, operand_of_rule(op, leaf->index));
-    case EXPR_RESULT: return expr_leaf(composer->arena, EXPR_RESULT, composer->made.at[composer->first + leaf->index].number);
+    case EXPR_RESULT:
+        return expr_leaf(composer->arena, EXPR_RESULT,
+                         composer->made.at[composer->first + leaf->index].number);
     case EXPR_ATTR: return argument_number(composer->arena, op, leaf->index);
     case EXPR_SIZE: return size_leaf(composer, leaf->index);
     default: return leaf;
     }
 }
 
-static const Expr *group_expr(Composer *composer, const Expr *expr)
-{
+static const Expr *group_expr(Composer *composer, const Expr *expr) {
     const Op *op = composer->member->op;
     bool *present = arena_array(composer->arena, bool, op->def->rule->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++)
@@ -137,8 +131,7 @@ static const Expr *group_expr(Composer *composer, const Expr *expr)
 }
 
 /* The equation of a value; one that stays inside is numbered here, behind the group's results. */
-static void add_statement(Composer *composer, int item, const Expr *expr)
-{
+static void add_statement(Composer *composer, int item, const Expr *expr) {
     if (!composer->made.at[item].given)
         composer->made.at[item].number = composer->results + composer->inside++;
     array_push(composer->arena, &composer->statements, (Statement){item, expr});
@@ -147,8 +140,7 @@ static void add_statement(Composer *composer, int item, const Expr *expr)
 /* ---- members ---- */
 
 /* Makes the values of a member: its results, and the local ones of its rule. */
-static void add_values(Composer *composer)
-{
+static void add_values(Composer *composer) {
     const Op *op = composer->member->op;
     const Rule *rule = op->def->rule;
     composer->first = composer->made.count;
@@ -156,16 +148,17 @@ static void add_values(Composer *composer)
         Item item = item_of(composer, op->results[r], &op->binding->results[r]);
         item.given = group_gives(composer->fuse, composer->group, op->results[r]);
         item.number = item.given ? composer->given++ : -1;
-        item.name = item.given ? composer->names.at[composer->group->rank + item.number] : new_name(composer, rule->results[r].name);
+        item.name = item.given ? composer->names.at[composer->group->rank + item.number]
+                               : new_name(composer, rule->results[r].name);
         array_push(composer->arena, &composer->made, item);
     }
     for (int i = 0; i < rule->local_count; i++)
-        array_push(composer->arena, &composer->made, (Item){.name = new_name(composer, rule->locals[i].name)});
+        array_push(composer->arena, &composer->made,
+                   (Item){.name = new_name(composer, rule->locals[i].name)});
 }
 
 /* The loops of a member's local value, in their order in the group. */
-static void local_loops(const Composer *composer, const Access *access, Item *item)
-{
+static void local_loops(const Composer *composer, const Access *access, Item *item) {
     const Binding *binding = composer->member->op->binding;
     for (int loop = 0; loop < composer->group->rank; loop++)
         for (int b = 0; b < binding->factor_count; b++)
@@ -173,24 +166,25 @@ static void local_loops(const Composer *composer, const Access *access, Item *it
                 item->loops[item->rank++] = loop;
 }
 
-static void add_member(Composer *composer, const Member *member)
-{
+static void add_member(Composer *composer, const Member *member) {
     const Rule *rule = member->op->def->rule;
     composer->member = member;
     add_values(composer);
     for (int i = 0; i < rule->local_count; i++)
-        local_loops(composer, &rule->locals[i], &composer->made.at[composer->first + rule->result_count + i]);
+        local_loops(composer, &rule->locals[i],
+                    &composer->made.at[composer->first + rule->result_count + i]);
     if (!rule->equation_count)
         add_statement(composer, composer->first, group_expr(composer, rule->body));
     for (int e = 0; e < rule->equation_count; e++)
-        add_statement(composer, composer->first + rule->equations[e].value, group_expr(composer, rule->equations[e].expr));
+        add_statement(composer, composer->first + rule->equations[e].value,
+                      group_expr(composer, rule->equations[e].expr));
 }
 
 /* ---- the rule ---- */
 
-/* The extent over which the members run along a loop: rows of a micro-batch where that is what their tensors have. */
-static int64_t loop_extent(const FuseGroup *group, int loop)
-{
+/* The extent over which the members run along a loop: rows of a micro-batch where that is what
+ * their tensors have. */
+static int64_t loop_extent(const FuseGroup *group, int loop) {
     int64_t extent = group->extent[loop];
     for (int i = 0; i < group->members.count; i++) {
         const Member *member = &group->members.at[i];
@@ -201,20 +195,19 @@ static int64_t loop_extent(const FuseGroup *group, int loop)
     return extent;
 }
 
-/* What a member's binding has for a dimension of one of its tensors, where the tensor has less of it; 0: no member says so. */
-static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *access, const Value *tensor, int dim)
-{
-    if (value != tensor || dim >= access->rank || access->dims[dim].count != 1)
-        return 0;
+/* What a member's binding has for a dimension of one of its tensors, where the tensor has less of
+ * it; 0: no member says so. */
+static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *access,
+                           const Value *tensor, int dim) {
+    if (value != tensor || dim >= access->rank || access->dims[dim].count != 1) return 0;
     int factor = access->dims[dim].factors[0];
     int64_t whole = op->binding->factors[factor].extent;
     return op_extent(op, factor) != whole ? whole : 0;
 }
 
-/* The same of all members: the rows of the whole batch, where they have those of a micro-batch, and the padded batch's length, where a
- * pipeline reads rows only so far. */
-static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim)
-{
+/* The same of all members: the rows of the whole batch, where they have those of a micro-batch, and
+ * the padded batch's length, where a pipeline reads rows only so far. */
+static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim) {
     int64_t whole = 0;
     for (int i = 0; i < group->members.count && !whole; i++) {
         const Op *op = group->members.at[i].op;
@@ -226,20 +219,20 @@ static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim
     return whole;
 }
 
-static void take_along(const FuseGroup *group, BoundFactor *factors, const Value *tensor, const BoundAccess *access)
-{
+static void take_along(const FuseGroup *group, BoundFactor *factors, const Value *tensor,
+                       const BoundAccess *access) {
     for (int d = 0; tensor && d < access->rank; d++) {
         int64_t whole = access->dims[d].count == 1 ? whole_extent(group, tensor, d) : 0;
-        if (whole)
-            factors[access->dims[d].factors[0]].extent = whole;
+        if (whole) factors[access->dims[d].factors[0]].extent = whole;
     }
 }
 
-/* Gives the factors of the operator that are rows of a micro-batch, or as long as a pipeline reads them, the extents of the whole batch. */
-static void take_extents(Composer *composer, Op *op)
-{
+/* Gives the factors of the operator that are rows of a micro-batch, or as long as a pipeline reads
+ * them, the extents of the whole batch. */
+static void take_extents(Composer *composer, Op *op) {
     Binding *binding = arena_copy(composer->arena, op->binding, sizeof *binding);
-    BoundFactor *factors = arena_copy(composer->arena, binding->factors, sizeof *factors * (size_t)binding->factor_count);
+    BoundFactor *factors = arena_copy(composer->arena, binding->factors,
+                                      sizeof *factors * (size_t)binding->factor_count);
     for (int k = 0; k < op->operand_count; k++)
         take_along(composer->group, factors, op->operands[k], &binding->operands[k]);
     for (int k = 0; k < op->result_count; k++)
@@ -248,24 +241,27 @@ static void take_extents(Composer *composer, Op *op)
     op->binding = binding;
 }
 
-/* The loops as factors: with their extents where no operand tells them; those along rows are not cut. */
-static void add_loops(const Composer *composer, RuleDraft *draft)
-{
+/* The loops as factors: with their extents where no operand tells them; those along rows are not
+ * cut. */
+static void add_loops(const Composer *composer, RuleDraft *draft) {
     const FuseGroup *group = composer->group;
     for (int loop = 0; loop < group->rank; loop++) {
         bool told = false;
         for (int i = 0; i < composer->read.count; i++)
             for (int d = 0; d < composer->read.at[i].rank; d++)
                 told |= composer->read.at[i].loops[d] == loop;
-        draft_factor(draft, (Factor){.name = composer->names.at[loop],
-                                     .size = told ? NULL : expr_number(composer->arena, (double)loop_extent(group, loop), NULL),
-                                     .replicate = group->rows && group->inner >> loop & 1});
+        draft_factor(draft,
+                     (Factor){.name = composer->names.at[loop],
+                              .size = told ? NULL
+                                           : expr_number(composer->arena,
+                                                         (double)loop_extent(group, loop), NULL),
+                              .replicate = group->rows && group->inner >> loop & 1});
     }
 }
 
-/* A result or value in between; one that is not of the first operand's type, or that storage would round, has a type of its own. */
-static Access made_access(const Composer *composer, const RuleDraft *draft, const Item *item)
-{
+/* A result or value in between; one that is not of the first operand's type, or that storage would
+ * round, has a type of its own. */
+static Access made_access(const Composer *composer, const RuleDraft *draft, const Item *item) {
     DType follows = composer->read.count ? composer->read.at[0].value->type.dtype : DTYPE_F32;
     Access access = draft_access(draft, item->name, item->rank, item->loops);
     if (item->value && item->value->type.dtype != (item->given ? follows : DTYPE_F32))
@@ -274,8 +270,7 @@ static Access made_access(const Composer *composer, const RuleDraft *draft, cons
 }
 
 /* The members' names in a row. */
-static const char *group_name(const Composer *composer)
-{
+static const char *group_name(const Composer *composer) {
     enum { NAMED = 4 };
     Text name = {.arena = composer->arena};
     for (int i = 0; i < composer->group->members.count && i < NAMED; i++) {
@@ -285,19 +280,18 @@ static const char *group_name(const Composer *composer)
     return text_bytes(&name);
 }
 
-static const OpDef *group_def(Composer *composer)
-{
+static const OpDef *group_def(Composer *composer) {
     RuleDraft *draft = rule_draft(composer->arena);
     add_loops(composer, draft);
     for (int i = 0; i < composer->made.count; i++)
         if (composer->made.at[i].given)
             draft_result(draft, made_access(composer, draft, &composer->made.at[i]));
     for (int i = 0; i < composer->read.count; i++)
-        draft_operand(draft, draft_access(draft, composer->read.at[i].name, composer->read.at[i].rank, composer->read.at[i].loops));
+        draft_operand(draft, draft_access(draft, composer->read.at[i].name,
+                                          composer->read.at[i].rank, composer->read.at[i].loops));
     for (int i = 0; i < composer->statements.count; i++) {
         const Item *item = &composer->made.at[composer->statements.at[i].item];
-        if (!item->given)
-            draft_local(draft, made_access(composer, draft, item));
+        if (!item->given) draft_local(draft, made_access(composer, draft, item));
         draft_equation(draft, item->number, composer->statements.at[i].expr);
     }
     draft_epilogue(draft, composer->group->epilogue);
@@ -307,27 +301,24 @@ static const OpDef *group_def(Composer *composer)
 /* ---- the operator ---- */
 
 /* Where the members stand in the source, the first left out. */
-static void set_places(Composer *composer, Op *op)
-{
+static void set_places(Composer *composer, Op *op) {
     const FuseGroup *group = composer->group;
     Position *also = arena_array(composer->arena, Position, group->members.count);
-    for (int i = 1; i < group->members.count; i++)
-        also[i - 1] = group->members.at[i].op->at;
+    for (int i = 1; i < group->members.count; i++) also[i - 1] = group->members.at[i].op->at;
     op->source.fused_at = also;
     op->source.fused_count = group->members.count - 1;
 }
 
 /* The operator takes the places and the results of the members. */
-static void take_over(Composer *composer, Op *op)
-{
+static void take_over(Composer *composer, Op *op) {
     int result = 0;
     set_places(composer, op);
     for (int i = 0; i < composer->made.count; i++) {
         const Item *item = &composer->made.at[i];
-        if (!item->given)
-            continue;
+        if (!item->given) continue;
         if (!type_equal(op->results[result]->type, item->value->type))
-            BUG("%s makes another type than its member does: %s", op->def->name, op->def->rule->text);
+            BUG("%s makes another type than its member does: %s", op->def->name,
+                op->def->rule->text);
         op->results[result] = item->value;
         item->value->def = op;
         item->value->index = result++;
@@ -335,8 +326,7 @@ static void take_over(Composer *composer, Op *op)
 }
 
 /* Takes the names of loops and results. */
-static void take_names(Composer *composer)
-{
+static void take_names(Composer *composer) {
     const FuseGroup *group = composer->group;
     for (int loop = 0; loop < group->rank; loop++)
         array_push(composer->arena, &composer->names, arena_format(composer->arena, "i%d", loop));
@@ -349,17 +339,15 @@ static void take_names(Composer *composer)
     composer->results = composer->names.count - group->rank;
 }
 
-Op *group_op(Fuse *fuse, const FuseGroup *group)
-{
+Op *group_op(Fuse *fuse, const FuseGroup *group) {
     Composer composer = {.fuse = fuse, .arena = fuse->module->arena, .group = group};
     take_names(&composer);
-    for (int i = 0; i < group->members.count; i++)
-        add_member(&composer, &group->members.at[i]);
+    for (int i = 0; i < group->members.count; i++) add_member(&composer, &group->members.at[i]);
     const OpDef *def = group_def(&composer);
     Value **operands = arena_array(fuse->arena, Value *, composer.read.count + 1);
-    for (int i = 0; i < composer.read.count; i++)
-        operands[i] = composer.read.at[i].value;
-    Op *op = ir_op_like(fuse->module, def, operands, composer.read.count, NULL, group->members.at[0].op);
+    for (int i = 0; i < composer.read.count; i++) operands[i] = composer.read.at[i].value;
+    Op *op =
+        ir_op_like(fuse->module, def, operands, composer.read.count, NULL, group->members.at[0].op);
     take_over(&composer, op);
     take_extents(&composer, op);
     return op;

@@ -6,88 +6,79 @@
 
 #include <string.h>
 
-/* A group's members lie within so many operators, so that values are not kept for long, and have so many tensors. */
+/* A group's members lie within so many operators, so that values are not kept for long, and have so
+ * many tensors. */
 enum { SPAN = 24, MOST_TENSORS = 24 };
 
-bool group_has(const FuseGroup *group, const Op *op)
-{
+bool group_has(const FuseGroup *group, const Op *op) {
     for (int i = 0; i < group->members.count; i++)
-        if (group->members.at[i].op == op)
-            return true;
+        if (group->members.at[i].op == op) return true;
     return false;
 }
 
-bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value)
-{
+bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value) {
     const Users *users = &fuse->users[value->id];
-    if (fuse->wanted[value->id])
-        return true;
+    if (fuse->wanted[value->id]) return true;
     for (int i = 0; i < users->count; i++)
-        if (!group_has(group, users->at[i]))
-            return true;
+        if (!group_has(group, users->at[i])) return true;
     return false;
 }
 
 /* ---- single operators ---- */
 
-static bool is_number(const Value *value) { return value->type.dtype == DTYPE_F32 || value->type.dtype == DTYPE_BF16; }
+static bool is_number(const Value *value) {
+    return value->type.dtype == DTYPE_F32 || value->type.dtype == DTYPE_BF16;
+}
 
 /* Whether every dimension is one factor. */
-static bool is_plain(const BoundAccess *access)
-{
+static bool is_plain(const BoundAccess *access) {
     for (int d = 0; d < access->rank; d++)
-        if (access->dims[d].count != 1)
-            return false;
+        if (access->dims[d].count != 1) return false;
     return true;
 }
 
-bool value_is_complete(const Value *value, const BoundAccess *access)
-{
+bool value_is_complete(const Value *value, const BoundAccess *access) {
     return is_plain(access) && value->layout && layout_partial(value->layout) == STATE_DUP;
 }
 
-static bool tensors_fit(const Op *op)
-{
+static bool tensors_fit(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && (op->operands[k]->type.dtype == DTYPE_F64 || !value_is_complete(op->operands[k], &op->binding->operands[k])))
+        if (op->operands[k] && (op->operands[k]->type.dtype == DTYPE_F64 ||
+                                !value_is_complete(op->operands[k], &op->binding->operands[k])))
             return false;
     for (int r = 0; r < op->result_count; r++)
-        if (!is_number(op->results[r]) || !value_is_complete(op->results[r], &op->binding->results[r]))
+        if (!is_number(op->results[r]) ||
+            !value_is_complete(op->results[r], &op->binding->results[r]))
             return false;
     return true;
 }
 
 /* Whether the operator computes each element of its result by itself. */
-static bool is_elementwise(const Op *op)
-{
-    return op->def->rule->kind == RULE_BODY && op->binding->results[0].rank == op->binding->factor_count;
+static bool is_elementwise(const Op *op) {
+    return op->def->rule->kind == RULE_BODY &&
+           op->binding->results[0].rank == op->binding->factor_count;
 }
 
-static bool may_fuse(const Module *module, const Op *op)
-{
-    if (op->def == module->builtin.reshard || op_gathers(module, op) || op->def == module->builtin.local_part || op->def == module->builtin.stage_union ||
+static bool may_fuse(const Module *module, const Op *op) {
+    if (op->def == module->builtin.reshard || op_gathers(module, op) ||
+        op->def == module->builtin.local_part || op->def == module->builtin.stage_union ||
         op->def == module->optimizer.op || op->marks.run_in_place)
         return false;
     return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op);
 }
 
 /* The bound factors that go along rows. */
-static uint32_t inner_factors(Fuse *fuse, const Op *op)
-{
-    if (!op->def->rule->equation_count)
-        return 0;
+static uint32_t inner_factors(Fuse *fuse, const Op *op) {
+    if (!op->def->rule->equation_count) return 0;
     EquationPlan plan = equations_plan(fuse->arena, op->def->rule);
     uint32_t inner = 0;
     for (int f = 0; f < op->binding->factor_count; f++)
-        if (plan.inner[op->binding->factors[f].factor])
-            inner |= UINT32_C(1) << f;
+        if (plan.inner[op->binding->factors[f].factor]) inner |= UINT32_C(1) << f;
     return inner;
 }
 
-FuseGroup *group_of_op(Fuse *fuse, Op *op)
-{
-    if (!may_fuse(fuse->module, op))
-        return NULL;
+FuseGroup *group_of_op(Fuse *fuse, Op *op) {
+    if (!may_fuse(fuse->module, op)) return NULL;
     int count = op->binding->factor_count, *loop = arena_array(fuse->arena, int, count + 1);
     int64_t *extent = arena_array(fuse->arena, int64_t, count + 1);
     FuseGroup *group = arena_new(fuse->arena, FuseGroup);
@@ -104,25 +95,25 @@ FuseGroup *group_of_op(Fuse *fuse, Op *op)
 /* ---- one index space ---- */
 
 /* The loops of an access's dimensions. */
-static void access_loops(const Member *member, const BoundAccess *access, int *loops)
-{
-    for (int d = 0; d < access->rank; d++)
-        loops[d] = member->loop[access->dims[d].factors[0]];
+static void access_loops(const Member *member, const BoundAccess *access, int *loops) {
+    for (int d = 0; d < access->rank; d++) loops[d] = member->loop[access->dims[d].factors[0]];
 }
 
-/* The loops of a value's dimensions where some member reads or makes it with all loops of the group; false where none does. */
-static bool value_loops(const FuseGroup *group, const Value *value, int *loops)
-{
-    if (value->type.rank != group->rank)
-        return false;
+/* The loops of a value's dimensions where some member reads or makes it with all loops of the
+ * group; false where none does. */
+static bool value_loops(const FuseGroup *group, const Value *value, int *loops) {
+    if (value->type.rank != group->rank) return false;
     for (int i = 0; i < group->members.count; i++) {
         const Member *member = &group->members.at[i];
         const Op *op = member->op;
         for (int k = 0; k < op->operand_count + op->result_count; k++) {
-            const Value *own = k < op->operand_count ? op->operands[k] : op->results[k - op->operand_count];
-            if (own != value)
-                continue;
-            access_loops(member, k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count], loops);
+            const Value *own =
+                k < op->operand_count ? op->operands[k] : op->results[k - op->operand_count];
+            if (own != value) continue;
+            access_loops(member,
+                         k < op->operand_count ? &op->binding->operands[k]
+                                               : &op->binding->results[k - op->operand_count],
+                         loops);
             return true;
         }
     }
@@ -130,27 +121,26 @@ static bool value_loops(const FuseGroup *group, const Value *value, int *loops)
 }
 
 /* A member in the loops of another group; `to` says which loop each of its group's is. */
-static Member moved(Fuse *fuse, const Member *member, const int *to)
-{
+static Member moved(Fuse *fuse, const Member *member, const int *to) {
     int count = member->op->binding->factor_count, *loop = arena_array(fuse->arena, int, count + 1);
-    for (int f = 0; f < count; f++)
-        loop[f] = to[member->loop[f]];
+    for (int f = 0; f < count; f++) loop[f] = to[member->loop[f]];
     return (Member){member->op, loop};
 }
 
 /* The members of both, in the module's order. */
-static void merge_members(Fuse *fuse, FuseGroup *joined, const FuseGroup *a, const FuseGroup *b, const int *to)
-{
+static void merge_members(Fuse *fuse, FuseGroup *joined, const FuseGroup *a, const FuseGroup *b,
+                          const int *to) {
     for (int i = 0, k = 0; i < a->members.count || k < b->members.count;) {
-        bool first = k == b->members.count || (i < a->members.count && a->members.at[i].op->index < b->members.at[k].op->index);
+        bool first =
+            k == b->members.count ||
+            (i < a->members.count && a->members.at[i].op->index < b->members.at[k].op->index);
         Member member = first ? a->members.at[i++] : moved(fuse, &b->members.at[k++], to);
         array_push(fuse->arena, &joined->members, member);
     }
 }
 
 /* The two as one index space, in which `value` stands in the same place; NULL where they differ. */
-static FuseGroup *aligned(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value)
-{
+static FuseGroup *aligned(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value) {
     int in_a[IR_MAX_FACTORS], in_b[IR_MAX_FACTORS], to[IR_MAX_FACTORS];
     if (a->rank != b->rank || !value_loops(a, value, in_a) || !value_loops(b, value, in_b))
         return NULL;
@@ -159,46 +149,42 @@ static FuseGroup *aligned(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, co
         to[in_b[d]] = in_a[d];
         inner |= b->inner >> in_b[d] & 1 ? UINT32_C(1) << in_a[d] : 0;
     }
-    if (a->rows && b->rows && a->inner != inner)
-        return NULL;
+    if (a->rows && b->rows && a->inner != inner) return NULL;
     FuseGroup *joined = arena_new(fuse->arena, FuseGroup);
-    *joined = (FuseGroup){.rank = a->rank, .extent = a->extent, .rows = a->rows || b->rows, .inner = a->rows ? a->inner : inner};
+    *joined = (FuseGroup){.rank = a->rank,
+                          .extent = a->extent,
+                          .rows = a->rows || b->rows,
+                          .inner = a->rows ? a->inner : inner};
     merge_members(fuse, joined, a, b, to);
     return joined;
 }
 
 /* ---- whether it may be one operator ---- */
 
-static const Member *maker_of(const FuseGroup *group, const Value *value)
-{
+static const Member *maker_of(const FuseGroup *group, const Value *value) {
     for (int i = 0; value->def && i < group->members.count; i++)
-        if (group->members.at[i].op == value->def)
-            return &group->members.at[i];
+        if (group->members.at[i].op == value->def) return &group->members.at[i];
     return NULL;
 }
 
 /* Whether what members make is read by members at the place where it is made. */
-static bool reads_in_place(const FuseGroup *group)
-{
+static bool reads_in_place(const FuseGroup *group) {
     int made[IR_MAX_FACTORS], read[IR_MAX_FACTORS];
     for (int i = 0; i < group->members.count; i++) {
         const Member *member = &group->members.at[i];
         for (int k = 0; k < member->op->operand_count; k++) {
             const Value *value = member->op->operands[k];
             const Member *maker = value ? maker_of(group, value) : NULL;
-            if (!maker)
-                continue;
+            if (!maker) continue;
             access_loops(maker, &maker->op->binding->results[value->index], made);
             access_loops(member, &member->op->binding->operands[k], read);
-            if (memcmp(made, read, sizeof *made * (size_t)value->type.rank))
-                return false;
+            if (memcmp(made, read, sizeof *made * (size_t)value->type.rank)) return false;
         }
     }
     return true;
 }
 
-static bool is_small(const Fuse *fuse, const FuseGroup *group)
-{
+static bool is_small(const Fuse *fuse, const FuseGroup *group) {
     int tensors = 0, results = 0;
     for (int i = 0; i < group->members.count; i++) {
         const Op *op = group->members.at[i].op;
@@ -207,18 +193,20 @@ static bool is_small(const Fuse *fuse, const FuseGroup *group)
         for (int r = 0; r < op->result_count; r++)
             results += group_gives(fuse, group, op->results[r]);
     }
-    int first = group->members.at[0].op->index, last = group->members.at[group->members.count - 1].op->index;
-    return fuse->place[last] - fuse->place[first] <= SPAN && results <= IR_MAX_RESULTS && results + tensors <= MOST_TENSORS;
+    int first = group->members.at[0].op->index,
+        last = group->members.at[group->members.count - 1].op->index;
+    return fuse->place[last] - fuse->place[first] <= SPAN && results <= IR_MAX_RESULTS &&
+           results + tensors <= MOST_TENSORS;
 }
 
 /* Whether all run at the same time of a step. */
-static bool same_time(const FuseGroup *group)
-{
+static bool same_time(const FuseGroup *group) {
     const Op *first = group->members.at[0].op;
     for (int i = 1; i < group->members.count; i++) {
         const Op *op = group->members.at[i].op;
-        if (op->section != first->section || op->loop != first->loop || op->stage != first->stage || op->visit != first->visit ||
-            op->marks.is_wgrad != first->marks.is_wgrad || op->chunk != first->chunk)
+        if (op->section != first->section || op->loop != first->loop || op->stage != first->stage ||
+            op->visit != first->visit || op->marks.is_wgrad != first->marks.is_wgrad ||
+            op->chunk != first->chunk)
             return false;
     }
     return true;
@@ -226,53 +214,47 @@ static bool same_time(const FuseGroup *group)
 
 static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end);
 
-/* Walks on from an operator outside of the group, and from those that are one with it. Operators whose place is behind `end` lead to no
- * member. */
-static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end)
-{
+/* Walks on from an operator outside of the group, and from those that are one with it. Operators
+ * whose place is behind `end` lead to no member. */
+static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end) {
     const FuseGroup *own = fuse->group[op->index];
-    if (fuse->place[op->index] > end || fuse->visited[op->index] == fuse->walk)
-        return false;
+    if (fuse->place[op->index] > end || fuse->visited[op->index] == fuse->walk) return false;
     for (int m = 0; own && m < own->members.count; m++)
         fuse->visited[own->members.at[m].op->index] = fuse->walk;
     fuse->visited[op->index] = fuse->walk;
     for (int m = 0; own && m < own->members.count; m++)
-        if (leads_back(fuse, group, own->members.at[m].op, end))
-            return true;
+        if (leads_back(fuse, group, own->members.at[m].op, end)) return true;
     return !own && leads_back(fuse, group, op, end);
 }
 
 /* Whether a way from the operator's results that leaves the group comes to a member. */
-static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end)
-{
+static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end) {
     bool outside = !group_has(group, from);
     for (int r = 0; r < from->result_count; r++) {
         const Users *users = &fuse->users[from->results[r]->id];
         for (int i = 0; i < users->count; i++)
-            if (group_has(group, users->at[i]) ? outside : goes_back(fuse, group, users->at[i], end))
+            if (group_has(group, users->at[i]) ? outside
+                                               : goes_back(fuse, group, users->at[i], end))
                 return true;
     }
     return false;
 }
 
 /* Whether something outside of the group needs a member and is needed by one. */
-static bool is_interrupted(Fuse *fuse, const FuseGroup *group)
-{
+static bool is_interrupted(Fuse *fuse, const FuseGroup *group) {
     int end = fuse->place[group->members.at[group->members.count - 1].op->index] + SPAN;
     fuse->walk++;
     for (int i = 0; i < group->members.count; i++)
-        if (leads_back(fuse, group, group->members.at[i].op, end))
-            return true;
+        if (leads_back(fuse, group, group->members.at[i].op, end)) return true;
     return false;
 }
 
-bool group_is_sound(Fuse *fuse, const FuseGroup *group)
-{
-    return same_time(group) && reads_in_place(group) && is_small(fuse, group) && !is_interrupted(fuse, group);
+bool group_is_sound(Fuse *fuse, const FuseGroup *group) {
+    return same_time(group) && reads_in_place(group) && is_small(fuse, group) &&
+           !is_interrupted(fuse, group);
 }
 
-FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value)
-{
+FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value) {
     FuseGroup *joined = aligned(fuse, a, b, value);
     return joined && group_is_sound(fuse, joined) ? joined : NULL;
 }

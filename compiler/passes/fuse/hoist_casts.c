@@ -1,11 +1,11 @@
-/* Parameters in another type stand together, in front of all else, so that one launch may make all of them. */
+/* Parameters in another type stand together, in front of all else, so that one launch may make all
+ * of them. */
 #include "passes/fuse/fuse.h"
 
 enum { SMALL = 1 << 16 }; // bytes that may be kept for longer than they are needed
 
 /* Whether a value is kept for the backward section, or is small. */
-static bool may_be_early(const Fuse *fuse, const Value *value)
-{
+static bool may_be_early(const Fuse *fuse, const Value *value) {
     const Users *users = &fuse->users[value->id];
     bool early = type_elements(value->type) * dtype_size(value->type.dtype) <= SMALL;
     for (int i = 0; i < users->count; i++)
@@ -13,15 +13,15 @@ static bool may_be_early(const Fuse *fuse, const Value *value)
     return early;
 }
 
-static bool goes_front(const Fuse *fuse, const Op *op)
-{
-    return fuse->module->kind == MODULE_TRAIN && rule_is_copy(op->def->rule) && op->def != fuse->module->builtin.reshard &&
-           op->operands[0]->kind == VALUE_PARAM && op->section == SECTION_FORWARD && !op->recomputes &&
-           op->operands[0]->type.dtype != op->results[0]->type.dtype && may_be_early(fuse, op->results[0]);
+static bool goes_front(const Fuse *fuse, const Op *op) {
+    return fuse->module->kind == MODULE_TRAIN && rule_is_copy(op->def->rule) &&
+           op->def != fuse->module->builtin.reshard && op->operands[0]->kind == VALUE_PARAM &&
+           op->section == SECTION_FORWARD && !op->recomputes &&
+           op->operands[0]->type.dtype != op->results[0]->type.dtype &&
+           may_be_early(fuse, op->results[0]);
 }
 
-void hoist_casts(Fuse *fuse)
-{
+void hoist_casts(Fuse *fuse) {
     Module *module = fuse->module;
     Ops rest = {0};
     int front = 0;
@@ -32,7 +32,6 @@ void hoist_casts(Fuse *fuse)
         else
             array_push(fuse->arena, &rest, op);
     }
-    for (int i = 0; i < rest.count; i++)
-        module->ops.at[front + i] = rest.at[i];
+    for (int i = 0; i < rest.count; i++) module->ops.at[front + i] = rest.at[i];
     ir_number(module);
 }

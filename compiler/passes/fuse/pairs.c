@@ -1,83 +1,71 @@
-/* Pairs: an operator and the one that makes one of its operands of the others, where its rule says which operator computes both (clause
- * with). */
+/* Pairs: an operator and the one that makes one of its operands of the others, where its rule says
+ * which operator computes both (clause with). */
 #include "passes/fuse/fuse.h"
 
 #include "ir/analysis/phases.h"
 
 #include <string.h>
 
-static const OpDef *named_def(const Module *module, const char *name)
-{
+static const OpDef *named_def(const Module *module, const char *name) {
     for (int i = 0; name && i < module->library.defs.count; i++)
-        if (!strcmp(module->library.defs.at[i]->name, name))
-            return module->library.defs.at[i];
+        if (!strcmp(module->library.defs.at[i]->name, name)) return module->library.defs.at[i];
     return NULL;
 }
 
 /* The operand of a call that an operand of its rule is, none of them variadic. */
-static int operand_of_rule(const Op *op, int index)
-{
+static int operand_of_rule(const Op *op, int index) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->binding->operands[k].access == index)
-            return k;
+        if (op->binding->operands[k].access == index) return k;
     return -1;
 }
 
 /* Whether the operator that makes operand `own` works on others of them alone. */
-static bool shares_operands(const Op *op, int own)
-{
+static bool shares_operands(const Op *op, int own) {
     const Op *first = op->operands[own]->def;
     for (int k = 0; k < first->operand_count; k++) {
         bool shared = first->operands[k] == NULL;
         for (int i = 0; i < op->operand_count && !shared; i++)
             shared = i != own && op->operands[i] == first->operands[k];
-        if (!shared)
-            return false;
+        if (!shared) return false;
     }
     return true;
 }
 
 /* Whether all that reads a value stands at a place or behind it. */
-static bool read_from(const Fuse *fuse, const Value *value, int place)
-{
+static bool read_from(const Fuse *fuse, const Value *value, int place) {
     const Users *users = &fuse->users[value->id];
     for (int i = 0; i < users->count; i++)
-        if (users->at[i]->index < place)
-            return false;
+        if (users->at[i]->index < place) return false;
     return true;
 }
 
-/* The operator that makes an operand which `op` can be computed together with; NULL: there is none. A value that is complete on its devices
- * needs nothing in between. */
-static const Op *partner(const Fuse *fuse, const Op *op, const bool *runs_again)
-{
+/* The operator that makes an operand which `op` can be computed together with; NULL: there is none.
+ * A value that is complete on its devices needs nothing in between. */
+static const Op *partner(const Fuse *fuse, const Op *op, const bool *runs_again) {
     const Rule *rule = op->def->rule;
     int own = rule->whole ? operand_of_rule(op, rule->with_operand) : -1;
     const Value *value = own < 0 ? NULL : op->operands[own];
     const Op *first = value ? value->def : NULL;
-    bool fits = first && !strcmp(first->def->name, rule->with) && first->result_count == 1 && first->def->attr_count == 0 &&
-                op->def->attr_count == 0 && layout_partial(value->layout) == STATE_DUP && same_phase(fuse->module, first, op) &&
-                !first->recomputes && !op->recomputes && !runs_again[first->index] && !runs_again[op->index] && !first->marks.run_in_place && !op->marks.run_in_place;
+    bool fits = first && !strcmp(first->def->name, rule->with) && first->result_count == 1 &&
+                first->def->attr_count == 0 && op->def->attr_count == 0 &&
+                layout_partial(value->layout) == STATE_DUP && same_phase(fuse->module, first, op) &&
+                !first->recomputes && !op->recomputes && !runs_again[first->index] &&
+                !runs_again[op->index] && !first->marks.run_in_place && !op->marks.run_in_place;
     return fits && shares_operands(op, own) && read_from(fuse, value, op->index) ? first : NULL;
 }
 
 /* The factor of a rule by its name; -1: it has none. */
-static int factor_named(const Rule *rule, const char *name)
-{
+static int factor_named(const Rule *rule, const char *name) {
     for (int f = 0; f < rule->factor_count; f++)
-        if (!strcmp(rule->factors[f].name, name))
-            return f;
+        if (!strcmp(rule->factors[f].name, name)) return f;
     return -1;
 }
 
 /* Whether two accesses of two rules have the same indices. */
-static bool same_indices(const Rule *a, const Access *x, const Rule *b, const Access *y)
-{
-    if (x->dim_count != y->dim_count)
-        return false;
+static bool same_indices(const Rule *a, const Access *x, const Rule *b, const Access *y) {
+    if (x->dim_count != y->dim_count) return false;
     for (int d = 0; d < x->dim_count; d++) {
-        if (x->dims[d].count != 1 || y->dims[d].count != 1)
-            return false;
+        if (x->dims[d].count != 1 || y->dims[d].count != 1) return false;
         if (strcmp(a->factors[x->dims[d].factors[0]].name, b->factors[y->dims[d].factors[0]].name))
             return false;
     }
@@ -85,56 +73,64 @@ static bool same_indices(const Rule *a, const Access *x, const Rule *b, const Ac
 }
 
 /* How `op` binds a tensor with the indices of this access of `rule`; NULL: it has none. */
-static const BoundAccess *bound_like(const Op *op, const Rule *rule, const Access *access)
-{
+static const BoundAccess *bound_like(const Op *op, const Rule *rule, const Access *access) {
     for (int r = 0; r < op->result_count; r++)
-        if (same_indices(rule, access, op->def->rule, &op->def->rule->results[op->binding->results[r].access]))
+        if (same_indices(rule, access, op->def->rule,
+                         &op->def->rule->results[op->binding->results[r].access]))
             return &op->binding->results[r];
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && same_indices(rule, access, op->def->rule, &op->def->rule->operands[op->binding->operands[k].access]))
+        if (op->operands[k] &&
+            same_indices(rule, access, op->def->rule,
+                         &op->def->rule->operands[op->binding->operands[k].access]))
             return &op->binding->operands[k];
     return NULL;
 }
 
-/* Binds some tensors of a rule as `op` binds those with the same indices; false where there are none. */
-static bool bind_like(const Op *op, const Rule *rule, const Access *accesses, int count, BoundAccess *bound)
-{
+/* Binds some tensors of a rule as `op` binds those with the same indices; false where there are
+ * none. */
+static bool bind_like(const Op *op, const Rule *rule, const Access *accesses, int count,
+                      BoundAccess *bound) {
     for (int i = 0; i < count; i++) {
         const BoundAccess *like = bound_like(op, rule, &accesses[i]);
-        if (!like)
-            return false;
+        if (!like) return false;
         bound[i] = *like;
         bound[i].access = i;
     }
     return true;
 }
 
-/* The binding of an operator of `rule` whose tensors lie as those of `op` do; NULL where the rule has other indices. Dimensions may be
- * split by now, or left out, so that the rule cannot be bound to the tensors. */
-static const Binding *binding_like(Arena *arena, const Op *op, const Rule *rule)
-{
-    BoundFactor *factors = arena_copy(arena, op->binding->factors, sizeof *factors * (size_t)op->binding->factor_count);
+/* The binding of an operator of `rule` whose tensors lie as those of `op` do; NULL where the rule
+ * has other indices. Dimensions may be split by now, or left out, so that the rule cannot be bound
+ * to the tensors. */
+static const Binding *binding_like(Arena *arena, const Op *op, const Rule *rule) {
+    BoundFactor *factors = arena_copy(arena, op->binding->factors,
+                                      sizeof *factors * (size_t)op->binding->factor_count);
     BoundAccess *operands = arena_array(arena, BoundAccess, rule->operand_count + 1);
     BoundAccess *results = arena_array(arena, BoundAccess, rule->result_count + 1);
     for (int f = 0; f < op->binding->factor_count; f++) {
-        factors[f].factor = factor_named(rule, op->def->rule->factors[op->binding->factors[f].factor].name);
-        if (factors[f].factor < 0)
-            return NULL;
+        factors[f].factor =
+            factor_named(rule, op->def->rule->factors[op->binding->factors[f].factor].name);
+        if (factors[f].factor < 0) return NULL;
     }
     if (!bind_like(op, rule, rule->operands, rule->operand_count, operands) ||
         !bind_like(op, rule, rule->results, rule->result_count, results))
         return NULL;
-    Binding binding = {op->binding->factor_count, rule->operand_count, rule->result_count, factors, operands, results};
+    Binding binding = {op->binding->factor_count,
+                       rule->operand_count,
+                       rule->result_count,
+                       factors,
+                       operands,
+                       results};
     return arena_copy(arena, &binding, sizeof binding);
 }
 
 /* The operator that computes both, with their results; NULL where its rule has other tensors. */
-static Op *joined(const Fuse *fuse, const Op *first, const Op *op, const OpDef *def)
-{
+static Op *joined(const Fuse *fuse, const Op *first, const Op *op, const OpDef *def) {
     Arena *arena = fuse->module->arena;
     const Binding *binding = binding_like(arena, op, def->rule);
     int own = operand_of_rule(op, op->def->rule->with_operand);
-    if (!binding || def->attr_count || binding->operand_count != op->operand_count - 1 || binding->result_count != op->result_count + 1)
+    if (!binding || def->attr_count || binding->operand_count != op->operand_count - 1 ||
+        binding->result_count != op->result_count + 1)
         return NULL;
     Op *whole = arena_copy(arena, op, sizeof *op);
     whole->def = def;
@@ -143,8 +139,7 @@ static Op *joined(const Fuse *fuse, const Op *first, const Op *op, const OpDef *
     whole->operands = arena_array(arena, Value *, binding->operand_count + 1);
     whole->results = arena_array(arena, Value *, binding->result_count);
     for (int k = 0; k < op->operand_count; k++)
-        if (k != own)
-            whole->operands[whole->operand_count++] = op->operands[k];
+        if (k != own) whole->operands[whole->operand_count++] = op->operands[k];
     for (int r = 0; r < binding->result_count; r++) {
         Value *result = r ? op->results[r - 1] : first->results[0];
         result->def = whole;
@@ -154,27 +149,23 @@ static Op *joined(const Fuse *fuse, const Op *first, const Op *op, const OpDef *
     return whole;
 }
 
-void join_pairs(Fuse *fuse)
-{
+void join_pairs(Fuse *fuse) {
     Module *module = fuse->module;
     bool *runs_again = arena_array(fuse->arena, bool, module->ops.count + 1);
     int count = 0;
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->recomputes)
-            runs_again[module->ops.at[i]->recomputes->index] = true;
+        if (module->ops.at[i]->recomputes) runs_again[module->ops.at[i]->recomputes->index] = true;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i], *first = op ? partner(fuse, op, runs_again) : NULL;
         const OpDef *def = first ? named_def(module, op->def->rule->whole) : NULL;
         Op *whole = def ? joined(fuse, first, op, def) : NULL;
-        if (!whole)
-            continue;
+        if (!whole) continue;
         whole->index = i;
         module->ops.at[first->index] = NULL;
         module->ops.at[i] = whole;
     }
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i])
-            module->ops.at[count++] = module->ops.at[i];
+        if (module->ops.at[i]) module->ops.at[count++] = module->ops.at[i];
     module->ops.count = count;
     ir_number(module);
 }

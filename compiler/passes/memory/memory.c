@@ -29,7 +29,8 @@ typedef struct Memory {
     Module *module;
     Arena *arena;
     Roles *roles;
-    int *last;    // by value id: the operator that reads it last; for owners of storage, over all that share it
+    int *last; // by value id: the operator that reads it last; for owners of storage, over all that
+               // share it
     int *readers; // by value id: how many operands it is
     Views views;
 } Memory;
@@ -39,20 +40,20 @@ static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
 /* ---- sharing ---- */
 
 /* What a union is made of is there as long as the union's storage is needed. */
-static void extend_unions(Memory *memory)
-{
+static void extend_unions(Memory *memory) {
     for (int i = memory->module->ops.count - 1; i >= 0; i--) {
         const Op *op = memory->module->ops.at[i];
-        for (int k = 0; op->def == memory->module->builtin.stage_union && k < op->operand_count; k++) {
+        for (int k = 0; op->def == memory->module->builtin.stage_union && k < op->operand_count;
+             k++) {
             int *last = &memory->last[value_storage(op->operands[k])->id];
-            *last = memory->last[op->results[0]->id] > *last ? memory->last[op->results[0]->id] : *last;
+            *last =
+                memory->last[op->results[0]->id] > *last ? memory->last[op->results[0]->id] : *last;
         }
     }
 }
 
 /* `value` takes the storage of `from`. */
-static void share(Memory *memory, Value *value, const Value *from)
-{
+static void share(Memory *memory, Value *value, const Value *from) {
     const Value *owner = value_storage(from);
     value->storage = owner;
     if (memory->last[value->id] > memory->last[owner->id])
@@ -60,15 +61,13 @@ static void share(Memory *memory, Value *value, const Value *from)
 }
 
 /* Whether nobody reads this value's storage after operator `op`. */
-static bool dies_at(const Memory *memory, const Value *value, const Op *op)
-{
+static bool dies_at(const Memory *memory, const Value *value, const Op *op) {
     const Value *owner = value_storage(value);
     return in_arena(owner) && memory->last[owner->id] == op->index && !value->subview;
 }
 
 /* Whether two values take as much room on every device. */
-static bool same_room(Memory *memory, const Value *a, const Value *b)
-{
+static bool same_room(Memory *memory, const Value *a, const Value *b) {
     for (int r = 0; r < memory->roles->role_count; r++)
         if (value_local_bytes(memory->module, a, memory->roles->at[r].devices[0]) !=
             value_local_bytes(memory->module, b, memory->roles->at[r].devices[0]))
@@ -76,46 +75,45 @@ static bool same_room(Memory *memory, const Value *a, const Value *b)
     return true;
 }
 
-static bool same_dims(const BoundAccess *a, const BoundAccess *b)
-{
-    if (a->rank != b->rank)
-        return false;
+static bool same_dims(const BoundAccess *a, const BoundAccess *b) {
+    if (a->rank != b->rank) return false;
     for (int d = 0; d < a->rank; d++)
-        if (a->dims[d].count != 1 || b->dims[d].count != 1 || a->dims[d].factors[0] != b->dims[d].factors[0])
+        if (a->dims[d].count != 1 || b->dims[d].count != 1 ||
+            a->dims[d].factors[0] != b->dims[d].factors[0])
             return false;
     return true;
 }
 
 /* Whether every operand that lives in this storage is read at the indices of the result alone. */
-static bool read_in_step(const Op *op, const Value *owner)
-{
+static bool read_in_step(const Op *op, const Value *owner) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && value_storage(op->operands[k]) == owner && !same_dims(&op->binding->operands[k], &op->binding->results[0]))
+        if (op->operands[k] && value_storage(op->operands[k]) == owner &&
+            !same_dims(&op->binding->operands[k], &op->binding->results[0]))
             return false;
     return true;
 }
 
-/* An elementwise body writes over the first operand that has the result's form and is not read again. */
-static void share_body(Memory *memory, Op *op)
-{
-    if (op->def->rule->form != RULE_MAP)
-        return;
+/* An elementwise body writes over the first operand that has the result's form and is not read
+ * again. */
+static void share_body(Memory *memory, Op *op) {
+    if (op->def->rule->form != RULE_MAP) return;
     for (int k = 0; k < op->operand_count; k++) {
         Value *x = op->operands[k], *y = op->results[0];
-        if (x && x->type.dtype == y->type.dtype && dies_at(memory, x, op) && read_in_step(op, value_storage(x)) &&
-            same_room(memory, x, y)) {
+        if (x && x->type.dtype == y->type.dtype && dies_at(memory, x, op) &&
+            read_in_step(op, value_storage(x)) && same_room(memory, x, y)) {
             share(memory, y, x);
             return;
         }
     }
 }
 
-/* Whether no loop of the operator reads the operand after the one that makes the result, nor at other indices. */
-static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result)
-{
+/* Whether no loop of the operator reads the operand after the one that makes the result, nor at
+ * other indices. */
+static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && value_storage(op->operands[k]) == value_storage(op->operands[operand]) &&
+        if (op->operands[k] &&
+            value_storage(op->operands[k]) == value_storage(op->operands[operand]) &&
             (plan->reads[op->binding->operands[k].access] >> made > 1 ||
              !same_dims(&op->binding->operands[k], &op->binding->results[result])))
             return false;
@@ -123,24 +121,23 @@ static bool read_before(const Op *op, const EquationPlan *plan, int operand, int
 }
 
 /* Whether a result of the operator has this storage already. */
-static bool is_given_away(const Op *op, const Value *owner)
-{
+static bool is_given_away(const Op *op, const Value *owner) {
     for (int r = 0; r < op->result_count; r++)
-        if (op->results[r]->storage && value_storage(op->results[r]) == owner)
-            return true;
+        if (op->results[r]->storage && value_storage(op->results[r]) == owner) return true;
     return false;
 }
 
 /* Results of equations write over operands of their form that are not read again. */
-static void share_equations(Memory *memory, Op *op)
-{
+static void share_equations(Memory *memory, Op *op) {
     EquationPlan plan = equations_plan(memory->arena, op->def->rule);
     for (int r = 0; r < op->result_count; r++) {
-        bool element = plan.step[plan.equation[op->binding->results[r].access]].form == EQUATION_ELEMENT;
+        bool element =
+            plan.step[plan.equation[op->binding->results[r].access]].form == EQUATION_ELEMENT;
         for (int k = 0; element && k < op->operand_count; k++) {
             Value *x = op->operands[k], *y = op->results[r];
-            if (!x || x->type.dtype != y->type.dtype || !dies_at(memory, x, op) || is_given_away(op, value_storage(x)) ||
-                !read_before(op, &plan, k, r) || !same_room(memory, x, y))
+            if (!x || x->type.dtype != y->type.dtype || !dies_at(memory, x, op) ||
+                is_given_away(op, value_storage(x)) || !read_before(op, &plan, k, r) ||
+                !same_room(memory, x, y))
                 continue;
             share(memory, y, x);
             break;
@@ -148,23 +145,25 @@ static void share_equations(Memory *memory, Op *op)
     }
 }
 
-/* Whether a value must be kept from what becomes of this storage: an output beside a parameter that training changes. */
-static bool must_copy(const Memory *memory, const Value *value, const Value *from)
-{
-    return memory->last[value->id] == memory->module->ops.count && value_storage(from)->kind == VALUE_PARAM &&
+/* Whether a value must be kept from what becomes of this storage: an output beside a parameter that
+ * training changes. */
+static bool must_copy(const Memory *memory, const Value *value, const Value *from) {
+    return memory->last[value->id] == memory->module->ops.count &&
+           value_storage(from)->kind == VALUE_PARAM &&
            param_changes(memory->module, value_storage(from));
 }
 
-/* Results that a rule puts into the storage of an operand that is not read again; an optimizer's into that of parameters and states. */
-static void share_inplace(Memory *memory, Op *op)
-{
+/* Results that a rule puts into the storage of an operand that is not read again; an optimizer's
+ * into that of parameters and states. */
+static void share_inplace(Memory *memory, Op *op) {
     const bool updates = op->def == memory->module->optimizer.op;
     for (int r = 0; r < op->result_count; r++) {
         int wanted = op->def->rule->results[op->binding->results[r].access].inplace;
         for (int k = 0; wanted >= 0 && k < op->operand_count; k++)
             if (op->operands[k] && op->binding->operands[k].access == wanted &&
                 (dies_at(memory, op->operands[k], op) ||
-                 (updates && (op->operands[k]->kind == VALUE_STATE || op->operands[k]->kind == VALUE_PARAM)))) {
+                 (updates && (op->operands[k]->kind == VALUE_STATE ||
+                              op->operands[k]->kind == VALUE_PARAM)))) {
                 share(memory, op->results[r], op->operands[k]);
                 break;
             }
@@ -172,40 +171,35 @@ static void share_inplace(Memory *memory, Op *op)
 }
 
 /* Whether nobody but the operator reads a value, nor what it is the union of. */
-static bool reads_alone(const Memory *memory, const Value *value)
-{
+static bool reads_alone(const Memory *memory, const Value *value) {
     const Op *def = value->def;
     for (int k = 0; def->def == memory->module->builtin.stage_union && k < def->operand_count; k++)
-        if (!reads_alone(memory, def->operands[k]))
-            return false;
+        if (!reads_alone(memory, def->operands[k])) return false;
     return memory->readers[value->id] == 1;
 }
 
-static void share_conversion(Memory *memory, Op *op)
-{
+static void share_conversion(Memory *memory, Op *op) {
     const Plan *plan = op->convert.plan->plan;
     Value *x = op->operands[0], *y = op->results[0];
-    if (op_crosses_stages(memory->module, op))
-        return;
-    if ((plan_nothing(plan) && !must_copy(memory, y, x)) || (plan_in_place(plan) && dies_at(memory, x, op) && same_room(memory, x, y) &&
-                                                             (!op_is_async(memory->module, op) || reads_alone(memory, x))))
+    if (op_crosses_stages(memory->module, op)) return;
+    if ((plan_nothing(plan) && !must_copy(memory, y, x)) ||
+        (plan_in_place(plan) && dies_at(memory, x, op) && same_room(memory, x, y) &&
+         (!op_is_async(memory->module, op) || reads_alone(memory, x))))
         share(memory, y, x);
 }
 
-/* A member of a row, and what shares its storage, lies in the row, which is needed from its first member on. */
-static void share_row(Memory *memory, const Op *op)
-{
+/* A member of a row, and what shares its storage, lies in the row, which is needed from its first
+ * member on. */
+static void share_row(Memory *memory, const Op *op) {
     Value *row = op->results[0];
     for (int k = 0; k < op->operand_count; k++) {
         Value *made = op->operands[k];
-        while (made->subview->dim < 0)
-            made = made->def->operands[0];
+        while (made->subview->dim < 0) made = made->def->operands[0];
         share(memory, made, row);
     }
 }
 
-static void share_op(Memory *memory, Op *op)
-{
+static void share_op(Memory *memory, Op *op) {
     const Module *module = memory->module;
     if (op->def == module->builtin.reshard)
         share_conversion(memory, op);
@@ -213,7 +207,8 @@ static void share_op(Memory *memory, Op *op)
         share(memory, op->results[0], op->operands[0]);
     else if (op->def == module->builtin.stage_union)
         return;
-    else if (op->def->rule->kind == RULE_VIEW && !must_copy(memory, op->results[0], op->operands[0]))
+    else if (op->def->rule->kind == RULE_VIEW &&
+             !must_copy(memory, op->results[0], op->operands[0]))
         share(memory, op->results[0], op->operands[0]);
     else if (view_slice(&memory->views, op))
         share(memory, op->results[0], op->operands[0]);
@@ -227,15 +222,15 @@ static void share_op(Memory *memory, Op *op)
         share_body(memory, op);
 }
 
-/* A new value that was made elsewhere is written where the old one is, if that is read before alone. */
-static void share_update(Memory *memory, const Value *old, Value *made)
-{
-    if (made && made != old && made->def && !made->storage && memory->last[old->id] < made->def->index)
+/* A new value that was made elsewhere is written where the old one is, if that is read before
+ * alone. */
+static void share_update(Memory *memory, const Value *old, Value *made) {
+    if (made && made != old && made->def && !made->storage &&
+        memory->last[old->id] < made->def->index)
         made->storage = old;
 }
 
-static void share_updates(Memory *memory)
-{
+static void share_updates(Memory *memory) {
     for (int i = 0; i < memory->module->params.count; i++) {
         Parameter *parameter = memory->module->params.at[i];
         share_update(memory, parameter->value, parameter->updated);
@@ -247,61 +242,55 @@ static void share_updates(Memory *memory)
 /* ---- what is kept of a micro-batch ---- */
 
 /* Whether the role sends messages to another stage, or receives them. */
-static bool has_messages(const Memory *memory, const Role *role)
-{
+static bool has_messages(const Memory *memory, const Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
         if (op_crosses_stages(memory->module, op) &&
-            (role_has(memory->module, role, op->operands[0]) || role_has(memory->module, role, op->results[0])))
+            (role_has(memory->module, role, op->operands[0]) ||
+             role_has(memory->module, role, op->results[0])))
             return true;
     }
     return false;
 }
 
 /* Whether several micro-batches are at work at a time on a device of the role. */
-static bool has_several(const Memory *memory, const Role *role)
-{
+static bool has_several(const Memory *memory, const Role *role) {
     for (int i = 0; i < role->device_count; i++) {
         int stage;
         const PipelineRun *run = device_run(memory->module, role->devices[i], &stage);
-        if (run && run->schedule->slot_count[stage] > 1)
-            return true;
+        if (run && run->schedule->slot_count[stage] > 1) return true;
     }
     return false;
 }
 
-static void keep(const Memory *memory, Role *role, const Value *value)
-{
+static void keep(const Memory *memory, Role *role, const Value *value) {
     const Value *owner = value_storage(value);
-    if (in_arena(owner) && loop_repeats(owner->def->loop) && !op_gathers(memory->module, owner->def))
+    if (in_arena(owner) && loop_repeats(owner->def->loop) &&
+        !op_gathers(memory->module, owner->def))
         role->kept[owner->id] = true;
 }
 
 /* What is read behind the loop as it is lies in the arena: it is of the only micro-batch. */
-static void release_read_behind(const Memory *memory, Role *role)
-{
+static void release_read_behind(const Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
         for (int k = 0; op->loop == LOOP_AFTER && k < op->operand_count; k++)
-            if (op->operands[k])
-                role->kept[value_storage(op->operands[k])->id] = false;
+            if (op->operands[k]) role->kept[value_storage(op->operands[k])->id] = false;
     }
 }
 
-/* Values that one part makes and another reads, and messages, lie in a slot of their micro-batch, where the role has messages or several
- * micro-batches at a time. */
-static void find_kept(const Memory *memory, Role *role)
-{
+/* Values that one part makes and another reads, and messages, lie in a slot of their micro-batch,
+ * where the role has messages or several micro-batches at a time. */
+static void find_kept(const Memory *memory, Role *role) {
     const Module *module = memory->module;
     role->kept = arena_array(module->arena, bool, module->context.next_id);
-    if (!has_messages(memory, role) && !has_several(memory, role))
-        return;
+    if (!has_messages(memory, role) && !has_several(memory, role)) return;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op_crosses_stages(module, op))
-            keep(memory, role, op->results[0]);
+        if (op_crosses_stages(module, op)) keep(memory, role, op->results[0]);
         for (int k = 0; k < op->operand_count && op->loop == LOOP_EACH; k++)
-            if (op->operands[k] && op->operands[k]->def && !same_phase(module, op->operands[k]->def, op))
+            if (op->operands[k] && op->operands[k]->def &&
+                !same_phase(module, op->operands[k]->def, op))
                 keep(memory, role, op->operands[k]);
     }
     release_read_behind(memory, role);
@@ -317,15 +306,14 @@ typedef struct Packing {
     Array(int64_t *) offsets; // of each item: where its offset goes
 } Packing;
 
-static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *offset)
-{
+static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *offset) {
     array_push(memory->arena, &packing->items, item);
     array_push(memory->arena, &packing->offsets, offset);
 }
 
-/* Values that own their storage, and conversions' scratch space: of messages while the micro-batch is at work. */
-static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot)
-{
+/* Values that own their storage, and conversions' scratch space: of messages while the micro-batch
+ * is at work. */
+static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot) {
     const Module *module = memory->module;
     for (int r = 0; r < op->result_count && op->def != module->builtin.stage_union; r++) {
         const Value *value = op->results[r];
@@ -346,28 +334,25 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
                  &role->scratch[op->index]);
 }
 
-static int64_t place_items(Memory *memory, Packing *packing)
-{
-    int64_t bytes = (memory->module->context.options.estimate_only ? pack_roughly : pack)(memory->arena, packing->items.at, packing->items.count);
+static int64_t place_items(Memory *memory, Packing *packing) {
+    int64_t bytes = (memory->module->context.options.estimate_only ? pack_roughly : pack)(
+        memory->arena, packing->items.at, packing->items.count);
     for (int i = 0; i < packing->items.count; i++)
         *packing->offsets.at[i] = packing->items.at[i].offset;
     return bytes;
 }
 
 /* Unions lie where what the role has of them lies. */
-static void place_unions(Memory *memory, Role *role)
-{
+static void place_unions(Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
-        if (op->def != memory->module->builtin.stage_union)
-            continue;
+        if (op->def != memory->module->builtin.stage_union) continue;
         const Value *owner = role_storage(memory->module, role, op->results[0]);
         role->offset[op->results[0]->id] = owner == op->results[0] ? -1 : role->offset[owner->id];
     }
 }
 
-static void lay_out(Memory *memory, Role *role)
-{
+static void lay_out(Memory *memory, Role *role) {
     const Module *module = memory->module;
     Packing arena = {0}, slot = {0};
     role->offset = arena_array(module->arena, int64_t, module->context.next_id);
@@ -382,8 +367,7 @@ static void lay_out(Memory *memory, Role *role)
     place_unions(memory, role);
 }
 
-void pass_memory(Module *module)
-{
+void pass_memory(Module *module) {
     Memory memory = {.module = module, .arena = arena_create(), .roles = module->devices.roles};
     ir_number(module);
     memory.last = last_uses(memory.arena, module);
@@ -393,12 +377,10 @@ void pass_memory(Module *module)
             if (module->ops.at[i]->operands[k])
                 memory.readers[module->ops.at[i]->operands[k]->id]++;
     memory.views = views_of(memory.arena, module);
-    for (int i = 0; i < module->ops.count; i++)
-        share_op(&memory, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++) share_op(&memory, module->ops.at[i]);
     share_updates(&memory);
     extend_unions(&memory);
-    for (int r = 0; r < memory.roles->role_count; r++)
-        lay_out(&memory, &memory.roles->at[r]);
+    for (int r = 0; r < memory.roles->role_count; r++) lay_out(&memory, &memory.roles->at[r]);
     arena_destroy(memory.arena);
     memory_check(module);
 }

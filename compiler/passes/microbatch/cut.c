@@ -2,53 +2,49 @@
 
 #include <string.h>
 
-const Value *microbatch_input(const Module *module)
-{
+const Value *microbatch_input(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++)
-        if (module->inputs.at[i]->type.rank)
-            return module->inputs.at[i];
+        if (module->inputs.at[i]->type.rank) return module->inputs.at[i];
     return NULL;
 }
 
 /* How many of the strategy's pipelines the module runs on: without training the first alone. */
-static int pipeline_count(const Module *module)
-{
-    return !module->strategy ? 0 : module->kind == MODULE_TRAIN ? module->strategy->pipelines.count : 1;
+static int pipeline_count(const Module *module) {
+    return !module->strategy              ? 0
+           : module->kind == MODULE_TRAIN ? module->strategy->pipelines.count
+                                          : 1;
 }
 
-bool microbatch_cuts(const Module *module)
-{
+bool microbatch_cuts(const Module *module) {
     int64_t all = 0;
     for (int i = 0; i < pipeline_count(module) && module->kind == MODULE_TRAIN; i++)
         all += module->strategy->pipelines.at[i].microbatches;
     return all > 1 || (all && strategy_has_lengths(module->strategy));
 }
 
-bool microbatch_loops(const Module *module)
-{
-    return microbatch_cuts(module) || (module->strategy && module->strategy->pipelines.at[0].stages.count > 1);
+bool microbatch_loops(const Module *module) {
+    return microbatch_cuts(module) ||
+           (module->strategy && module->strategy->pipelines.at[0].stages.count > 1);
 }
 
 /* ---- what is alike ---- */
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
-static bool same_axis(const MeshAxis *a, const MeshAxis *b)
-{
+static bool same_axis(const MeshAxis *a, const MeshAxis *b) {
     if (!same_text(a->name, b->name) || a->count != b->count || !a->weights != !b->weights)
         return false;
     return !a->weights || !memcmp(a->weights, b->weights, sizeof *a->weights * (size_t)a->count);
 }
 
-static bool same_range(const LayerRange *a, const LayerRange *b)
-{
-    return same_text(a->tower, b->tower) && same_text(a->name, b->name) && a->first == b->first && a->last == b->last;
+static bool same_range(const LayerRange *a, const LayerRange *b) {
+    return same_text(a->tower, b->tower) && same_text(a->name, b->name) && a->first == b->first &&
+           a->last == b->last;
 }
 
-static bool same_stage(const Stage *a, const Stage *b)
-{
-    bool same = a->devices.count == b->devices.count && a->mesh.count == b->mesh.count && a->layers.count == b->layers.count &&
-                same_text(a->recompute, b->recompute);
+static bool same_stage(const Stage *a, const Stage *b) {
+    bool same = a->devices.count == b->devices.count && a->mesh.count == b->mesh.count &&
+                a->layers.count == b->layers.count && same_text(a->recompute, b->recompute);
     for (int i = 0; same && i < a->mesh.count; i++)
         same = same_axis(&a->mesh.at[i], &b->mesh.at[i]);
     for (int i = 0; same && i < a->layers.count; i++)
@@ -56,8 +52,7 @@ static bool same_stage(const Stage *a, const Stage *b)
     return same;
 }
 
-static bool same_stages(const Pipeline *a, const Pipeline *b)
-{
+static bool same_stages(const Pipeline *a, const Pipeline *b) {
     bool same = a->stages.count == b->stages.count;
     for (int i = 0; same && i < a->stages.count; i++)
         same = same_stage(&a->stages.at[i], &b->stages.at[i]);
@@ -66,53 +61,54 @@ static bool same_stages(const Pipeline *a, const Pipeline *b)
 
 /* ---- rows ---- */
 
-/* The rows of a pipeline's micro-batch: what is written, else its part of a batch that it has alone. */
-static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t batch, int64_t microbatches)
-{
+/* The rows of a pipeline's micro-batch: what is written, else its part of a batch that it has
+ * alone. */
+static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t batch,
+                       int64_t microbatches) {
     return module->kind != MODULE_TRAIN || !pipeline->rows ? batch / microbatches : pipeline->rows;
 }
 
-/* Whether a pipeline that does not say how many rows a micro-batch has, which a batch of its own tells, cuts it evenly. */
-static bool check_even(const Module *module, int64_t batch)
-{
+/* Whether a pipeline that does not say how many rows a micro-batch has, which a batch of its own
+ * tells, cuts it evenly. */
+static bool check_even(const Module *module, int64_t batch) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; i < strategy->pipelines.count; i++) {
         const Pipeline *pipeline = &strategy->pipelines.at[i];
-        if (pipeline->rows)
-            continue;
+        if (pipeline->rows) continue;
         if (strategy->pipelines.count > 1)
-            diag_error(module->diag, pipeline->at, "of several pipelines each says how many rows a micro-batch has: rows(N)");
+            diag_error(module->diag, pipeline->at,
+                       "of several pipelines each says how many rows a micro-batch has: rows(N)");
         else if (batch % pipeline->microbatches)
-            diag_error(module->diag, pipeline->at, "a batch of %lld rows does not divide into %lld micro-batches", (long long)batch,
-                       (long long)pipeline->microbatches);
+            diag_error(module->diag, pipeline->at,
+                       "a batch of %lld rows does not divide into %lld micro-batches",
+                       (long long)batch, (long long)pipeline->microbatches);
     }
     return !diag_errors(module->diag);
 }
 
 /* Whether the pipelines share out the whole batch, where there is one to share. */
-static bool check_rows(const Module *module, int64_t batch)
-{
-    if (module->kind != MODULE_TRAIN || (!batch && !microbatch_cuts(module)))
-        return true;
+static bool check_rows(const Module *module, int64_t batch) {
+    if (module->kind != MODULE_TRAIN || (!batch && !microbatch_cuts(module))) return true;
     if (batch)
-        return strategy_check_rows(module->diag, module->strategy, batch) && check_even(module, batch);
+        return strategy_check_rows(module->diag, module->strategy, batch) &&
+               check_even(module, batch);
     diag_error(module->diag, module->strategy->pipelines.at[0].at,
-               "the strategy asks for %lld micro-batches, but the model has no input whose rows they could share",
+               "the strategy asks for %lld micro-batches, but the model has no input whose rows "
+               "they could share",
                (long long)module->strategy->pipelines.at[0].microbatches);
     return false;
 }
 
 /* Whether each micro-batch has whole units. */
-static bool check_units(const Module *module, int64_t unit)
-{
+static bool check_units(const Module *module, int64_t unit) {
     for (int i = 0; i < module->templates.runs.count; i++) {
         const PipelineRun *run = &module->templates.runs.at[i];
         int64_t rows = module->templates.at.at[run->template_index].rows;
-        if (!(rows % unit))
-            continue;
+        if (!(rows % unit)) continue;
         diag_error(module->diag, module->strategy->pipelines.at[run->pipeline].at,
-                   "a micro-batch of %lld rows does not keep together what the model does: groups of %lld rows", (long long)rows,
-                   (long long)unit);
+                   "a micro-batch of %lld rows does not keep together what the model does: groups "
+                   "of %lld rows",
+                   (long long)rows, (long long)unit);
         return false;
     }
     return true;
@@ -121,11 +117,12 @@ static bool check_units(const Module *module, int64_t unit)
 /* ---- bodies ---- */
 
 /* The model with the lengths of a pipeline; NULL: it has the strategy's. */
-static const Module *shorter_of(const Module *module, int pipeline) { return module->lengths.variants ? module->lengths.variants[pipeline] : NULL; }
+static const Module *shorter_of(const Module *module, int pipeline) {
+    return module->lengths.variants ? module->lengths.variants[pipeline] : NULL;
+}
 
 /* The body of pipelines like this one; a new one where there is none. */
-static int body_of(Module *module, int number, int64_t rows)
-{
+static int body_of(Module *module, int number, int64_t rows) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[number];
     PipelineTemplates *bodies = &module->templates;
     for (int i = 0; i < bodies->runs.count; i++)
@@ -139,24 +136,26 @@ static int body_of(Module *module, int number, int64_t rows)
                       .first_stage = bodies->stages.count,
                       .stage_count = pipeline->stages.count});
     for (int s = 0; s < pipeline->stages.count; s++)
-        array_push(module->arena, &bodies->stages, (TemplateStage){.template_index = bodies->at.count - 1, .number = s});
+        array_push(module->arena, &bodies->stages,
+                   (TemplateStage){.template_index = bodies->at.count - 1, .number = s});
     return bodies->at.count - 1;
 }
 
-bool microbatch_bodies(Module *module, int64_t batch, int64_t unit)
-{
+bool microbatch_bodies(Module *module, int64_t batch, int64_t unit) {
     int64_t first_row = 0;
     module->templates = (PipelineTemplates){0};
-    if (!module->strategy)
-        return true;
-    if (!check_rows(module, batch))
-        return false;
+    if (!module->strategy) return true;
+    if (!check_rows(module, batch)) return false;
     for (int i = 0; i < pipeline_count(module); i++) {
         const Pipeline *pipeline = &module->strategy->pipelines.at[i];
-        int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1, rows = rows_of(module, pipeline, batch, count);
+        int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1,
+                rows = rows_of(module, pipeline, batch, count);
         int body = body_of(module, i, rows);
         array_push(module->arena, &module->templates.runs,
-                   (PipelineRun){.template_index = body, .pipeline = i, .microbatches = count, .first_row = first_row});
+                   (PipelineRun){.template_index = body,
+                                 .pipeline = i,
+                                 .microbatches = count,
+                                 .first_row = first_row});
         first_row += rows * count;
     }
     return check_units(module, unit);

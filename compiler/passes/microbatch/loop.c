@@ -24,112 +24,106 @@
 
 #include <string.h>
 
-enum { MOST_MADE = 6 }; // values that the pass makes of one: it is counted, its sums, parts of it, and itself
+enum {
+    MOST_MADE = 6
+}; // values that the pass makes of one: it is counted, its sums, parts of it, and itself
 
 typedef struct Loop {
     Module *module;
     Arena *arena;
-    LoopPosition *turn;          // by value id: when it is known
+    LoopPosition *turn;  // by value id: when it is known
     Value **accumulated; // by value id: the accumulation of a contribution
     bool *given;         // by value id: computed from inputs alone
-    Value **counted;     // by value id: of what is given, the same in the loop that counts; of what it adds up to, the sum
-    Value **part;        // by value id: of an input, the rows of the micro-batch at work
-    bool *fed;           // by value id: it depends on an input
+    Value **counted; // by value id: of what is given, the same in the loop that counts; of what it
+                     // adds up to, the sum
+    Value **part;    // by value id: of an input, the rows of the micro-batch at work
+    bool *fed;       // by value id: it depends on an input
     Array(Op *) turns[4];
 } Loop;
 
 static bool is_cut(const Value *value) { return value && value->micro > 0; }
 
-static bool any_cut(Value *const *values, int count)
-{
+static bool any_cut(Value *const *values, int count) {
     for (int k = 0; k < count; k++)
-        if (is_cut(values[k]))
-            return true;
+        if (is_cut(values[k])) return true;
     return false;
 }
 
-static bool any_contribution(const Op *op)
-{
+static bool any_contribution(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->micro == MICRO_SUM)
-            return true;
+        if (op->operands[k] && op->operands[k]->micro == MICRO_SUM) return true;
     return false;
 }
 
-static bool any_after(const Loop *loop, const Op *op)
-{
+static bool any_after(const Loop *loop, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && loop->turn[op->operands[k]->id] == LOOP_AFTER)
-            return true;
+        if (op->operands[k] && loop->turn[op->operands[k]->id] == LOOP_AFTER) return true;
     return false;
 }
 
 /* Whether contributions go through an operator: they are the whole of one linear group. */
-static bool passes_sum(const Op *op)
-{
+static bool passes_sum(const Op *op) {
     int group[64] = {0}, wanted = 0;
-    if (op->def->rule->kind == RULE_VIEW)
-        return true;
+    if (op->def->rule->kind == RULE_VIEW) return true;
     rule_linear(op->def->rule, group);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->micro == MICRO_SUM)
             wanted = group[op->binding->operands[k].access];
     for (int k = 0; wanted && k < op->operand_count; k++)
-        if (op->operands[k] && (group[op->binding->operands[k].access] == wanted) != (op->operands[k]->micro == MICRO_SUM))
+        if (op->operands[k] && (group[op->binding->operands[k].access] == wanted) !=
+                                   (op->operands[k]->micro == MICRO_SUM))
             return false;
     return wanted != 0;
 }
 
-/* The bound factor that the loop runs over in this operator; -1 when it has none, or several: queries and keys, say. */
-static int loop_factor(const Op *op)
-{
+/* The bound factor that the loop runs over in this operator; -1 when it has none, or several:
+ * queries and keys, say. */
+static int loop_factor(const Op *op) {
     int found = -1;
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
-        const Value *value = k < op->operand_count ? op->operands[k] : op->results[k - op->operand_count];
-        const BoundAccess *access = k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count];
-        if (!is_cut(value) || access->dims[value->micro - 1].count != 1)
-            continue;
+        const Value *value =
+            k < op->operand_count ? op->operands[k] : op->results[k - op->operand_count];
+        const BoundAccess *access = k < op->operand_count
+                                        ? &op->binding->operands[k]
+                                        : &op->binding->results[k - op->operand_count];
+        if (!is_cut(value) || access->dims[value->micro - 1].count != 1) continue;
         int own = access->dims[value->micro - 1].factors[0];
-        if (found >= 0 && own != found)
-            return -1;
+        if (found >= 0 && own != found) return -1;
         found = own;
     }
     return found;
 }
 
-static bool may_loop(const Op *op, int f)
-{
+static bool may_loop(const Op *op, int f) {
     int factor = op->binding->factors[f].factor;
-    if (factor < 0)
-        return op->def->rule->kind == RULE_VIEW;
+    if (factor < 0) return op->def->rule->kind == RULE_VIEW;
     const Factor *own = &op->def->rule->factors[factor];
     return !own->replicate && !own->merge && own->reduction != REDUCE_MAX;
 }
 
-static void refuse(Loop *loop, const Op *op)
-{
-    diag_error(loop->module->diag, op->at, "%s needs the whole batch at once, so the batch cannot run in %ld micro-batches", op->def->name,
-               (long)module_microbatches(loop->module));
-    diag_note(loop->module->diag, loop->module->strategy->pipelines.at[0].at, "use microbatches(1), or compute this per row");
+static void refuse(Loop *loop, const Op *op) {
+    diag_error(loop->module->diag, op->at,
+               "%s needs the whole batch at once, so the batch cannot run in %ld micro-batches",
+               op->def->name, (long)module_microbatches(loop->module));
+    diag_note(loop->module->diag, loop->module->strategy->pipelines.at[0].at,
+              "use microbatches(1), or compute this per row");
 }
 
-/* An operator inside the loop: its results are cut where they have the loop's dimension, else contributions. */
-static void place_inside(Loop *loop, const Op *op)
-{
+/* An operator inside the loop: its results are cut where they have the loop's dimension, else
+ * contributions. */
+static void place_inside(Loop *loop, const Op *op) {
     int f = loop_factor(op);
     if (any_contribution(op) || any_after(loop, op) || f < 0 || !may_loop(op, f)) {
         refuse(loop, op);
         return;
     }
     for (int k = 0; k < op->result_count; k++) {
-        if (!is_cut(op->results[k]))
-            op->results[k]->micro = MICRO_SUM;
+        if (!is_cut(op->results[k])) op->results[k]->micro = MICRO_SUM;
         loop->turn[op->results[k]->id] = LOOP_EACH;
     }
 }
 
-static LoopPosition place(Loop *loop, const Op *op)
-{
+static LoopPosition place(Loop *loop, const Op *op) {
     if (any_cut(op->operands, op->operand_count) || any_cut(op->results, op->result_count)) {
         place_inside(loop, op);
         return LOOP_EACH;
@@ -146,9 +140,10 @@ static LoopPosition place(Loop *loop, const Op *op)
     return turn;
 }
 
-/* Makes what adds up a value, or collects its rows: an operator of the loop in the layer of `like`, at the line of `user`. */
-static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like, const Op *user, LoopPosition turn)
-{
+/* Makes what adds up a value, or collects its rows: an operator of the loop in the layer of `like`,
+ * at the line of `user`. */
+static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like,
+                           const Op *user, LoopPosition turn) {
     Module *module = loop->module;
     Op *op = ir_op_like(module, def, &value, 1, NULL, like);
     op->at = user->at;
@@ -161,31 +156,27 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
 }
 
 /* Sums of the loop stand behind what they add up (order_turns). */
-static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, LoopPosition turn)
-{
-    loop->accumulated[value->id] = gather_turns(loop, loop->module->builtin.accumulate, value, like, user, turn);
+static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
+                             LoopPosition turn) {
+    loop->accumulated[value->id] =
+        gather_turns(loop, loop->module->builtin.accumulate, value, like, user, turn);
     if (turn != LOOP_EACH)
         array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
 }
 
-/* What a contribution adds up to, made once; other values are themselves. The line is that of `user`, which needs the sum, the layer that
- * of the contribution. */
-static Value *whole(Loop *loop, Value *value, const Op *user)
-{
-    if (value && loop->turn[value->id] == LOOP_COUNT)
-        return loop->counted[value->id];
-    if (!value || value->micro != MICRO_SUM)
-        return value;
-    if (!loop->accumulated[value->id])
-        add_accumulation(loop, value, value->def, user, LOOP_EACH);
+/* What a contribution adds up to, made once; other values are themselves. The line is that of
+ * `user`, which needs the sum, the layer that of the contribution. */
+static Value *whole(Loop *loop, Value *value, const Op *user) {
+    if (value && loop->turn[value->id] == LOOP_COUNT) return loop->counted[value->id];
+    if (!value || value->micro != MICRO_SUM) return value;
+    if (!loop->accumulated[value->id]) add_accumulation(loop, value, value->def, user, LOOP_EACH);
     return loop->accumulated[value->id];
 }
 
 /* ---- inputs ---- */
 
 /* The rows of an input that belong to the micro-batch at work; `turn` says in which loop. */
-static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user)
-{
+static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user) {
     Op *op = ir_op_like(loop->module, loop->module->builtin.local_part, &input, 1, NULL, user);
     op->section = SECTION_FORWARD;
     op->source.layer = NULL;
@@ -203,69 +194,61 @@ static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *use
 }
 
 /* The operands of an operator of the loop: of inputs, the micro-batch's part. */
-static void take_parts(Loop *loop, Op *op)
-{
+static void take_parts(Loop *loop, Op *op) {
     for (int k = 0; k < op->operand_count; k++) {
         Value *value = op->operands[k];
-        if (!value || value->kind != VALUE_INPUT || !value->micro)
-            continue;
-        if (!loop->part[value->id])
-            loop->part[value->id] = part_of(loop, value, LOOP_EACH, op);
+        if (!value || value->kind != VALUE_INPUT || !value->micro) continue;
+        if (!loop->part[value->id]) loop->part[value->id] = part_of(loop, value, LOOP_EACH, op);
         op->operands[k] = loop->part[value->id];
     }
 }
 
 /* ---- what inputs alone add up to ---- */
 
-static bool is_given(const Loop *loop, const Op *op)
-{
+static bool is_given(const Loop *loop, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && !loop->given[op->operands[k]->id])
-            return false;
+        if (op->operands[k] && !loop->given[op->operands[k]->id]) return false;
     return true;
 }
 
 static Value *counted(Loop *loop, Value *value, const Op *user);
 
 /* The operator once more, in the loop that counts. */
-static Op *count_op(Loop *loop, const Op *op, const Op *user)
-{
+static Op *count_op(Loop *loop, const Op *op, const Op *user) {
     Value **operands = arena_array(loop->arena, Value *, op->operand_count + 1);
-    for (int k = 0; k < op->operand_count; k++)
-        operands[k] = counted(loop, op->operands[k], user);
+    for (int k = 0; k < op->operand_count; k++) operands[k] = counted(loop, op->operands[k], user);
     Op *copy = ir_clone(loop->module, op, operands);
     copy->loop = LOOP_COUNT;
     array_push(loop->module->arena, &loop->turns[LOOP_COUNT], copy);
     return copy;
 }
 
-/* A value that is computed from inputs alone, in the loop that counts; sums that it has made are known there. */
-static Value *counted(Loop *loop, Value *value, const Op *user)
-{
-    if (!value || loop->counted[value->id])
-        return value ? loop->counted[value->id] : NULL;
+/* A value that is computed from inputs alone, in the loop that counts; sums that it has made are
+ * known there. */
+static Value *counted(Loop *loop, Value *value, const Op *user) {
+    if (!value || loop->counted[value->id]) return value ? loop->counted[value->id] : NULL;
     if (!value->def)
-        return loop->counted[value->id] = value->micro ? part_of(loop, value, LOOP_COUNT, user) : value;
+        return loop->counted[value->id] =
+                   value->micro ? part_of(loop, value, LOOP_COUNT, user) : value;
     const Op *op = value->def;
     if (op->def == loop->module->builtin.local_part)
         return loop->counted[value->id] = counted(loop, op->operands[0], user);
     Op *copy = count_op(loop, op, user);
-    for (int k = 0; k < op->result_count; k++)
-        loop->counted[op->results[k]->id] = copy->results[k];
+    for (int k = 0; k < op->result_count; k++) loop->counted[op->results[k]->id] = copy->results[k];
     return loop->counted[value->id];
 }
 
 /* Whether the operator adds up what inputs alone give. */
-static bool sums_given(const Loop *loop, const Op *op)
-{
-    return is_given(loop, op) && any_cut(op->operands, op->operand_count) && !any_cut(op->results, op->result_count);
+static bool sums_given(const Loop *loop, const Op *op) {
+    return is_given(loop, op) && any_cut(op->operands, op->operand_count) &&
+           !any_cut(op->results, op->result_count);
 }
 
-static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, LoopPosition turn);
+static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
+                             LoopPosition turn);
 
 /* Adds up in the loop that counts; whoever reads the results reads the sums. */
-static void place_count(Loop *loop, Op *op)
-{
+static void place_count(Loop *loop, Op *op) {
     int f = loop_factor(op);
     if (f < 0 || !may_loop(op, f)) {
         refuse(loop, op);
@@ -280,20 +263,18 @@ static void place_count(Loop *loop, Op *op)
     }
 }
 
-/* Notes what the operator computes from inputs alone; where that is a sum, it goes to the loop that counts. Returns whether it does. */
-static bool place_given(Loop *loop, Op *op)
-{
+/* Notes what the operator computes from inputs alone; where that is a sum, it goes to the loop that
+ * counts. Returns whether it does. */
+static bool place_given(Loop *loop, Op *op) {
     bool sums = sums_given(loop, op);
     for (int k = 0; k < op->result_count; k++)
         loop->given[op->results[k]->id] = is_given(loop, op) && !sums;
-    if (sums)
-        place_count(loop, op);
+    if (sums) place_count(loop, op);
     return sums;
 }
 
 /* Reads sums where operands were counted. */
-static void take_counts(Loop *loop, Op *op)
-{
+static void take_counts(Loop *loop, Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && loop->turn[op->operands[k]->id] == LOOP_COUNT)
             op->operands[k] = loop->counted[op->operands[k]->id];
@@ -301,60 +282,54 @@ static void take_counts(Loop *loop, Op *op)
 
 /* ---- one micro-batch in several stages ---- */
 
-/* An operator outside of layers that no input reaches is computed before the loop, wherever it is read; so is what gradients begin with. */
-static LoopPosition place_whole(const Loop *loop, const Op *op)
-{
+/* An operator outside of layers that no input reaches is computed before the loop, wherever it is
+ * read; so is what gradients begin with. */
+static LoopPosition place_whole(const Loop *loop, const Op *op) {
     bool fed = op->source.layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)
-        fed |= op->operands[k] && (op->operands[k]->kind == VALUE_INPUT || loop->fed[op->operands[k]->id]);
-    for (int k = 0; k < op->result_count; k++)
-        loop->fed[op->results[k]->id] = fed;
+        fed |= op->operands[k] &&
+               (op->operands[k]->kind == VALUE_INPUT || loop->fed[op->operands[k]->id]);
+    for (int k = 0; k < op->result_count; k++) loop->fed[op->results[k]->id] = fed;
     return op->section == SECTION_UPDATE ? LOOP_AFTER : fed ? LOOP_EACH : LOOP_BEFORE;
 }
 
 /* A parameter is updated once in a step, as a whole. */
-static void check_parameters(const Module *module)
-{
+static void check_parameters(const Module *module) {
     for (int i = 0; i < module->params.count; i++) {
         const Value *value = module->params.at[i]->value;
-        if (!is_cut(value))
-            continue;
-        diag_error(module->diag, value->at, "the %s \"%s\" has the rows of the batch, so the batch cannot run in %ld micro-batches",
-                   module->params.at[i]->state ? "state" : "parameter", value->name, (long)module_microbatches(module));
+        if (!is_cut(value)) continue;
+        diag_error(
+            module->diag, value->at,
+            "the %s \"%s\" has the rows of the batch, so the batch cannot run in %ld micro-batches",
+            module->params.at[i]->state ? "state" : "parameter", value->name,
+            (long)module_microbatches(module));
         diag_note(module->diag, module->strategy->pipelines.at[0].at, "use microbatches(1)");
     }
 }
 
-static void place_all(Loop *loop)
-{
+static void place_all(Loop *loop) {
     Module *module = loop->module;
     bool cuts = microbatch_cuts(module);
-    for (int i = 0; i < module->inputs.count; i++)
-        loop->given[module->inputs.at[i]->id] = true;
+    for (int i = 0; i < module->inputs.count; i++) loop->given[module->inputs.at[i]->id] = true;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         take_counts(loop, op);
-        if (cuts && place_given(loop, op))
-            continue;
+        if (cuts && place_given(loop, op)) continue;
         op->loop = cuts ? place(loop, op) : place_whole(loop, op);
-        if (diag_errors(module->diag))
-            return;
+        if (diag_errors(module->diag)) return;
         for (int k = 0; op->loop == LOOP_AFTER && k < op->operand_count; k++)
             op->operands[k] = whole(loop, op->operands[k], op);
-        if (op->loop == LOOP_EACH)
-            take_parts(loop, op);
+        if (op->loop == LOOP_EACH) take_parts(loop, op);
         array_push(module->arena, &loop->turns[op->loop], op);
     }
 }
 
 /* The rows of all micro-batches of an output that has those of one. */
-static Value *collected(Loop *loop, Value *value, const Op *end)
-{
+static Value *collected(Loop *loop, Value *value, const Op *end) {
     Op place = op_place_at(end->at);
     const Op *like = value->def ? value->def : &place;
     if (value->kind == VALUE_INPUT) {
-        if (!loop->part[value->id])
-            loop->part[value->id] = part_of(loop, value, LOOP_EACH, end);
+        if (!loop->part[value->id]) loop->part[value->id] = part_of(loop, value, LOOP_EACH, end);
         value = loop->part[value->id];
     }
     Value *rows = gather_turns(loop, loop->module->builtin.collect, value, like, end, LOOP_EACH);
@@ -363,14 +338,14 @@ static Value *collected(Loop *loop, Value *value, const Op *end)
 }
 
 /* The loss, the outputs and the gradients are what is known behind the loop. */
-static void finish(Loop *loop)
-{
+static void finish(Loop *loop) {
     Module *module = loop->module;
     Op end = op_place_at(module->source.at);
     module->loss = whole(loop, module->loss, &end);
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
-        output->value = is_cut(output->value) ? collected(loop, output->value, &end) : whole(loop, output->value, &end);
+        output->value = is_cut(output->value) ? collected(loop, output->value, &end)
+                                              : whole(loop, output->value, &end);
     }
     for (int i = 0; i < module->params.count; i++) {
         Parameter *parameter = module->params.at[i];
@@ -383,8 +358,7 @@ static void finish(Loop *loop)
 }
 
 /* An operator, and behind it the sums over micro-batches of what it makes. */
-static void put_op(Loop *loop, Op *op)
-{
+static void put_op(Loop *loop, Op *op) {
     Module *module = loop->module;
     array_push(module->arena, &module->ops, op);
     for (int r = 0; r < op->result_count && op->loop == LOOP_EACH; r++)
@@ -392,8 +366,7 @@ static void put_op(Loop *loop, Op *op)
             array_push(module->arena, &module->ops, loop->accumulated[op->results[r]->id]->def);
 }
 
-static void order_turns(Loop *loop)
-{
+static void order_turns(Loop *loop) {
     Module *module = loop->module;
     static const LoopPosition order[] = {LOOP_COUNT, LOOP_BEFORE, LOOP_EACH, LOOP_AFTER};
     module->ops.at = NULL;
@@ -404,10 +377,8 @@ static void order_turns(Loop *loop)
     ir_number(module);
 }
 
-void pass_microbatch(Module *module)
-{
-    if (!microbatch_loops(module))
-        return;
+void pass_microbatch(Module *module) {
+    if (!microbatch_loops(module)) return;
     Loop loop = {.module = module, .arena = arena_create()};
     int values = MOST_MADE * module->context.next_id;
     loop.turn = arena_array(loop.arena, LoopPosition, values);
@@ -416,12 +387,14 @@ void pass_microbatch(Module *module)
     loop.counted = arena_array(loop.arena, Value *, values);
     loop.part = arena_array(loop.arena, Value *, values);
     loop.fed = arena_array(loop.arena, bool, values);
-    module->builtin.accumulate = module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
-    module->builtin.local_part = module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
-    module->builtin.collect = module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
+    module->builtin.accumulate =
+        module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
+    module->builtin.local_part =
+        module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
+    module->builtin.collect =
+        module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
     check_parameters(module);
-    if (!diag_errors(module->diag))
-        place_all(&loop);
+    if (!diag_errors(module->diag)) place_all(&loop);
     if (!diag_errors(module->diag)) {
         finish(&loop);
         order_turns(&loop);

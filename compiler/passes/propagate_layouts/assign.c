@@ -7,42 +7,38 @@
 /* ---- prices ---- */
 
 /* Whether an operator hands a value on to another visit (passes/stage). */
-static bool hands(const Assigner *assigner, const Op *op)
-{
-    return op->def == assigner->module->builtin.reshard && op->stage != STAGE_ALL && op->loop == LOOP_EACH && !op->results[0]->layout;
+static bool hands(const Assigner *assigner, const Op *op) {
+    return op->def == assigner->module->builtin.reshard && op->stage != STAGE_ALL &&
+           op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
-/* Whether an operator of a visit may be handed what another of its stage makes in a visit that runs before. */
-static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader)
-{
+/* Whether an operator of a visit may be handed what another of its stage makes in a visit that runs
+ * before. */
+static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader) {
     bool forward = op_phase(assigner->module, reader) == PHASE_FORWARD;
-    return maker->stage == reader->stage && op_phase(assigner->module, maker) == op_phase(assigner->module, reader) &&
+    return maker->stage == reader->stage &&
+           op_phase(assigner->module, maker) == op_phase(assigner->module, reader) &&
            (forward ? maker->visit < reader->visit : maker->visit > reader->visit);
 }
 
-bool version_reaches(const Assigner *assigner, const Version *version)
-{
+bool version_reaches(const Assigner *assigner, const Version *version) {
     const Op *maker = version->value->def, *reader = assigner->reader;
-    if (maker && hands(assigner, reader))
-        return runs_before(assigner, maker, reader);
+    if (maker && hands(assigner, reader)) return runs_before(assigner, maker, reader);
     return !maker || maker->stage != reader->stage || op_may_read(assigner->module, maker, reader);
 }
 
-const Version *newest_version(const Assigner *assigner, const Version *versions)
-{
+const Version *newest_version(const Assigner *assigner, const Version *versions) {
     for (const Version *version = versions; version; version = version->next)
-        if (version_reaches(assigner, version))
-            return version;
+        if (version_reaches(assigner, version)) return version;
     return versions;
 }
 
-const Version *cheapest_version(const Assigner *assigner, const Version *versions, const Sharding *to, double *price)
-{
+const Version *cheapest_version(const Assigner *assigner, const Version *versions,
+                                const Sharding *to, double *price) {
     const Version *newest = newest_version(assigner, versions), *best = NULL;
     bool some_reach = newest && version_reaches(assigner, newest);
     for (const Version *version = newest; version; version = version->next) {
-        if (some_reach && !version_reaches(assigner, version))
-            continue;
+        if (some_reach && !version_reaches(assigner, version)) continue;
         bool known = VERSION_KNOWN(assigner, version);
         double own = known && sharding_equal(assigner->mesh, &version->sharding, to) ? -1
                      : known ? price_conversion(assigner, version->value, &version->sharding, to)
@@ -52,44 +48,44 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
             *price = own;
         }
     }
-    if (best && *price < 0)
-        *price = 0;
+    if (best && *price < 0) *price = 0;
     return best;
 }
 
 /* ---- what an assignment means ---- */
 
 /* The factor that an axis cuts in a tensor. */
-static int axis_factor(const Assignment *assignment, const BoundAccess *access, int axis)
-{
-    bool turned = assignment->ring_axes >> axis & 1 && factor_dim(access, assignment->ring_factor) >= 0;
+static int axis_factor(const Assignment *assignment, const BoundAccess *access, int axis) {
+    bool turned =
+        assignment->ring_axes >> axis & 1 && factor_dim(access, assignment->ring_factor) >= 0;
     return turned ? assignment->ring_factor : assignment->factor[axis];
 }
 
-static void cut_access(const Mesh *mesh, const Assignment *assignment, const BoundAccess *access, Sharding *sharding)
-{
+static void cut_access(const Mesh *mesh, const Assignment *assignment, const BoundAccess *access,
+                       Sharding *sharding) {
     for (int i = 0; i < assignment->order_count; i++) {
         int a = assignment->order[i], d = factor_dim(access, axis_factor(assignment, access, a));
-        if (d >= 0)
-            sharding_cut(mesh, sharding, a, d, assignment->zigzag[a]);
+        if (d >= 0) sharding_cut(mesh, sharding, a, d, assignment->zigzag[a]);
     }
 }
 
-/* What operand k is over the axis, for passing partial sums: a sum, a scalar that one holder could keep, or neither. */
+/* What operand k is over the axis, for passing partial sums: a sum, a scalar that one holder could
+ * keep, or neither. */
 typedef enum Share { SHARE_NO, SHARE_SCALAR, SHARE_SUM } Share;
 
-static Share share_of(const Assigner *assigner, const Op *op, Version *const *versions, int k, int axis)
-{
-    if (!VERSION_KNOWN(assigner, versions[k]))
-        return SHARE_NO;
-    if (versions[k]->sharding.at[axis] == AXIS_SUM)
-        return SHARE_SUM;
-    return op->operands[k]->type.rank == 0 && versions[k]->sharding.at[axis] == AXIS_DUP ? SHARE_SCALAR : SHARE_NO;
+static Share share_of(const Assigner *assigner, const Op *op, Version *const *versions, int k,
+                      int axis) {
+    if (!VERSION_KNOWN(assigner, versions[k])) return SHARE_NO;
+    if (versions[k]->sharding.at[axis] == AXIS_SUM) return SHARE_SUM;
+    return op->operands[k]->type.rank == 0 && versions[k]->sharding.at[axis] == AXIS_DUP
+               ? SHARE_SCALAR
+               : SHARE_NO;
 }
 
-/* The linear group whose operands are partial sums over the axis, or scalars beside at least one that is; 0 when there is none. */
-static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions, int axis)
-{
+/* The linear group whose operands are partial sums over the axis, or scalars beside at least one
+ * that is; 0 when there is none. */
+static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
+                         int axis) {
     int group[64] = {0};
     if (op->def->rule->kind == RULE_VIEW)
         group[0] = 1;
@@ -104,33 +100,29 @@ static int partial_group(const Assigner *assigner, const Op *op, Version *const 
                 sums += own == SHARE_SUM;
                 scalars += own == SHARE_SCALAR;
             }
-        if (sums && members == sums + scalars)
-            return g;
+        if (sums && members == sums + scalars) return g;
     }
     return 0;
 }
 
-static bool in_group(const Op *op, int k, int wanted)
-{
+static bool in_group(const Op *op, int k, int wanted) {
     int group[64] = {0};
-    if (op->def->rule->kind == RULE_VIEW)
-        return wanted == 1;
+    if (op->def->rule->kind == RULE_VIEW) return wanted == 1;
     rule_linear(op->def->rule, group);
     return group[op->binding->operands[k].access] == wanted;
 }
 
-Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k)
-{
+Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k) {
     Sharding sharding = sharding_whole();
     cut_access(mesh, assignment, &op->binding->operands[k], &sharding);
     for (int a = 0; a < mesh->axis_count; a++)
-        if (assignment->factor[a] <= ASSIGN_PASS && in_group(op, k, ASSIGN_PASS + 1 - assignment->factor[a]))
+        if (assignment->factor[a] <= ASSIGN_PASS &&
+            in_group(op, k, ASSIGN_PASS + 1 - assignment->factor[a]))
             sharding.at[a] = AXIS_SUM;
     return sharding;
 }
 
-Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k)
-{
+Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k) {
     Sharding sharding = sharding_whole();
     const BoundAccess *access = &op->binding->results[k];
     cut_access(mesh, assignment, access, &sharding);
@@ -139,7 +131,10 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
         if (f <= ASSIGN_PASS)
             sharding.at[a] = AXIS_SUM;
         else if (f >= 0 && factor_dim(access, f) < 0)
-            sharding.at[a] = op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX ? AXIS_MAX : AXIS_SUM;
+            sharding.at[a] =
+                op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX
+                    ? AXIS_MAX
+                    : AXIS_SUM;
     }
     return sharding;
 }
@@ -150,31 +145,28 @@ typedef struct Use {
     bool zigzag;
 } Use;
 
-static void put(Assignment *assignment, int axis, Use use)
-{
+static void put(Assignment *assignment, int axis, Use use) {
     assignment->factor[axis] = use.factor;
     assignment->zigzag[axis] = use.zigzag;
-    if (use.factor >= 0)
-        assignment->order[assignment->order_count++] = axis;
+    if (use.factor >= 0) assignment->order[assignment->order_count++] = axis;
 }
 
-static void take_back(Assignment *assignment, int axis)
-{
-    if (assignment->factor[axis] >= 0)
-        assignment->order_count--;
+static void take_back(Assignment *assignment, int axis) {
+    if (assignment->factor[axis] >= 0) assignment->order_count--;
     assignment->factor[axis] = ASSIGN_NONE;
 }
 
-/* Where result k, made as `made`, goes next: a gradient to its parameter's states, another partial sum to its total. */
-static Sharding next_sharding(const Assigner *assigner, const Op *op, int k, Sharding made)
-{
+/* Where result k, made as `made`, goes next: a gradient to its parameter's states, another partial
+ * sum to its total. */
+static Sharding next_sharding(const Assigner *assigner, const Op *op, int k, Sharding made) {
     const Sharding *gradient = assigner->gradient[op->results[k]->id];
     return gradient ? *gradient : sharding_complete(made);
 }
 
-/* The price of an assignment: conversions of the operands, reductions of the results still to come, computing. */
-static double price_of(const Assigner *assigner, const Op *op, Version *const *versions, const Assignment *assignment)
-{
+/* The price of an assignment: conversions of the operands, reductions of the results still to come,
+ * computing. */
+static double price_of(const Assigner *assigner, const Op *op, Version *const *versions,
+                       const Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;
     double total = price_computing(assigner, op, assignment);
     for (int k = 0; k < op->operand_count; k++)
@@ -185,7 +177,8 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
             total += price;
         }
     for (int k = 0; k < op->result_count; k++) {
-        Sharding made = assignment_result(mesh, op, assignment, k), next = next_sharding(assigner, op, k, made);
+        Sharding made = assignment_result(mesh, op, assignment, k),
+                 next = next_sharding(assigner, op, k, made);
         total += price_conversion(assigner, op->results[k], &made, &next);
     }
     return total;
@@ -194,22 +187,27 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
 /* ---- the choice ---- */
 
 /* Whether an operand exists cut so by this axis. */
-static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis, Use use)
-{
+static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
+                        Use use) {
     for (int k = 0; k < op->operand_count; k++)
-        for (const Version *version = versions[k]; op->operands[k] && version; version = version->next)
-            if (VERSION_KNOWN(assigner, version) && version->sharding.at[axis] >= 0 && version->sharding.zigzag[axis] == use.zigzag &&
+        for (const Version *version = versions[k]; op->operands[k] && version;
+             version = version->next)
+            if (VERSION_KNOWN(assigner, version) && version->sharding.at[axis] >= 0 &&
+                version->sharding.zigzag[axis] == use.zigzag &&
                 factor_dim(&op->binding->operands[k], use.factor) == version->sharding.at[axis])
                 return true;
     return false;
 }
 
-/* Where two rules give an axis to dimensions that all tensors of the operator have, the axis stays on the one that operands arrive cut by.
+/* Where two rules give an axis to dimensions that all tensors of the operator have, the axis stays
+ * on the one that operands arrive cut by.
  */
-static void follow_operands(Assigner *assigner, const Op *op, Version *const *versions, NamedCut *cut)
-{
+static void follow_operands(Assigner *assigner, const Op *op, Version *const *versions,
+                            NamedCut *cut) {
     Use now = {cut->factor, cut->zigzag};
-    int rule, other = factor_in_all(op, cut->factor) ? factor_beside(assigner->mesh, op, cut, 0, &rule) : -1;
+    int rule, other = factor_in_all(op, cut->factor)
+                          ? factor_beside(assigner->mesh, op, cut, 0, &rule)
+                          : -1;
     if (other < 0 || already_cut(assigner, op, versions, cut->axis, now) ||
         !already_cut(assigner, op, versions, cut->axis, (Use){other, cut->zigzag}))
         return;
@@ -217,66 +215,63 @@ static void follow_operands(Assigner *assigner, const Op *op, Version *const *ve
     assigner->rules[rule].used = true;
 }
 
-const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op, int k)
-{
-    const UserConstraint *held = op->operands[k] ? assigner->constraints[op->operands[k]->id] : NULL;
+const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op, int k) {
+    const UserConstraint *held =
+        op->operands[k] ? assigner->constraints[op->operands[k]->id] : NULL;
     return held && held->mesh == assigner->mesh ? held : NULL;
 }
 
-int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis)
-{
+int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis) {
     int d = held->sharding.at[axis];
     for (int f = 0; d >= 0 && f < op->binding->factor_count; f++)
-        if (factor_dim(&op->binding->operands[k], f) == d)
-            return f;
+        if (factor_dim(&op->binding->operands[k], f) == d) return f;
     return ASSIGN_NONE;
 }
 
-/* Whether what holds of an operand goes before a name: the name is that of a dimension of the operand itself, or of one that not all
- * tensors of a product of many matrices have, which the operand numbers. */
-static bool goes_before(const Op *op, int k, int held, const NamedCut *cut)
-{
+/* Whether what holds of an operand goes before a name: the name is that of a dimension of the
+ * operand itself, or of one that not all tensors of a product of many matrices have, which the
+ * operand numbers. */
+static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;
     return travels || (held >= 0 && factor_numbers(op, held) && !factor_in_all(op, cut->factor));
 }
 
 /* The operand whose held layout says what an axis does instead of a name; -1: none. */
-static int holding_operand(const Assigner *assigner, const Op *op, const NamedCut *cut, bool gradient)
-{
+static int holding_operand(const Assigner *assigner, const Op *op, const NamedCut *cut,
+                           bool gradient) {
     for (int k = 0; k < op->operand_count; k++) {
         const UserConstraint *held = constraint_operand(assigner, op, k);
         int factor = held ? constraint_factor(op, k, held, cut->axis) : ASSIGN_NONE;
-        if (held && held->gradient == gradient && held->axes >> cut->axis & 1 && goes_before(op, k, factor, cut))
+        if (held && held->gradient == gradient && held->axes >> cut->axis & 1 &&
+            goes_before(op, k, factor, cut))
             return k;
     }
     return -1;
 }
 
-/* A layout that the source gives holds against names that the tensor has itself. False: the axis is free then. */
-static bool follow_held(const Assigner *assigner, const Op *op, NamedCut *cut)
-{
+/* A layout that the source gives holds against names that the tensor has itself. False: the axis is
+ * free then. */
+static bool follow_held(const Assigner *assigner, const Op *op, NamedCut *cut) {
     int k = holding_operand(assigner, op, cut, false);
     k = k < 0 ? holding_operand(assigner, op, cut, true) : k;
-    if (k < 0)
-        return true;
+    if (k < 0) return true;
     const UserConstraint *held = constraint_operand(assigner, op, k);
     int factor = constraint_factor(op, k, held, cut->axis);
-    if (factor < 0)
-        return held->sharding.at[cut->axis] != AXIS_DUP;
+    if (factor < 0) return held->sharding.at[cut->axis] != AXIS_DUP;
     if (factor_may_cut(op, factor))
         *cut = (NamedCut){cut->axis, factor, held->sharding.zigzag[cut->axis]};
     return true;
 }
 
 /* Axes that split rules give a factor of this operator. */
-static void assign_named(Assigner *assigner, const Op *op, Version *const *versions, Assignment *assignment)
-{
+static void assign_named(Assigner *assigner, const Op *op, Version *const *versions,
+                         Assignment *assignment) {
     NamedCut cuts[MESH_MOST];
     int count = factors_named(assigner->mesh, op, assigner->rules, cuts);
+    for (int i = 0; i < count; i++) follow_operands(assigner, op, versions, &cuts[i]);
     for (int i = 0; i < count; i++)
-        follow_operands(assigner, op, versions, &cuts[i]);
-    for (int i = 0; i < count; i++)
-        if (follow_held(assigner, op, &cuts[i]) && !(op_unwanted(assigner->consumers, op) >> cuts[i].axis & 1))
+        if (follow_held(assigner, op, &cuts[i]) &&
+            !(op_unwanted(assigner->consumers, op) >> cuts[i].axis & 1))
             put(assignment, cuts[i].axis, (Use){cuts[i].factor, cuts[i].zigzag});
 }
 
@@ -298,52 +293,51 @@ typedef struct Search {
     double least; // price of the best so far; below 0 before there is one
 } Search;
 
-static Candidates candidates_of(const Search *search, int axis)
-{
+static Candidates candidates_of(const Search *search, int axis) {
     const Op *op = search->op;
     int group = partial_group(search->assigner, op, search->versions, axis);
-    Candidates candidates = {.axis = axis, .use = arena_array(search->assigner->arena, Use, 2 * op->binding->factor_count + 2)};
+    Candidates candidates = {
+        .axis = axis,
+        .use = arena_array(search->assigner->arena, Use, 2 * op->binding->factor_count + 2)};
     candidates.use[candidates.count++] = (Use){ASSIGN_NONE, false};
-    if (group)
-        candidates.use[candidates.count++] = (Use){ASSIGN_PASS + 1 - group, false};
+    if (group) candidates.use[candidates.count++] = (Use){ASSIGN_PASS + 1 - group, false};
     for (int i = 0; i < 2 * op->binding->factor_count; i++) {
         Use use = {i / 2, i % 2};
-        if (factor_may_cut(op, use.factor) && already_cut(search->assigner, op, search->versions, axis, use))
+        if (factor_may_cut(op, use.factor) &&
+            already_cut(search->assigner, op, search->versions, axis, use))
             candidates.use[candidates.count++] = use;
     }
     return candidates;
 }
 
-static int count_passes(const Mesh *mesh, const Assignment *assignment)
-{
+static int count_passes(const Mesh *mesh, const Assignment *assignment) {
     int count = 0;
-    for (int a = 0; a < mesh->axis_count; a++)
-        count += assignment->factor[a] <= ASSIGN_PASS;
+    for (int a = 0; a < mesh->axis_count; a++) count += assignment->factor[a] <= ASSIGN_PASS;
     return count;
 }
 
-/* Of two assignments of one price: whether the second lets more sums pass through to where they are added up at once. */
-static bool passes_more(const Search *search)
-{
+/* Of two assignments of one price: whether the second lets more sums pass through to where they are
+ * added up at once. */
+static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
     return (result->type.rank == 0 || result->micro == MICRO_SUM) &&
-           count_passes(search->assigner->mesh, &search->at) > count_passes(search->assigner->mesh, &search->best);
+           count_passes(search->assigner->mesh, &search->at) >
+               count_passes(search->assigner->mesh, &search->best);
 }
 
-static void compare_assignment(Search *search)
-{
+static void compare_assignment(Search *search) {
     const double rounding = 1e-12;
-    double price = price_of(search->assigner, search->op, search->versions, &search->at), margin = rounding * search->least;
-    bool equal = search->least >= 0 && price <= search->least + margin && price >= search->least - margin;
-    if (search->least >= 0 && (equal ? !passes_more(search) : price > search->least))
-        return;
+    double price = price_of(search->assigner, search->op, search->versions, &search->at),
+           margin = rounding * search->least;
+    bool equal =
+        search->least >= 0 && price <= search->least + margin && price >= search->least - margin;
+    if (search->least >= 0 && (equal ? !passes_more(search) : price > search->least)) return;
     search->least = price;
     search->best = search->at;
 }
 
 /* Compares all assignments of the free axes from `first` to before `last`. */
-static void search_axes(Search *search, int first, int last)
-{
+static void search_axes(Search *search, int first, int last) {
     if (first == last) {
         compare_assignment(search);
         return;
@@ -356,9 +350,10 @@ static void search_axes(Search *search, int first, int last)
     }
 }
 
-/* Free axes get the cheapest assignment; of many axes, as many at a time as can be compared together. */
-static void assign_by_price(const Assigner *assigner, const Op *op, Version *const *versions, Assignment *assignment)
-{
+/* Free axes get the cheapest assignment; of many axes, as many at a time as can be compared
+ * together. */
+static void assign_by_price(const Assigner *assigner, const Op *op, Version *const *versions,
+                            Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;
     Search search = {.assigner = assigner, .op = op, .versions = versions, .at = *assignment};
     int count = 0;
@@ -367,7 +362,9 @@ static void assign_by_price(const Assigner *assigner, const Op *op, Version *con
             search.free[count++] = candidates_of(&search, a);
     for (int first = 0, last; first < count; first = last) {
         int together = 1;
-        for (last = first; last < count && (last == first || together * search.free[last].count <= MOST_TOGETHER); last++)
+        for (last = first;
+             last < count && (last == first || together * search.free[last].count <= MOST_TOGETHER);
+             last++)
             together *= search.free[last].count;
         search.least = -1;
         search_axes(&search, first, last);
@@ -379,54 +376,51 @@ static void assign_by_price(const Assigner *assigner, const Op *op, Version *con
 /* ---- turns ---- */
 
 /* Whether no tensor has both factors: then it is a piece of the one or of the other. */
-static bool are_apart(const Op *op, int f, int g)
-{
+static bool are_apart(const Op *op, int f, int g) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
-        const BoundAccess *access = k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count];
-        if (factor_dim(access, f) >= 0 && factor_dim(access, g) >= 0)
-            return false;
+        const BoundAccess *access = k < op->operand_count
+                                        ? &op->binding->operands[k]
+                                        : &op->binding->results[k - op->operand_count];
+        if (factor_dim(access, f) >= 0 && factor_dim(access, g) >= 0) return false;
     }
     return true;
 }
 
-/* Whether every term of a body that is there has the factor: one that has not would count in each turn. */
-static bool terms_have(const Op *op, const Expr *expr, int factor)
-{
+/* Whether every term of a body that is there has the factor: one that has not would count in each
+ * turn. */
+static bool terms_have(const Op *op, const Expr *expr, int factor) {
     const Rule *rule = op->def->rule;
     if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB)
         return terms_have(op, expr->arg[0], factor) && terms_have(op, expr->arg[1], factor);
-    if (expr->kind == EXPR_NEG)
-        return terms_have(op, expr->arg[0], factor);
+    if (expr->kind == EXPR_NEG) return terms_have(op, expr->arg[0], factor);
     bool has = false;
     for (int k = 0; k < op->operand_count; k++) {
         int access = op->binding->operands[k].access;
         bool mentions = expr_mentions(expr, EXPR_ACCESS, access);
-        if (mentions && !op->operands[k])
-            return true;
+        if (mentions && !op->operands[k]) return true;
         has = has || (mentions && access_has(&rule->operands[access], factor));
     }
     return has;
 }
 
 /* Whether an operand that has the factor is nowhere whole along the axis: it arrives in pieces. */
-static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis, int f)
-{
+static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
+                        int f) {
     for (int k = 0; k < op->operand_count; k++) {
         bool whole = !op->operands[k] || factor_dim(&op->binding->operands[k], f) < 0;
         for (const Version *version = versions[k]; !whole && version; version = version->next)
             whole = VERSION_KNOWN(assigner, version) && version->sharding.at[axis] == AXIS_DUP;
-        if (!whole)
-            return true;
+        if (!whole) return true;
     }
     return false;
 }
 
 /* Whether the strategy asks for turns of a factor along an axis; the rule of the mesh, or NULL. */
-static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, int f)
-{
+static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, int f) {
     const Mesh *mesh = assigner->mesh;
     DimName name = factor_name(op, f);
-    if (!name.name || !assigner->module->strategy || !strategy_turns(assigner->module->strategy, name.name, mesh->axis[axis].name))
+    if (!name.name || !assigner->module->strategy ||
+        !strategy_turns(assigner->module->strategy, name.name, mesh->axis[axis].name))
         return NULL;
     for (int i = 0; i < mesh->rules.count; i++)
         if (mesh->rules.at[i].axis == axis && dim_equal(mesh->rules.at[i].dim, name))
@@ -434,27 +428,28 @@ static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, 
     return NULL;
 }
 
-/* Whether an operator whose other factor g is cut can run once a piece of factor f, as far as its rule says. */
-static bool may_turn(const Op *op, int f, int g)
-{
+/* Whether an operator whose other factor g is cut can run once a piece of factor f, as far as its
+ * rule says. */
+static bool may_turn(const Op *op, int f, int g) {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;
-    if (rule->kind == RULE_VIEW || factor < 0 || !factor_takes_pieces(op, f) || !are_apart(op, f, g))
+    if (rule->kind == RULE_VIEW || factor < 0 || !factor_takes_pieces(op, f) ||
+        !are_apart(op, f, g))
         return false;
-    if (!rule->factors[factor].merge && !rule->factors[factor].reduction)
-        return false;
+    if (!rule->factors[factor].merge && !rule->factors[factor].reduction) return false;
     return rule->kind != RULE_BODY || terms_have(op, rule->body, factor);
 }
 
 /* Finds the factor whose pieces move on along the axes that cut another one. */
-static void find_turns(const Assigner *assigner, const Op *op, Version *const *versions, Assignment *assignment)
-{
+static void find_turns(const Assigner *assigner, const Op *op, Version *const *versions,
+                       Assignment *assignment) {
     for (int i = 0; i < assignment->order_count; i++) {
         int a = assignment->order[i], cut = assignment->factor[a];
         for (int f = 0; f < op->binding->factor_count && assigner->mesh->axis[a].count > 1; f++) {
-            RuleUse *use = f != cut && (assignment->ring_factor < 0 || assignment->ring_factor == f) ? rule_of_turns(assigner, op, a, f) : NULL;
-            if (!use || !arrives_cut(assigner, op, versions, a, f))
-                continue;
+            RuleUse *use = f != cut && (assignment->ring_factor < 0 || assignment->ring_factor == f)
+                               ? rule_of_turns(assigner, op, a, f)
+                               : NULL;
+            if (!use || !arrives_cut(assigner, op, versions, a, f)) continue;
             if (may_turn(op, f, cut)) {
                 assignment->ring_factor = f;
                 assignment->ring_axes |= UINT32_C(1) << a;
@@ -465,13 +460,11 @@ static void find_turns(const Assigner *assigner, const Op *op, Version *const *v
     }
 }
 
-Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions)
-{
+Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions) {
     Assignment assignment;
     memset(&assignment, 0, sizeof assignment);
     assignment.ring_factor = ASSIGN_NONE;
-    for (int a = 0; a < MESH_MOST; a++)
-        assignment.factor[a] = ASSIGN_NONE;
+    for (int a = 0; a < MESH_MOST; a++) assignment.factor[a] = ASSIGN_NONE;
     assign_named(assigner, op, versions, &assignment);
     assign_by_price(assigner, op, versions, &assignment);
     find_turns(assigner, op, versions, &assignment);

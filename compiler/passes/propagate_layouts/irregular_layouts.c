@@ -1,47 +1,50 @@
-/* Operators on tensors that lie in pieces of no mesh, as parameters of several stages do: they stay there where nothing else decides. */
+/* Operators on tensors that lie in pieces of no mesh, as parameters of several stages do: they stay
+ * there where nothing else decides. */
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
 
-/* Whether a value exists in no sharding of the mesh, but whole or in pieces on the devices of `user`. */
-static bool in_pieces(const Propagation *propagation, const Value *value, const Op *user)
-{
+/* Whether a value exists in no sharding of the mesh, but whole or in pieces on the devices of
+ * `user`. */
+static bool in_pieces(const Propagation *propagation, const Value *value, const Op *user) {
     bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
-    for (const Version *version = propagation->forms[value->id]; pieces && version; version = version->next)
-        pieces = !VERSION_KNOWN(&propagation->assigner, version) && !propagate_crosses_stages(version->value, user) &&
+    for (const Version *version = propagation->forms[value->id]; pieces && version;
+         version = version->next)
+        pieces = !VERSION_KNOWN(&propagation->assigner, version) &&
+                 !propagate_crosses_stages(version->value, user) &&
                  layout_partial(version->value->layout) == STATE_DUP;
     return pieces;
 }
 
-/* Whether an operator runs where its operands lie: on parameters and in the update, where nothing else decides, and where the result is
- * asked for in that layout. */
-static bool stays_in_pieces(const Propagation *propagation, const Op *op, const Layout *layout)
-{
+/* Whether an operator runs where its operands lie: on parameters and in the update, where nothing
+ * else decides, and where the result is asked for in that layout. */
+static bool stays_in_pieces(const Propagation *propagation, const Op *op, const Layout *layout) {
     const Value *result = op->results[0];
     return op->section == SECTION_UPDATE || propagation->origin[result->id] == ORIGIN_PARAMETERS ||
-           (result->layout && result->type.rank && module_layouts_equal(propagation->module, result->layout, layout, result->type));
+           (result->layout && result->type.rank &&
+            module_layouts_equal(propagation->module, result->layout, layout, result->type));
 }
 
-/* The layout, no sharding of the mesh, that all operands have; NULL where the operator does not take them as they lie. */
-static const Layout *common_pieces(const Propagation *propagation, const Op *op)
-{
+/* The layout, no sharding of the mesh, that all operands have; NULL where the operator does not
+ * take them as they lie. */
+static const Layout *common_pieces(const Propagation *propagation, const Op *op) {
     const Layout *common = NULL;
     for (int k = 0; k < op->operand_count; k++) {
         const Value *operand = op->operands[k];
-        if (!operand || !operand->type.rank)
-            continue;
+        if (!operand || !operand->type.rank) continue;
         const Layout *layout = propagate_newest(propagation, operand)->value->layout;
-        if (!in_pieces(propagation, operand, op) || (common && !module_layouts_equal(propagation->module, common, layout, operand->type)))
+        if (!in_pieces(propagation, operand, op) ||
+            (common && !module_layouts_equal(propagation->module, common, layout, operand->type)))
             return NULL;
         common = layout;
     }
-    return common && op_takes_elements(op) && stays_in_pieces(propagation, op, common) ? common : NULL;
+    return common && op_takes_elements(op) && stays_in_pieces(propagation, op, common) ? common
+                                                                                       : NULL;
 }
 
 /* What an operator that adds up all elements gives of pieces: a contribution of each device. */
-static Sharding contributions(const Propagation *propagation, const Op *op)
-{
+static Sharding contributions(const Propagation *propagation, const Op *op) {
     Sharding sharding = sharding_whole();
     bool max = false;
     for (int f = 0; f < op->binding->factor_count; f++)
@@ -51,53 +54,53 @@ static Sharding contributions(const Propagation *propagation, const Op *op)
     return sharding;
 }
 
-/* A layout in which pieces that overlap are equal: of copies in several subgroups, the first subgroup's. */
-static const Layout *apart(const Propagation *propagation, const Layout *layout)
-{
-    if (layout->top != TOP_DUP)
-        return layout;
-    return layout_intern(propagation->shared, &(Layout){.group_count = 1, .groups = layout->groups});
+/* A layout in which pieces that overlap are equal: of copies in several subgroups, the first
+ * subgroup's. */
+static const Layout *apart(const Propagation *propagation, const Layout *layout) {
+    if (layout->top != TOP_DUP) return layout;
+    return layout_intern(propagation->shared,
+                         &(Layout){.group_count = 1, .groups = layout->groups});
 }
 
-/* A layout in which what all devices have adds up to a number of an operator: emitted loops leave out all but one of equal pieces; a kernel
- * cannot, so that devices with equal pieces get parts of them. NULL where they still would have equal ones. */
-static const Layout *counted_once(const Propagation *propagation, const Op *op, const Layout *layout)
-{
+/* A layout in which what all devices have adds up to a number of an operator: emitted loops leave
+ * out all but one of equal pieces; a kernel cannot, so that devices with equal pieces get parts of
+ * them. NULL where they still would have equal ones. */
+static const Layout *counted_once(const Propagation *propagation, const Op *op,
+                                  const Layout *layout) {
     int k = 0, count;
     int64_t held = 0, elements = 1;
-    if (op->def->rule->kind != RULE_CALL)
-        return apart(propagation, layout);
-    while (!op->operands[k] || !op->operands[k]->type.rank)
-        k++;
+    if (op->def->rule->kind != RULE_CALL) return apart(propagation, layout);
+    while (!op->operands[k] || !op->operands[k]->type.rank) k++;
     Type type = op->operands[k]->type;
     Arena *scratch = arena_create();
     const Layout *spread = module_layout_shard_replicas(propagation->module, layout, type);
-    const Region *regions = layout_regions(scratch, spread, (Shape){type.rank, type.extent}, &count);
-    for (int i = 0; i < count; i++)
-        held += regions[i].volume;
+    const Region *regions =
+        layout_regions(scratch, spread, (Shape){type.rank, type.extent}, &count);
+    for (int i = 0; i < count; i++) held += regions[i].volume;
     arena_destroy(scratch);
-    for (int d = 0; d < type.rank; d++)
-        elements *= type.extent[d];
+    for (int d = 0; d < type.rank; d++) elements *= type.extent[d];
     return held == elements ? spread : NULL;
 }
 
-bool propagate_irregular(Propagation *propagation, Op *op)
-{
+bool propagate_irregular(Propagation *propagation, Op *op) {
     const Layout *layout = common_pieces(propagation, op);
-    if (layout && !op->results[0]->type.rank)
-        layout = counted_once(propagation, op, layout);
-    if (!layout)
-        return false;
+    if (layout && !op->results[0]->type.rank) layout = counted_once(propagation, op, layout);
+    if (!layout) return false;
     Sharding whole = sharding_whole(), each = contributions(propagation, op);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
-            op->operands[k] = op->operands[k]->type.rank
-                                  ? propagate_laid_out(propagation, op->operands[k], layout, op, NULL)
-                                  : propagate_converted(propagation, op->operands[k], &whole, op, propagate_reason(propagation, op, k));
+            op->operands[k] =
+                op->operands[k]->type.rank
+                    ? propagate_laid_out(propagation, op->operands[k], layout, op, NULL)
+                    : propagate_converted(propagation, op->operands[k], &whole, op,
+                                          propagate_reason(propagation, op, k));
     array_push(propagation->module->arena, &propagation->out, op);
     for (int k = 0; k < op->result_count; k++) {
         bool number = !op->results[k]->type.rank;
-        propagate_result(propagation, op, k, number ? sharding_layout(propagation->mesh, &each, propagation->shared) : layout, number ? &each : NULL);
+        propagate_result(propagation, op, k,
+                         number ? sharding_layout(propagation->mesh, &each, propagation->shared)
+                                : layout,
+                         number ? &each : NULL);
     }
     return true;
 }

@@ -16,10 +16,12 @@ typedef struct PriceKey {
     int64_t extent[IR_MAX_RANK];
 } PriceKey;
 
-static const Cluster *cluster_of(const Assigner *assigner) { return assigner->module->context.options.cluster; }
+static const Cluster *cluster_of(const Assigner *assigner) {
+    return assigner->module->context.options.cluster;
+}
 
-static PriceKey key_of(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
-{
+static PriceKey key_of(const Assigner *assigner, const Value *value, const Sharding *from,
+                       const Sharding *to) {
     PriceKey key;
     memset(&key, 0, sizeof key);
     key.mesh = assigner->mesh;
@@ -31,14 +33,12 @@ static PriceKey key_of(const Assigner *assigner, const Value *value, const Shard
     key.dtype = value->type.dtype;
     key.rank = value->type.rank;
     key.micro = cluster_of(assigner) ? value->micro : 0;
-    for (int d = 0; d < value->type.rank; d++)
-        key.extent[d] = value->type.extent[d];
+    for (int d = 0; d < value->type.rank; d++) key.extent[d] = value->type.extent[d];
     return key;
 }
 
 /* The kind of reduction that is pending; STATE_SPLIT where there are two. */
-static StateKind pending(const Mesh *mesh, const Sharding *sharding)
-{
+static StateKind pending(const Mesh *mesh, const Sharding *sharding) {
     StateKind kind = STATE_DUP;
     for (int a = 0; a < mesh->axis_count; a++)
         if (sharding->at[a] < AXIS_DUP && mesh->axis[a].count > 1) {
@@ -49,12 +49,13 @@ static StateKind pending(const Mesh *mesh, const Sharding *sharding)
 }
 
 /* Whether a conversion between these reductions has a meaning. */
-static bool convertible(StateKind before, StateKind after)
-{
-    return before != STATE_SPLIT && after != STATE_SPLIT && (before == STATE_DUP || after == STATE_DUP || before == after);
+static bool convertible(StateKind before, StateKind after) {
+    return before != STATE_SPLIT && after != STATE_SPLIT &&
+           (before == STATE_DUP || after == STATE_DUP || before == after);
 }
 
-/* What the first of several replica groups converts, as bytes: layouts and extents that are shared. */
+/* What the first of several replica groups converts, as bytes: layouts and extents that are
+ * shared. */
 typedef struct ReplicaGroupKey {
     const Layout *from, *to;
     const int64_t *extent;
@@ -67,21 +68,24 @@ typedef struct ReplicaGroupPrice {
     double seconds; // with a cluster
 } ReplicaGroupPrice;
 
-/* The price of the plan for what a first replica group converts, which the module keeps: most conversions that are looked at are made. What a scalar
- * moves within a device is nothing: sums of scalars, as of the gradients' norm, so pass to where one message is enough for all of them. */
-static ReplicaGroupPrice plan_replica_group(const Assigner *assigner, const Conversion *first)
-{
+/* The price of the plan for what a first replica group converts, which the module keeps: most
+ * conversions that are looked at are made. What a scalar moves within a device is nothing: sums of
+ * scalars, as of the gradients' norm, so pass to where one message is enough for all of them. */
+static ReplicaGroupPrice plan_replica_group(const Assigner *assigner, const Conversion *first) {
     const Cluster *cluster = cluster_of(assigner);
     const Plan *plan = module_plan(assigner->module, first, 1);
-    return (ReplicaGroupPrice){plan_bytes(plan), first->shape.rank && cluster ? conversion_seconds(cluster, plan) : plan_seconds(plan)};
+    return (ReplicaGroupPrice){plan_bytes(plan), first->shape.rank && cluster
+                                                     ? conversion_seconds(cluster, plan)
+                                                     : plan_seconds(plan)};
 }
 
 /* The same, remembered; meshes whose devices are alike have the same. */
-static ReplicaGroupPrice first_price(const Assigner *assigner, const Conversion *first)
-{
+static ReplicaGroupPrice first_price(const Assigner *assigner, const Conversion *first) {
     Intern *shared = assigner->replica_groups;
-    ReplicaGroupKey key = {layout_intern(shared, first->from), layout_intern(shared, first->to),
-                   intern(shared, first->shape.extent, sizeof(int64_t) * (size_t)first->shape.rank), first->shape.rank, first->dtype};
+    ReplicaGroupKey key = {
+        layout_intern(shared, first->from), layout_intern(shared, first->to),
+        intern(shared, first->shape.extent, sizeof(int64_t) * (size_t)first->shape.rank),
+        first->shape.rank, first->dtype};
     ReplicaGroupPrice **price = intern_slot(assigner->replica_groups, &key, sizeof key);
     if (!*price) {
         *price = arena_new(assigner->arena, ReplicaGroupPrice);
@@ -91,41 +95,45 @@ static ReplicaGroupPrice first_price(const Assigner *assigner, const Conversion 
 }
 
 /* Seconds of a conversion on the module's cluster. */
-static double cluster_price(const Assigner *assigner, const Value *value, Arena *scratch, const Conversion *conversion)
-{
-    ReplicaGroups replica_groups = replica_groups_of(scratch, cluster_of(assigner), assigner->alike, conversion, 1);
-    return first_price(assigner, replica_groups.first).seconds * (value->def ? (double)op_runs(assigner->module, value->def) : 1);
+static double cluster_price(const Assigner *assigner, const Value *value, Arena *scratch,
+                            const Conversion *conversion) {
+    ReplicaGroups replica_groups =
+        replica_groups_of(scratch, cluster_of(assigner), assigner->alike, conversion, 1);
+    return first_price(assigner, replica_groups.first).seconds *
+           (value->def ? (double)op_runs(assigner->module, value->def) : 1);
 }
 
 /* Bytes that a device of the mesh receives on average. */
-static double average_bytes(const Assigner *assigner, Arena *scratch, const Conversion *conversion)
-{
+static double average_bytes(const Assigner *assigner, Arena *scratch,
+                            const Conversion *conversion) {
     ReplicaGroups replica_groups = replica_groups_of(scratch, NULL, NULL, conversion, 1);
     int64_t bytes;
-    if (__builtin_mul_overflow(first_price(assigner, replica_groups.first).bytes, (int64_t)replica_groups.count, &bytes))
+    if (__builtin_mul_overflow(first_price(assigner, replica_groups.first).bytes,
+                               (int64_t)replica_groups.count, &bytes))
         bytes = INT64_MAX;
     return (double)bytes / assigner->mesh->device_count;
 }
 
 /* Plans in a scratch arena; only the price is kept. */
-static double plan_price(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
-{
+static double plan_price(const Assigner *assigner, const Value *value, const Sharding *from,
+                         const Sharding *to) {
     const Mesh *mesh = assigner->mesh;
     if (!convertible(from ? pending(mesh, from) : layout_partial(value->layout), pending(mesh, to)))
         return INFINITY;
     Arena *scratch = arena_create();
     Intern *shared = intern_create(scratch);
     Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype),
-                             from ? sharding_layout(mesh, from, shared) : value->layout, sharding_layout(mesh, to, shared)};
-    double price =
-        cluster_of(assigner) ? cluster_price(assigner, value, scratch, &conversion) : average_bytes(assigner, scratch, &conversion);
+                             from ? sharding_layout(mesh, from, shared) : value->layout,
+                             sharding_layout(mesh, to, shared)};
+    double price = cluster_of(assigner) ? cluster_price(assigner, value, scratch, &conversion)
+                                        : average_bytes(assigner, scratch, &conversion);
     arena_destroy(scratch);
     return price;
 }
 
 /* The price of a conversion, remembered; `from` NULL for the value's own layout. */
-static double known_price(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
-{
+static double known_price(const Assigner *assigner, const Value *value, const Sharding *from,
+                          const Sharding *to) {
     PriceKey key = key_of(assigner, value, from, to);
     double **price = intern_slot(assigner->prices, &key, sizeof key);
     if (!*price) {
@@ -137,59 +145,54 @@ static double known_price(const Assigner *assigner, const Value *value, const Sh
     return **price;
 }
 
-double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
-{
+double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from,
+                        const Sharding *to) {
     return sharding_equal(assigner->mesh, from, to) ? 0 : known_price(assigner, value, from, to);
 }
 
-double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to) { return known_price(assigner, value, NULL, to); }
+double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to) {
+    return known_price(assigner, value, NULL, to);
+}
 
 /* Bytes as a price: with a cluster, over the links of a host. */
-static double bytes_price(const Assigner *assigner, double bytes)
-{
+static double bytes_price(const Assigner *assigner, double bytes) {
     return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
 }
 
 /* ---- computing ---- */
 
 /* The part of a device on average, by bound factor. */
-static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assignment, double *extent)
-{
-    for (int f = 0; f < op->binding->factor_count; f++)
-        extent[f] = (double)op_extent(op, f);
+static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assignment,
+                          double *extent) {
+    for (int f = 0; f < op->binding->factor_count; f++) extent[f] = (double)op_extent(op, f);
     for (int i = 0; i < assignment->order_count; i++)
         extent[assignment->factor[assignment->order[i]]] /= mesh->axis[assignment->order[i]].count;
 }
 
 /* Of every element of the space that the factors span, an operation. */
-static double plain_price(const Assigner *assigner, const Op *op, const Assignment *assignment)
-{
+static double plain_price(const Assigner *assigner, const Op *op, const Assignment *assignment) {
     double operations = 1;
-    for (int f = 0; f < op->binding->factor_count; f++)
-        operations *= (double)op_extent(op, f);
+    for (int f = 0; f < op->binding->factor_count; f++) operations *= (double)op_extent(op, f);
     for (int i = 0; i < assignment->order_count; i++)
         operations /= assigner->mesh->axis[assignment->order[i]].count;
     return bytes_price(assigner, operations * BYTES_AN_OPERATION);
 }
 
 /* Seconds on the slowest class of the mesh's devices; NAN where one does not say how fast it is. */
-static double slowest_seconds(const Assigner *assigner, const Work *work)
-{
+static double slowest_seconds(const Assigner *assigner, const Work *work) {
     double slowest = 0;
     const DeviceClass *last = NULL;
     for (int i = 0; i < assigner->mesh->device_count; i++) {
         const DeviceClass *class = cluster_class(cluster_of(assigner), assigner->mesh->devices[i]);
         double seconds = class == last ? 0 : work_seconds(class, work);
         slowest = isnan(seconds) || seconds > slowest ? seconds : slowest;
-        if (isnan(slowest))
-            return slowest;
+        if (isnan(slowest)) return slowest;
         last = class;
     }
     return slowest;
 }
 
-double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment)
-{
+double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment) {
     double extent[IR_MAX_FACTORS], runs = (double)op_runs(assigner->module, op);
     if (!cluster_of(assigner) || op->def->rule->kind == RULE_VIEW)
         return plain_price(assigner, op, assignment);

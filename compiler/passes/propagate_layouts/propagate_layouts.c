@@ -8,10 +8,10 @@
  *     z' = reshard(z)      z' {batch:dp, dup:tp}   an all-reduce, for the residual
  *
  * Requires: pass seed_layouts. A value that has a layout keeps it. Leaves: a layout on every value,
- * and conversions (operators of module->builtin.reshard) before their first use, each made once for all
- * users. The loss is whole on every device, outputs are complete, and a parameter's new value has
- * the parameter's layout. Under `zero 2` each micro-batch converts a gradient to the layout of the
- * optimizer's states. Under `zero 3` each layer gathers its parameters and does not keep them.
+ * and conversions (operators of module->builtin.reshard) before their first use, each made once for
+ * all users. The loss is whole on every device, outputs are complete, and a parameter's new value
+ * has the parameter's layout. Under `zero 2` each micro-batch converts a gradient to the layout of
+ * the optimizer's states. Under `zero 3` each layer gathers its parameters and does not keep them.
  */
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
@@ -24,67 +24,68 @@
 
 /* ---- versions ---- */
 
-static void add_version(Propagation *propagation, const Value *original, Value *value, const Sharding *sharding)
-{
+static void add_version(Propagation *propagation, const Value *original, Value *value,
+                        const Sharding *sharding) {
     Version *version = arena_new(propagation->arena, Version);
     version->value = value;
     version->mesh = sharding ? propagation->mesh : NULL;
-    if (sharding)
-        version->sharding = *sharding;
+    if (sharding) version->sharding = *sharding;
     version->next = propagation->forms[original->id];
     propagation->forms[original->id] = version;
 }
 
-static bool is_known(const Propagation *propagation, const Version *version) { return VERSION_KNOWN(&propagation->assigner, version); }
+static bool is_known(const Propagation *propagation, const Version *version) {
+    return VERSION_KNOWN(&propagation->assigner, version);
+}
 
-const Version *propagate_newest(const Propagation *propagation, const Value *value)
-{
+const Version *propagate_newest(const Propagation *propagation, const Value *value) {
     return newest_version(&propagation->assigner, propagation->forms[value->id]);
 }
 
 /* Works on the mesh of a stage from here on. */
-static void enter_stage(Propagation *propagation, const Op *op)
-{
+static void enter_stage(Propagation *propagation, const Op *op) {
     propagation->assigner.reader = op;
     propagation->mesh = propagation->assigner.mesh = op_mesh(propagation->module, op);
-    propagation->assigner.rules = propagation->rules[op->stage == STAGE_ALL ? propagation->module->templates.stages.count : op->stage];
+    propagation->assigner.rules =
+        propagation->rules[op->stage == STAGE_ALL ? propagation->module->templates.stages.count
+                                                  : op->stage];
 }
 
 /* Whether a value is known before the loop over micro-batches. */
-static bool is_known_before(const Value *value) { return value->micro == 0 && (value->def ? value->def->loop == LOOP_BEFORE : true); }
+static bool is_known_before(const Value *value) {
+    return value->micro == 0 && (value->def ? value->def->loop == LOOP_BEFORE : true);
+}
 
 /* Puts an operator in front of the loop over micro-batches. */
-static void push_before_loop(Propagation *propagation, Op *op)
-{
+static void push_before_loop(Propagation *propagation, Op *op) {
     int first = 0;
-    while (first < propagation->out.count && (propagation->out.at[first]->loop == LOOP_BEFORE || propagation->out.at[first]->loop == LOOP_COUNT))
+    while (first < propagation->out.count && (propagation->out.at[first]->loop == LOOP_BEFORE ||
+                                              propagation->out.at[first]->loop == LOOP_COUNT))
         first++;
     array_push(propagation->module->arena, &propagation->out, op);
-    memmove(propagation->out.at + first + 1, propagation->out.at + first, sizeof *propagation->out.at * (size_t)(propagation->out.count - 1 - first));
+    memmove(propagation->out.at + first + 1, propagation->out.at + first,
+            sizeof *propagation->out.at * (size_t)(propagation->out.count - 1 - first));
     propagation->out.at[first] = op;
 }
 
 /* Notes what an operator's results are computed from. */
-static void note_origin(Propagation *propagation, const Op *op)
-{
+static void note_origin(Propagation *propagation, const Op *op) {
     Origin origin = ORIGIN_CONSTANTS;
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && propagation->origin[op->operands[k]->id] > origin)
             origin = propagation->origin[op->operands[k]->id];
-    for (int r = 0; r < op->result_count; r++)
-        propagation->origin[op->results[r]->id] = origin;
+    for (int r = 0; r < op->result_count; r++) propagation->origin[op->results[r]->id] = origin;
 }
 
-/* Whether conversions of a value on its stage serve one layer in one section alone. What came from another stage is kept: it is not sent
- * again backward. */
-static bool is_passing(const Propagation *propagation, const Value *original)
-{
-    return module_zero(propagation->module) == 3 && propagation->origin[original->id] == ORIGIN_PARAMETERS;
+/* Whether conversions of a value on its stage serve one layer in one section alone. What came from
+ * another stage is kept: it is not sent again backward. */
+static bool is_passing(const Propagation *propagation, const Value *original) {
+    return module_zero(propagation->module) == 3 &&
+           propagation->origin[original->id] == ORIGIN_PARAMETERS;
 }
 
 /* Forgets the versions that served a layer. */
-static void end_layer(Propagation *propagation)
-{
+static void end_layer(Propagation *propagation) {
     for (int i = 0; i < propagation->passing.count; i++) {
         Version **version = &propagation->forms[propagation->passing.at[i]->id];
         while (*version)
@@ -98,34 +99,37 @@ static void end_layer(Propagation *propagation)
 
 static const char *text_or_empty(const char *text) { return text ? text : ""; }
 
-static bool layer_equal(const Layer *a, const Layer *b)
-{
-    return a == b || (a && b && a->number == b->number && !strcmp(text_or_empty(a->name), text_or_empty(b->name)) &&
+static bool layer_equal(const Layer *a, const Layer *b) {
+    return a == b || (a && b && a->number == b->number &&
+                      !strcmp(text_or_empty(a->name), text_or_empty(b->name)) &&
                       !strcmp(text_or_empty(a->tower), text_or_empty(b->tower)));
 }
 
 /* Whether two operators belong to one layer, in one section and at one time. */
-static bool same_layer(const Op *a, const Op *b)
-{
-    return a->section == b->section && a->loop == b->loop && layer_equal(a->source.layer, b->source.layer);
+static bool same_layer(const Op *a, const Op *b) {
+    return a->section == b->section && a->loop == b->loop &&
+           layer_equal(a->source.layer, b->source.layer);
 }
 
-/* The value as a conversion to a layout can take it: contributions to a reduction of another kind than the layout's are reduced before. */
-static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user, const char *reason)
-{
+/* The value as a conversion to a layout can take it: contributions to a reduction of another kind
+ * than the layout's are reduced before. */
+static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
+                        const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
     Sharding whole = sharding_whole();
-    if (before == STATE_DUP || after == STATE_DUP || before == after)
-        return from;
-    return propagate_conversion(propagation, from, sharding_layout(propagation->mesh, &whole, propagation->shared), user, reason);
+    if (before == STATE_DUP || after == STATE_DUP || before == after) return from;
+    return propagate_conversion(propagation, from,
+                                sharding_layout(propagation->mesh, &whole, propagation->shared),
+                                user, reason);
 }
 
-/* An operator that converts `from` to a layout, placed here, or in front of the loop over micro-batches; it has the place of `user` in the
- * source. */
-static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user, LoopPosition turn, const char *reason)
-{
+/* An operator that converts `from` to a layout, placed here, or in front of the loop over
+ * micro-batches; it has the place of `user` in the source. */
+static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user,
+                        LoopPosition turn, const char *reason) {
     from = reducible(propagation, from, to, user, reason);
-    Op *op = ir_op_like(propagation->module, propagation->module->builtin.reshard, &from, 1, NULL, user);
+    Op *op =
+        ir_op_like(propagation->module, propagation->module->builtin.reshard, &from, 1, NULL, user);
     op->loop = turn;
     op->convert.reason = reason;
     op->results[0]->micro = from->micro;
@@ -141,94 +145,102 @@ static Value *insert_at(Propagation *propagation, Value *from, const Layout *to,
     return op->results[0];
 }
 
-Value *propagate_conversion(Propagation *propagation, Value *from, const Layout *to, const Op *user, const char *reason)
-{
+Value *propagate_conversion(Propagation *propagation, Value *from, const Layout *to, const Op *user,
+                            const char *reason) {
     bool before = user->loop == LOOP_EACH && is_known_before(from);
     return insert_at(propagation, from, to, user, before ? LOOP_BEFORE : user->loop, reason);
 }
 
-bool propagate_crosses_stages(const Value *value, const Op *user)
-{
-    return value->def && value->def->stage != STAGE_ALL && user->stage != STAGE_ALL && value->def->stage != user->stage;
+bool propagate_crosses_stages(const Value *value, const Op *user) {
+    return value->def && value->def->stage != STAGE_ALL && user->stage != STAGE_ALL &&
+           value->def->stage != user->stage;
 }
 
-/* A version without pending reductions, on the stage that made the value: what goes to the stage of `user`. */
-static const Version *completed(Propagation *propagation, const Value *original, const Version *from, const Op *user)
-{
+/* A version without pending reductions, on the stage that made the value: what goes to the stage of
+ * `user`. */
+static const Version *completed(Propagation *propagation, const Value *original,
+                                const Version *from, const Op *user) {
     const Op *maker = from->value->def;
     enter_stage(propagation, maker);
-    Sharding complete = is_known(propagation, from) ? sharding_complete(from->sharding) : sharding_whole();
-    Value *value = propagate_conversion(propagation, from->value, sharding_layout(propagation->mesh, &complete, propagation->shared), maker,
-                                     "what goes to another stage");
+    Sharding complete =
+        is_known(propagation, from) ? sharding_complete(from->sharding) : sharding_whole();
+    Value *value =
+        propagate_conversion(propagation, from->value,
+                             sharding_layout(propagation->mesh, &complete, propagation->shared),
+                             maker, "what goes to another stage");
     add_version(propagation, original, value, &complete);
     enter_stage(propagation, user);
     return propagation->forms[original->id];
 }
 
-Value *propagate_converted(Propagation *propagation, Value *original, const Sharding *to, const Op *user, const char *reason)
-{
+Value *propagate_converted(Propagation *propagation, Value *original, const Sharding *to,
+                           const Op *user, const char *reason) {
     double price = 0;
-    const Version *from = cheapest_version(&propagation->assigner, propagation->forms[original->id], to, &price);
-    if (!from)
-        BUG("value %%%d is used before it is made", original->id);
+    const Version *from =
+        cheapest_version(&propagation->assigner, propagation->forms[original->id], to, &price);
+    if (!from) BUG("value %%%d is used before it is made", original->id);
     if (is_known(propagation, from) && sharding_equal(propagation->mesh, &from->sharding, to))
         return from->value;
-    if (propagate_crosses_stages(from->value, user) && layout_partial(from->value->layout) != STATE_DUP)
+    if (propagate_crosses_stages(from->value, user) &&
+        layout_partial(from->value->layout) != STATE_DUP)
         from = completed(propagation, original, from, user);
     const Layout *layout = sharding_layout(propagation->mesh, to, propagation->shared);
-    bool passing = is_passing(propagation, original) && !propagate_crosses_stages(from->value, user);
+    bool passing =
+        is_passing(propagation, original) && !propagate_crosses_stages(from->value, user);
     Value *value = passing ? insert_at(propagation, from->value, layout, user, user->loop, reason)
                            : propagate_conversion(propagation, from->value, layout, user, reason);
     add_version(propagation, original, value, to);
     propagation->forms[original->id]->passing = passing;
-    if (passing)
-        array_push(propagation->arena, &propagation->passing, original);
+    if (passing) array_push(propagation->arena, &propagation->passing, original);
     return value;
 }
 
-Value *propagate_laid_out(Propagation *propagation, Value *original, const Layout *layout, const Op *user, const char *reason)
-{
+Value *propagate_laid_out(Propagation *propagation, Value *original, const Layout *layout,
+                          const Op *user, const char *reason) {
     Sharding sharding;
     if (sharding_of_layout(propagation->mesh, layout, &sharding))
         return propagate_converted(propagation, original, &sharding, user, reason);
-    for (const Version *version = propagation->forms[original->id]; version; version = version->next)
+    for (const Version *version = propagation->forms[original->id]; version;
+         version = version->next)
         if (version_reaches(&propagation->assigner, version) &&
-            module_layouts_equal(propagation->module, version->value->layout, layout, original->type))
+            module_layouts_equal(propagation->module, version->value->layout, layout,
+                                 original->type))
             return version->value;
-    Value *from = original->kind == VALUE_PARAM ? original : propagate_newest(propagation, original)->value;
+    Value *from =
+        original->kind == VALUE_PARAM ? original : propagate_newest(propagation, original)->value;
     Value *value = propagate_conversion(propagation, from, layout, user, reason);
     add_version(propagation, original, value, NULL);
     return value;
 }
 
 /* Adds a value that has its layout. */
-static void add_laid_out(Propagation *propagation, Value *value)
-{
+static void add_laid_out(Propagation *propagation, Value *value) {
     Sharding sharding;
-    add_version(propagation, value, value, sharding_of_layout(propagation->mesh, value->layout, &sharding) ? &sharding : NULL);
+    add_version(propagation, value, value,
+                sharding_of_layout(propagation->mesh, value->layout, &sharding) ? &sharding : NULL);
 }
 
 /* Whether the operator updates a parameter. */
-static bool is_update(const Module *module, const Op *op)
-{
+static bool is_update(const Module *module, const Op *op) {
     return op->section == SECTION_UPDATE && module->optimizer.op && op->def == module->optimizer.op;
 }
 
 /* ---- operators ---- */
 
-const char *propagate_reason(Propagation *propagation, const Op *op, int k)
-{
-    const Access *access = op->def->rule->kind == RULE_VIEW ? NULL : &op->def->rule->operands[op->binding->operands[k].access];
-    return arena_format(propagation->module->arena, "operand %s of %s", access && access->name ? access->name : "x", op->def->name);
+const char *propagate_reason(Propagation *propagation, const Op *op, int k) {
+    const Access *access = op->def->rule->kind == RULE_VIEW
+                               ? NULL
+                               : &op->def->rule->operands[op->binding->operands[k].access];
+    return arena_format(propagation->module->arena, "operand %s of %s",
+                        access && access->name ? access->name : "x", op->def->name);
 }
 
-static const char *gradient_reason(const Propagation *propagation, const Parameter *parameter)
-{
+static const char *gradient_reason(const Propagation *propagation, const Parameter *parameter) {
     return arena_format(propagation->module->arena, "the gradient of %s", parameter->name);
 }
 
-void propagate_result(Propagation *propagation, Op *op, int k, const Layout *made, const Sharding *known)
-{
+void propagate_result(Propagation *propagation, Op *op, int k, const Layout *made,
+                      const Sharding *known) {
     Value *value = op->results[k];
     const Layout *given = value->layout;
     if (!given || module_layouts_equal(propagation->module, given, made, value->type)) {
@@ -236,7 +248,8 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
         add_version(propagation, value, value, known);
         return;
     }
-    Value *own = op->results[k] = ir_value(propagation->module, VALUE_RESULT, value->name, value->type, value->at);
+    Value *own = op->results[k] =
+        ir_value(propagation->module, VALUE_RESULT, value->name, value->type, value->at);
     int id = own->id;
     *own = *value;
     own->id = id;
@@ -248,12 +261,11 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
     add_laid_out(propagation, value);
 }
 
-/* How the axes cut an operator; one that runs again is cut as before, so that it gives the same bits. */
-static Assignment assignment_of(Propagation *propagation, const Op *op)
-{
+/* How the axes cut an operator; one that runs again is cut as before, so that it gives the same
+ * bits. */
+static Assignment assignment_of(Propagation *propagation, const Op *op) {
     Assignment **known = &propagation->assigned[op->recomputes ? op->recomputes->index : op->index];
-    if (op->recomputes && *known)
-        return **known;
+    if (op->recomputes && *known) return **known;
     Version *versions[op->operand_count + 1];
     for (int k = 0; k < op->operand_count; k++)
         versions[k] = op->operands[k] ? propagation->forms[op->operands[k]->id] : NULL;
@@ -263,70 +275,71 @@ static Assignment assignment_of(Propagation *propagation, const Op *op)
     return assignment;
 }
 
-static void propagate_op(Propagation *propagation, Op *op)
-{
-    if (propagate_irregular(propagation, op))
-        return;
+static void propagate_op(Propagation *propagation, Op *op) {
+    if (propagate_irregular(propagation, op)) return;
     Assignment assignment = assignment_of(propagation, op);
-    if (assignment.ring_axes && propagate_ring(propagation, op, &assignment))
-        return;
+    if (assignment.ring_axes && propagate_ring(propagation, op, &assignment)) return;
     assignment.ring_axes = 0;
     for (int k = 0; k < op->operand_count; k++)
         propagate_user_constraints(propagation, op, k, op->results, &assignment);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(propagation->mesh, op, &assignment, k);
-            op->operands[k] = propagate_converted(propagation, op->operands[k], &need, op, propagate_reason(propagation, op, k));
+            op->operands[k] = propagate_converted(propagation, op->operands[k], &need, op,
+                                                  propagate_reason(propagation, op, k));
         }
     array_push(propagation->module->arena, &propagation->out, op);
     for (int k = 0; k < op->result_count; k++) {
         Sharding made = assignment_result(propagation->mesh, op, &assignment, k);
-        propagate_result(propagation, op, k, sharding_layout(propagation->mesh, &made, propagation->shared), &made);
+        propagate_result(propagation, op, k,
+                         sharding_layout(propagation->mesh, &made, propagation->shared), &made);
     }
 }
 
-/* The layout in which a parameter is updated: that of its states; without states the one that pass seed_layouts gave the new value. NULL when it
- * is not. */
-static const Layout *update_layout(const Propagation *propagation, const Parameter *parameter)
-{
+/* The layout in which a parameter is updated: that of its states; without states the one that pass
+ * seed_layouts gave the new value. NULL when it is not. */
+static const Layout *update_layout(const Propagation *propagation, const Parameter *parameter) {
     const Op *op = propagation->update[parameter->value->index];
-    if (!op)
-        return NULL;
+    if (!op) return NULL;
     const Value *like = parameter->state_count ? parameter->states[0] : op->results[0];
     return like->layout ? like->layout : parameter->value->layout;
 }
 
-/* The sharding in which a gradient goes to its update, or a stage keeps what it gives of it; false when there is none. */
-static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh, const Value *gradient, Sharding *sharding)
-{
+/* The sharding in which a gradient goes to its update, or a stage keeps what it gives of it; false
+ * when there is none. */
+static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
+                             const Value *gradient, Sharding *sharding) {
     const Layout *layout = propagation->reduced[gradient->id];
     return layout && sharding_of_layout(mesh, layout, sharding);
 }
 
-/* The layout in which a sum over micro-batches is kept; NULL: that of what is added. Under `zero 2` a gradient is cut as its states are, on
- * a stage as they would be there; along axes where these have copies it stays a sum, which is taken once. */
-static const Layout *kept_layout(const Propagation *propagation, const Value *sum, const Version *added)
-{
+/* The layout in which a sum over micro-batches is kept; NULL: that of what is added. Under `zero 2`
+ * a gradient is cut as its states are, on a stage as they would be there; along axes where these
+ * have copies it stays a sum, which is taken once. */
+static const Layout *kept_layout(const Propagation *propagation, const Value *sum,
+                                 const Version *added) {
     Sharding kept;
     if (sum->layout || module_zero(propagation->module) < 2 || !propagation->gradient[sum->id])
         return sum->layout;
-    if (!is_known(propagation, added) || !reduced_sharding(propagation, propagation->mesh, sum, &kept))
+    if (!is_known(propagation, added) ||
+        !reduced_sharding(propagation, propagation->mesh, sum, &kept))
         return propagation->reduced[sum->id];
     for (int a = 0; a < propagation->mesh->axis_count; a++)
-        if (kept.at[a] == AXIS_DUP && added->sharding.at[a] == AXIS_SUM)
-            kept.at[a] = AXIS_SUM;
+        if (kept.at[a] == AXIS_DUP && added->sharding.at[a] == AXIS_SUM) kept.at[a] = AXIS_SUM;
     return sharding_layout(propagation->mesh, &kept, propagation->shared);
 }
 
-/* A sum over micro-batches lies as what is added, which is converted where the sum is kept in another layout. */
-static void propagate_same(Propagation *propagation, Op *op)
-{
+/* A sum over micro-batches lies as what is added, which is converted where the sum is kept in
+ * another layout. */
+static void propagate_same(Propagation *propagation, Op *op) {
     Value *operand = op->operands[0];
     const Version *from = propagate_newest(propagation, operand);
     const Parameter *parameter = propagation->gradient[op->results[0]->id];
     const Layout *kept = kept_layout(propagation, op->results[0], from);
-    const char *reason = parameter && !op->results[0]->layout ? gradient_reason(propagation, parameter) : NULL;
-    op->operands[0] = kept ? propagate_laid_out(propagation, operand, kept, op, reason) : from->value;
+    const char *reason =
+        parameter && !op->results[0]->layout ? gradient_reason(propagation, parameter) : NULL;
+    op->operands[0] =
+        kept ? propagate_laid_out(propagation, operand, kept, op, reason) : from->value;
     array_push(propagation->module->arena, &propagation->out, op);
     Sharding sharding;
     bool known = sharding_of_layout(propagation->mesh, op->operands[0]->layout, &sharding);
@@ -334,28 +347,29 @@ static void propagate_same(Propagation *propagation, Op *op)
 }
 
 /* Rows are collected complete. */
-static void propagate_collection(Propagation *propagation, Op *op)
-{
+static void propagate_collection(Propagation *propagation, Op *op) {
     const Version *from = propagate_newest(propagation, op->operands[0]);
-    Sharding complete = is_known(propagation, from) ? sharding_complete(from->sharding) : sharding_whole();
+    Sharding complete =
+        is_known(propagation, from) ? sharding_complete(from->sharding) : sharding_whole();
     op->operands[0] = propagate_converted(propagation, op->operands[0], &complete, op, "an output");
     array_push(propagation->module->arena, &propagation->out, op);
     op->results[0]->layout = op->operands[0]->layout;
     add_version(propagation, op->results[0], op->results[0], &complete);
 }
 
-/* The parameter of which a value is what computes under `optimizer NAME` (passes/seed_layouts/optimizer_layouts.c), or which it is; NULL: of none. */
-static const Value *computing_of(const Module *module, const Value *value)
-{
-    if (value->def && value->def->def == module->builtin.reshard && value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
+/* The parameter of which a value is what computes under `optimizer NAME`
+ * (passes/seed_layouts/optimizer_layouts.c), or which it is; NULL: of none. */
+static const Value *computing_of(const Module *module, const Value *value) {
+    if (value->def && value->def->def == module->builtin.reshard &&
+        value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
         value = value->def->operands[0];
     return value->kind == VALUE_PARAM ? value : NULL;
 }
 
-/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass seed_layouts), or an input one that is written into the text
- * for each of its micro-batches; another is whole on all devices before. */
-static void propagate_part(Propagation *propagation, Op *op)
-{
+/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass seed_layouts),
+ * or an input one that is written into the text for each of its micro-batches; another is whole on
+ * all devices before. */
+static void propagate_part(Propagation *propagation, Op *op) {
     const Module *module = propagation->module;
     Value *result = op->results[0];
     Sharding whole = sharding_whole();
@@ -363,30 +377,31 @@ static void propagate_part(Propagation *propagation, Op *op)
         Op all = *op;
         all.stage = STAGE_ALL;
         enter_stage(propagation, &all);
-        op->operands[0] = propagate_converted(propagation, op->operands[0], &whole, &all, "what all stages read");
+        op->operands[0] =
+            propagate_converted(propagation, op->operands[0], &whole, &all, "what all stages read");
         enter_stage(propagation, op);
     }
     array_push(propagation->module->arena, &propagation->out, op);
-    if (op->operands[0]->micro && op->operands[0]->layout)
-        result->layout = op->operands[0]->layout;
+    if (op->operands[0]->micro && op->operands[0]->layout) result->layout = op->operands[0]->layout;
     if (!result->layout)
         result->layout = sharding_layout(propagation->mesh, &whole, propagation->shared);
     add_laid_out(propagation, result);
 }
 
-/* The newest version of a value that lies on the stage that made it. Another stage may have a version for its own operators: in a union it
- * would stand beside what that stage itself has made, and one device has one piece of a union. */
-static const Version *newest_at_home(const Propagation *propagation, const Value *value)
-{
+/* The newest version of a value that lies on the stage that made it. Another stage may have a
+ * version for its own operators: in a union it would stand beside what that stage itself has made,
+ * and one device has one piece of a union. */
+static const Version *newest_at_home(const Propagation *propagation, const Value *value) {
     for (const Version *version = propagation->forms[value->id]; version; version = version->next)
-        if (version->value->def && version->value->def->stage == value->def->stage && version_reaches(&propagation->assigner, version))
+        if (version->value->def && version->value->def->stage == value->def->stage &&
+            version_reaches(&propagation->assigner, version))
             return version;
     BUG("the stage that made a value has no version of it");
 }
 
-/* What stages have made, together: contributions to a sum; of rows, which no operator reads, the layout says who has any. */
-static void propagate_union(Propagation *propagation, Op *op)
-{
+/* What stages have made, together: contributions to a sum; of rows, which no operator reads, the
+ * layout says who has any. */
+static void propagate_union(Propagation *propagation, Op *op) {
     bool rows = op->operands[0]->def->def == propagation->module->builtin.collect;
     for (int k = 0; k < op->operand_count; k++) {
         enter_stage(propagation, op->operands[k]->def);
@@ -394,18 +409,20 @@ static void propagate_union(Propagation *propagation, Op *op)
         Sharding whole = sharding_whole();
         op->operands[k] = layout_partial(version->value->layout) != STATE_MAX
                               ? version->value
-                              : propagate_converted(propagation, op->operands[k], &whole, op->operands[k]->def, "a union of stages");
+                              : propagate_converted(propagation, op->operands[k], &whole,
+                                                    op->operands[k]->def, "a union of stages");
     }
     enter_stage(propagation, op);
     array_push(propagation->module->arena, &propagation->out, op);
-    op->results[0]->layout = union_layout(propagation->module, rows ? TOP_DUP : TOP_SUM, op->operands, op->operand_count);
+    op->results[0]->layout = union_layout(propagation->module, rows ? TOP_DUP : TOP_SUM,
+                                          op->operands, op->operand_count);
     add_laid_out(propagation, op->results[0]);
 }
 
 /* A `reshard` of the source: the layout is the one written. */
-static void propagate_reshard(Propagation *propagation, Op *op)
-{
-    op->operands[0] = reducible(propagation, propagate_newest(propagation, op->operands[0])->value, op->results[0]->layout, op, NULL);
+static void propagate_reshard(Propagation *propagation, Op *op) {
+    op->operands[0] = reducible(propagation, propagate_newest(propagation, op->operands[0])->value,
+                                op->results[0]->layout, op, NULL);
     array_push(propagation->module->arena, &propagation->out, op);
     add_laid_out(propagation, op->results[0]);
 }
@@ -413,67 +430,75 @@ static void propagate_reshard(Propagation *propagation, Op *op)
 /* ---- the update ---- */
 
 /* Under `zero 2` a gradient goes to the layout of its states where it is made. */
-static void reduce_gradients(Propagation *propagation, const Op *op, Value *const *made)
-{
+static void reduce_gradients(Propagation *propagation, const Op *op, Value *const *made) {
     for (int k = 0; k < op->result_count && module_zero(propagation->module) >= 2; k++) {
         const Parameter *parameter = propagation->gradient[made[k]->id];
         const Layout *layout = propagation->reduced[made[k]->id];
-        if (layout && op->def != propagation->module->builtin.accumulate && op->def != propagation->module->builtin.stage_union)
-            propagate_laid_out(propagation, made[k], layout, op, gradient_reason(propagation, parameter));
+        if (layout && op->def != propagation->module->builtin.accumulate &&
+            op->def != propagation->module->builtin.stage_union)
+            propagate_laid_out(propagation, made[k], layout, op,
+                               gradient_reason(propagation, parameter));
     }
 }
 
-/* A new value in the layout and in the place of the old one, which the operator read as `operand`. */
-static Value *stored(Propagation *propagation, const Op *op, Value *made, const Value *operand, const Value *old)
-{
-    if (operand == old && module_layouts_equal(propagation->module, made->layout, old->layout, old->type))
+/* A new value in the layout and in the place of the old one, which the operator read as
+ * `operand`. */
+static Value *stored(Propagation *propagation, const Op *op, Value *made, const Value *operand,
+                     const Value *old) {
+    if (operand == old &&
+        module_layouts_equal(propagation->module, made->layout, old->layout, old->type))
         return made;
-    return propagate_conversion(propagation, made, old->layout, op, arena_format(propagation->module->arena, "the updated %s", old->name));
+    return propagate_conversion(
+        propagation, made, old->layout, op,
+        arena_format(propagation->module->arena, "the updated %s", old->name));
 }
 
 /* Parameter, gradient and states in the layout of the update, the norm whole. */
-static void update_operands(Propagation *propagation, Op *op, const Layout *layout)
-{
+static void update_operands(Propagation *propagation, Op *op, const Layout *layout) {
     Arena *arena = propagation->module->arena;
     const char *name = op->operands[0]->name;
     Sharding whole = sharding_whole();
     for (int k = 0; k < op->operand_count; k++) {
         Value *value = op->operands[k];
         if (value && k > 1 && value->kind != VALUE_STATE)
-            op->operands[k] = propagate_converted(propagation, value, &whole, op, "the norm of the gradients");
-        else if (value)
             op->operands[k] =
-                propagate_laid_out(propagation, value, layout, op,
-                                arena_format(arena, k == 1 ? "the gradient of %s" : "the part of %s that is updated here", name));
+                propagate_converted(propagation, value, &whole, op, "the norm of the gradients");
+        else if (value)
+            op->operands[k] = propagate_laid_out(
+                propagation, value, layout, op,
+                arena_format(arena,
+                             k == 1 ? "the gradient of %s" : "the part of %s that is updated here",
+                             name));
     }
 }
 
-static void propagate_update(Propagation *propagation, Op *op)
-{
+static void propagate_update(Propagation *propagation, Op *op) {
     Parameter *parameter = propagation->module->params.at[op->operands[0]->index];
     const Layout *layout = update_layout(propagation, parameter);
     Value *made[op->result_count];
     memcpy(made, op->results, sizeof *made * (size_t)op->result_count);
     update_operands(propagation, op, layout);
     array_push(propagation->module->arena, &propagation->out, op);
-    for (int k = 0; k < op->result_count; k++)
-        propagate_result(propagation, op, k, layout, NULL);
+    for (int k = 0; k < op->result_count; k++) propagate_result(propagation, op, k, layout, NULL);
     parameter->updated = stored(propagation, op, made[0], op->operands[0], parameter->value);
     for (int s = 0; s < parameter->state_count; s++)
-        parameter->states_updated[s] = stored(propagation, op, made[1 + s], op->operands[2 + s], parameter->states[s]);
+        parameter->states_updated[s] =
+            stored(propagation, op, made[1 + s], op->operands[2 + s], parameter->states[s]);
 }
 
-/* Gradients go to the layout of their states before the norm is taken, so that it is taken of what is updated. */
-static void convert_gradients(Propagation *propagation, const Op *first)
-{
+/* Gradients go to the layout of their states before the norm is taken, so that it is taken of what
+ * is updated. */
+static void convert_gradients(Propagation *propagation, const Op *first) {
     for (int i = 0; i < propagation->module->params.count; i++) {
         Parameter *parameter = propagation->module->params.at[i];
-        const Layout *layout = parameter->gradient && propagation->forms[parameter->gradient->id] ? update_layout(propagation, parameter) : NULL;
-        if (!layout)
-            continue;
+        const Layout *layout = parameter->gradient && propagation->forms[parameter->gradient->id]
+                                   ? update_layout(propagation, parameter)
+                                   : NULL;
+        if (!layout) continue;
         Sharding states;
         bool known = sharding_of_layout(propagation->mesh, layout, &states);
-        Value *gradient = propagate_laid_out(propagation, parameter->gradient, layout, first, gradient_reason(propagation, parameter));
+        Value *gradient = propagate_laid_out(propagation, parameter->gradient, layout, first,
+                                             gradient_reason(propagation, parameter));
         propagation->forms[parameter->gradient->id] = NULL;
         add_version(propagation, parameter->gradient, gradient, known ? &states : NULL);
     }
@@ -481,84 +506,91 @@ static void convert_gradients(Propagation *propagation, const Op *first)
 
 /* ---- the pass ---- */
 
-/* A value is the gradient of a parameter, or what a stage gives of it, and goes to a layout of the mesh; under `zero 2` what each
- * micro-batch adds to it does. */
-static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum, const Mesh *mesh, const Layout *layout)
-{
+/* A value is the gradient of a parameter, or what a stage gives of it, and goes to a layout of the
+ * mesh; under `zero 2` what each micro-batch adds to it does. */
+static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum,
+                      const Mesh *mesh, const Layout *layout) {
     const Op *def = sum->def;
     Sharding sharding;
     propagation->gradient[sum->id] = parameter;
     propagation->reduced[sum->id] = layout;
-    if (!reduced_sharding(propagation, mesh, sum, &sharding))
-        return;
-    propagation->assigner.gradient[sum->id] = arena_copy(propagation->arena, &sharding, sizeof sharding);
-    if (def && def->def == propagation->module->builtin.accumulate && module_zero(propagation->module) >= 2)
-        propagation->assigner.gradient[def->operands[0]->id] = propagation->assigner.gradient[sum->id];
+    if (!reduced_sharding(propagation, mesh, sum, &sharding)) return;
+    propagation->assigner.gradient[sum->id] =
+        arena_copy(propagation->arena, &sharding, sizeof sharding);
+    if (def && def->def == propagation->module->builtin.accumulate &&
+        module_zero(propagation->module) >= 2)
+        propagation->assigner.gradient[def->operands[0]->id] =
+            propagation->assigner.gradient[sum->id];
 }
 
 /* What a stage has of a parameter; NULL: it does not read it. */
-static const Value *part_of_stage(const Module *module, const Parameter *parameter, int stage)
-{
+static const Value *part_of_stage(const Module *module, const Parameter *parameter, int stage) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->builtin.local_part && op->stage == stage && computing_of(module, op->operands[0]) == parameter->value)
+        if (op->def == module->builtin.local_part && op->stage == stage &&
+            computing_of(module, op->operands[0]) == parameter->value)
             return op->results[0];
     }
     return NULL;
 }
 
-/* Under `zero 2` each stage that gives something of a gradient cuts it as its own states would be. */
-static void begin_summands(Propagation *propagation, const Parameter *parameter, const Value *value)
-{
+/* Under `zero 2` each stage that gives something of a gradient cuts it as its own states would
+ * be. */
+static void begin_summands(Propagation *propagation, const Parameter *parameter,
+                           const Value *value) {
     Module *module = propagation->module;
     const Op *def = value->def;
-    bool adds = def && (def->def == module->builtin.stage_union || (op_is_addition(def) && def->loop == LOOP_AFTER));
+    bool adds = def && (def->def == module->builtin.stage_union ||
+                        (op_is_addition(def) && def->loop == LOOP_AFTER));
     for (int k = 0; adds && k < def->operand_count; k++)
         begin_summands(propagation, parameter, def->operands[k]);
-    const Value *part = !adds && def && def->stage != STAGE_ALL ? part_of_stage(module, parameter, def->stage) : NULL;
+    const Value *part = !adds && def && def->stage != STAGE_ALL
+                            ? part_of_stage(module, parameter, def->stage)
+                            : NULL;
     if (part)
-        begin_sum(propagation, parameter, value, op_mesh(module, def), states_layout(module, op_mesh(module, def), part));
+        begin_sum(propagation, parameter, value, op_mesh(module, def),
+                  states_layout(module, op_mesh(module, def), part));
 }
 
 /* The gradient of a parameter goes to the layout of the states. */
-static void begin_gradient(Propagation *propagation, const Parameter *parameter)
-{
-    begin_sum(propagation, parameter, parameter->gradient, propagation->module->devices.mesh, update_layout(propagation, parameter));
+static void begin_gradient(Propagation *propagation, const Parameter *parameter) {
+    begin_sum(propagation, parameter, parameter->gradient, propagation->module->devices.mesh,
+              update_layout(propagation, parameter));
     if (module_zero(propagation->module) >= 2)
         begin_summands(propagation, parameter, parameter->gradient);
 }
 
-static void begin_parameter(Propagation *propagation, const Parameter *parameter)
-{
+static void begin_parameter(Propagation *propagation, const Parameter *parameter) {
     add_laid_out(propagation, parameter->value);
     propagate_user_layout(propagation, parameter->value);
     propagation->origin[parameter->value->id] = ORIGIN_PARAMETERS;
     for (int s = 0; s < parameter->state_count; s++)
         add_laid_out(propagation, parameter->states[s]);
-    if (parameter->gradient)
-        begin_gradient(propagation, parameter);
+    if (parameter->gradient) begin_gradient(propagation, parameter);
 }
 
-static void begin(Propagation *propagation)
-{
+static void begin(Propagation *propagation) {
     Module *module = propagation->module;
     propagation->forms = arena_array(propagation->arena, Version *, module->context.next_id);
     propagation->update = arena_array(propagation->arena, Op *, module->params.count);
-    propagation->gradient = arena_array(propagation->arena, const Parameter *, module->context.next_id);
+    propagation->gradient =
+        arena_array(propagation->arena, const Parameter *, module->context.next_id);
     propagation->reduced = arena_array(propagation->arena, const Layout *, module->context.next_id);
     propagation->origin = arena_array(propagation->arena, Origin, module->context.next_id);
     propagation->recomputed = arena_array(propagation->arena, bool, module->ops.count);
     propagation->assigned = arena_array(propagation->arena, Assignment *, module->ops.count);
     propagation->ring_ops = arena_array(propagation->arena, RingOps, module->ops.count);
-    propagation->assigner = (Assigner){.module = module,
-                                  .mesh = module->devices.mesh,
-                                  .arena = propagation->arena,
-                                  .replica_groups = intern_create(propagation->arena),
-                                  .alike = module_equivalent_devices(module),
-                                  .prices = intern_create(propagation->arena),
-                                  .consumers = wanted_of(propagation->arena, module),
-                                  .constraints = arena_array(propagation->arena, const UserConstraint *, module->context.next_id),
-                                  .gradient = arena_array(propagation->arena, const Sharding *, module->context.next_id)};
+    propagation->assigner = (Assigner){
+        .module = module,
+        .mesh = module->devices.mesh,
+        .arena = propagation->arena,
+        .replica_groups = intern_create(propagation->arena),
+        .alike = module_equivalent_devices(module),
+        .prices = intern_create(propagation->arena),
+        .consumers = wanted_of(propagation->arena, module),
+        .constraints =
+            arena_array(propagation->arena, const UserConstraint *, module->context.next_id),
+        .gradient = arena_array(propagation->arena, const Sharding *, module->context.next_id)};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->recomputes)
@@ -566,8 +598,10 @@ static void begin(Propagation *propagation)
     int stages = module->templates.stages.count;
     propagation->rules = arena_array(propagation->arena, RuleUse *, stages + 1);
     for (int s = 0; s < stages; s++)
-        propagation->rules[s] = arena_array(propagation->arena, RuleUse, module->templates.stages.at[s].mesh->rules.count);
-    propagation->rules[stages] = arena_array(propagation->arena, RuleUse, module->devices.mesh->rules.count);
+        propagation->rules[s] = arena_array(propagation->arena, RuleUse,
+                                            module->templates.stages.at[s].mesh->rules.count);
+    propagation->rules[stages] =
+        arena_array(propagation->arena, RuleUse, module->devices.mesh->rules.count);
     propagation->assigner.rules = propagation->rules[stages];
     for (int i = 0; i < module->ops.count; i++)
         if (is_update(module, module->ops.at[i]))
@@ -575,33 +609,31 @@ static void begin(Propagation *propagation)
     for (int i = 0; i < module->params.count; i++)
         begin_parameter(propagation, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++) {
-        if (module->inputs.at[i]->layout)
-            add_laid_out(propagation, module->inputs.at[i]);
+        if (module->inputs.at[i]->layout) add_laid_out(propagation, module->inputs.at[i]);
         propagate_user_layout(propagation, module->inputs.at[i]);
         propagation->origin[module->inputs.at[i]->id] = ORIGIN_INPUTS;
     }
 }
 
 /* What is assigned goes to where its state lies. */
-static void finish_assigned(Propagation *propagation, Op end)
-{
+static void finish_assigned(Propagation *propagation, Op end) {
     end.section = SECTION_UPDATE;
     for (int i = 0; i < propagation->module->params.count; i++) {
         Parameter *parameter = propagation->module->params.at[i];
-        if (!parameter->updated || propagation->update[i])
-            continue;
+        if (!parameter->updated || propagation->update[i]) continue;
         end.at = parameter->updated->at;
-        parameter->updated = propagate_laid_out(propagation, parameter->updated, parameter->value->layout, &end,
-                                             arena_format(propagation->module->arena, "the new %s", parameter->name));
+        parameter->updated = propagate_laid_out(
+            propagation, parameter->updated, parameter->value->layout, &end,
+            arena_format(propagation->module->arena, "the new %s", parameter->name));
     }
 }
 
 /* The loss whole everywhere, outputs without pending reductions. */
-static void finish(Propagation *propagation)
-{
+static void finish(Propagation *propagation) {
     Module *module = propagation->module;
     Op end = op_place_at(module->source.at);
-    bool updates = propagation->out.count && propagation->out.at[propagation->out.count - 1]->section == SECTION_UPDATE;
+    bool updates = propagation->out.count &&
+                   propagation->out.at[propagation->out.count - 1]->section == SECTION_UPDATE;
     end.section = module->kind == MODULE_TRAIN || updates ? SECTION_UPDATE : SECTION_FORWARD;
     end.loop = module->templates.at.count ? LOOP_AFTER : LOOP_BEFORE;
     enter_stage(propagation, &end);
@@ -615,43 +647,45 @@ static void finish(Propagation *propagation)
         bool known = is_known(propagation, version);
         Sharding complete = known ? sharding_complete(version->sharding) : whole;
         bool pending = known || layout_partial(version->value->layout) != STATE_DUP;
-        output->value = pending ? propagate_converted(propagation, output->value, &complete, &end, "an output") : version->value;
+        output->value =
+            pending ? propagate_converted(propagation, output->value, &complete, &end, "an output")
+                    : version->value;
     }
 }
 
 /* Split rules of a mesh that no operator's rule let through. */
-static void report_refused(Propagation *propagation, const Mesh *mesh, const RuleUse *uses)
-{
+static void report_refused(Propagation *propagation, const Mesh *mesh, const RuleUse *uses) {
     for (int i = 0; i < mesh->rules.count; i++) {
-        if (uses[i].used || !uses[i].refused)
-            continue;
-        diag_error(propagation->module->diag, mesh->rules.at[i].at, "the dimension \"%s\" may not be cut: no operator that has it allows it",
+        if (uses[i].used || !uses[i].refused) continue;
+        diag_error(propagation->module->diag, mesh->rules.at[i].at,
+                   "the dimension \"%s\" may not be cut: no operator that has it allows it",
                    mesh->rules.at[i].dim.name);
-        diag_note(propagation->module->diag, uses[i].refused->at, "%s needs it whole (its rule says `replicate`)", uses[i].refused->def->name);
+        diag_note(propagation->module->diag, uses[i].refused->at,
+                  "%s needs it whole (its rule says `replicate`)", uses[i].refused->def->name);
     }
 }
 
 /* A rule that one stage has let through is let through. */
-static void report_all_refused(Propagation *propagation)
-{
+static void report_all_refused(Propagation *propagation) {
     const PipelineTemplates *bodies = &propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)
         if (bodies->stages.at[s].mesh != propagation->module->devices.mesh)
             report_refused(propagation, bodies->stages.at[s].mesh, propagation->rules[s]);
-    report_refused(propagation, propagation->module->devices.mesh, propagation->rules[bodies->stages.count]);
+    report_refused(propagation, propagation->module->devices.mesh,
+                   propagation->rules[bodies->stages.count]);
 }
 
 /* What became of pieces along one axis of a rule of `turns` on all stages. */
-static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis, bool *cuts)
-{
+static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
+                        bool *cuts) {
     const Module *module = propagation->module;
     RuleUse all = {0};
     for (int s = 0; s <= module->templates.stages.count; s++) {
-        const Mesh *mesh = s < module->templates.stages.count ? module->templates.stages.at[s].mesh : module->devices.mesh;
+        const Mesh *mesh = s < module->templates.stages.count ? module->templates.stages.at[s].mesh
+                                                              : module->devices.mesh;
         for (int i = 0; i < mesh->rules.count; i++) {
             const MeshRule *rule = &mesh->rules.at[i];
-            if (strcmp(rule->dim.name, dim) || strcmp(mesh->axis[rule->axis].name, axis))
-                continue;
+            if (strcmp(rule->dim.name, dim) || strcmp(mesh->axis[rule->axis].name, axis)) continue;
             *cuts = *cuts || mesh->axis[rule->axis].count > 1;
             all.used = all.used || propagation->rules[s][i].used;
             all.turns = all.turns || propagation->rules[s][i].turns;
@@ -661,10 +695,9 @@ static RuleUse turns_of(const Propagation *propagation, const char *dim, const c
     return all;
 }
 
-/* Rules of `turns` by which no pieces moved on: because operators need them together, or, of a model that is trained and has the dimension,
- * because none has it twice. */
-static void report_turns(const Propagation *propagation)
-{
+/* Rules of `turns` by which no pieces moved on: because operators need them together, or, of a
+ * model that is trained and has the dimension, because none has it twice. */
+static void report_turns(const Propagation *propagation) {
     const Module *module = propagation->module;
     for (int i = 0; module->strategy && i < module->strategy->turns.count; i++) {
         const SplitRule *rule = &module->strategy->turns.at[i];
@@ -673,22 +706,25 @@ static void report_turns(const Propagation *propagation)
             RuleUse use = turns_of(propagation, rule->dim, rule->axes[k], &cuts);
             if (use.turns || !cuts || (!use.stayed && (module->kind != MODULE_TRAIN || !use.used)))
                 continue;
-            diag_error(module->diag, rule->axis_at[k], "no pieces of the dimension \"%s\" move on in turns along the axis \"%s\"",
+            diag_error(module->diag, rule->axis_at[k],
+                       "no pieces of the dimension \"%s\" move on in turns along the axis \"%s\"",
                        rule->dim, rule->axes[k]);
             if (use.stayed)
                 diag_note(module->diag, use.stayed->at,
-                          "%s needs them together: its rule says of no merge or reduction of them, or one of its tensors is cut by both "
+                          "%s needs them together: its rule says of no merge or reduction of them, "
+                          "or one of its tensors is cut by both "
                           "dimensions",
                           use.stayed->def->name);
             else
                 diag_note(module->diag, module->source.at,
-                          "no operator of %s has pieces of it along one dimension and sums over another, as attention does", module->name);
+                          "no operator of %s has pieces of it along one dimension and sums over "
+                          "another, as attention does",
+                          module->name);
         }
     }
 }
 
-static void propagate_any(Propagation *propagation, Op *op)
-{
+static void propagate_any(Propagation *propagation, Op *op) {
     Module *module = propagation->module;
     Value *made[op->result_count];
     memcpy(made, op->results, sizeof *made * (size_t)op->result_count);
@@ -707,21 +743,19 @@ static void propagate_any(Propagation *propagation, Op *op)
         propagate_reshard(propagation, op);
     else
         propagate_op(propagation, op);
-    for (int r = 0; r < op->result_count; r++)
-        propagate_user_layout(propagation, made[r]);
+    for (int r = 0; r < op->result_count; r++) propagate_user_layout(propagation, made[r]);
     reduce_gradients(propagation, op, made);
 }
 
-static void propagate_all(Propagation *propagation)
-{
+static void propagate_all(Propagation *propagation) {
     Module *module = propagation->module;
     bool updating = false;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (i && !same_layer(op, module->ops.at[i - 1]))
-            end_layer(propagation);
+        if (i && !same_layer(op, module->ops.at[i - 1])) end_layer(propagation);
         enter_stage(propagation, op);
-        bool updates = op->section == SECTION_UPDATE && op->def != module->builtin.stage_union && op->stage == STAGE_ALL;
+        bool updates = op->section == SECTION_UPDATE && op->def != module->builtin.stage_union &&
+                       op->stage == STAGE_ALL;
         if (updates && !updating && (module->optimizer.clip || module->optimizer.norm))
             convert_gradients(propagation, op);
         updating |= updates;
@@ -729,9 +763,11 @@ static void propagate_all(Propagation *propagation)
     }
 }
 
-void pass_propagate_layouts(Module *module)
-{
-    Propagation propagation = {.module = module, .mesh = module->devices.mesh, .arena = arena_create(), .shared = module_interned(module)};
+void pass_propagate_layouts(Module *module) {
+    Propagation propagation = {.module = module,
+                               .mesh = module->devices.mesh,
+                               .arena = arena_create(),
+                               .shared = module_interned(module)};
     begin(&propagation);
     propagate_all(&propagation);
     finish(&propagation);

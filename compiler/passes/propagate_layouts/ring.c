@@ -29,29 +29,36 @@ typedef struct Round {
 
 /* ---- joining ---- */
 
-static const OpDef *inserted_joiner(const Round *round, FactorReduction reduction)
-{
+static const OpDef *inserted_joiner(const Round *round, FactorReduction reduction) {
     Arena *arena = round->propagation->module->arena;
     return reduction == REDUCE_SUM
                ? rule_inserted(arena, "join_sum", "y[i..] = a[i..] + b[i..]")
-               : rule_inserted(arena, "join_max", "y[i..] = a[i..] >= b[i..] ? a[i..] : a[i..] != a[i..] ? a[i..] : b[i..]");
+               : rule_inserted(
+                     arena, "join_max",
+                     "y[i..] = a[i..] >= b[i..] ? a[i..] : a[i..] != a[i..] ? a[i..] : b[i..]");
 }
 
-static const Factor *factor_of(const Round *round, int f) { return &round->op->def->rule->factors[round->op->binding->factors[f].factor]; }
+static const Factor *factor_of(const Round *round, int f) {
+    return &round->op->def->rule->factors[round->op->binding->factors[f].factor];
+}
 
-static bool has_turned(const Round *round, const BoundAccess *access) { return factor_dim(access, round->assignment->ring_factor) >= 0; }
+static bool has_turned(const Round *round, const BoundAccess *access) {
+    return factor_dim(access, round->assignment->ring_factor) >= 0;
+}
 
-/* How result k is joined where no operator is named; REDUCE_NONE where the axes do not agree, or where contributions of another kind are
- * pending. */
-static FactorReduction result_reduction(const Round *round, int k)
-{
+/* How result k is joined where no operator is named; REDUCE_NONE where the axes do not agree, or
+ * where contributions of another kind are pending. */
+static FactorReduction result_reduction(const Round *round, int k) {
     const Mesh *mesh = round->propagation->mesh;
     const BoundAccess *access = &round->op->binding->results[k];
-    FactorReduction reduction = has_turned(round, access) ? REDUCE_NONE : factor_of(round, round->assignment->ring_factor)->reduction;
+    FactorReduction reduction = has_turned(round, access)
+                                    ? REDUCE_NONE
+                                    : factor_of(round, round->assignment->ring_factor)->reduction;
     for (int a = 0; a < mesh->axis_count && has_turned(round, access); a++) {
-        FactorReduction own = round->assignment->ring_axes >> a & 1 ? factor_of(round, round->assignment->factor[a])->reduction : reduction;
-        if (reduction != REDUCE_NONE && own != reduction)
-            return REDUCE_NONE;
+        FactorReduction own = round->assignment->ring_axes >> a & 1
+                                  ? factor_of(round, round->assignment->factor[a])->reduction
+                                  : reduction;
+        if (reduction != REDUCE_NONE && own != reduction) return REDUCE_NONE;
         reduction = own;
     }
     Sharding made = assignment_result(mesh, round->op, round->assignment, k);
@@ -62,24 +69,21 @@ static FactorReduction result_reduction(const Round *round, int k)
 }
 
 /* The operator that the clause merge names. */
-static const OpDef *named_joiner(const Round *round, const char *name)
-{
+static const OpDef *named_joiner(const Round *round, const char *name) {
     const Module *module = round->propagation->module;
     for (int i = 0; i < module->library.defs.count; i++)
-        if (!strcmp(module->library.defs.at[i]->name, name))
-            return module->library.defs.at[i];
+        if (!strcmp(module->library.defs.at[i]->name, name)) return module->library.defs.at[i];
     return NULL;
 }
 
 /* The type of a result before its dimensions became factors. */
-static Type written_type(const Round *round, int k)
-{
+static Type written_type(const Round *round, int k) {
     const BoundAccess *access = &round->op->binding->results[k];
     int64_t *extent = arena_array(round->propagation->arena, int64_t, access->written_rank + 1);
-    for (int w = 0; w < access->written_rank; w++)
-        extent[w] = 1;
+    for (int w = 0; w < access->written_rank; w++) extent[w] = 1;
     for (int d = 0; d < access->rank; d++)
-        extent[access->dims[d].written] *= round->op->binding->factors[access->dims[d].factors[0]].extent;
+        extent[access->dims[d].written] *=
+            round->op->binding->factors[access->dims[d].factors[0]].extent;
     return (Type){round->op->results[k]->type.dtype, access->written_rank, extent};
 }
 
@@ -91,12 +95,14 @@ typedef struct Refining {
     int first[IR_MAX_FACTORS]; // the number of its first part
 } Refining;
 
-/* Takes dimensions of `like` from *d on as the parts of a factor; false where they are other parts than before. */
-static bool take_parts(Arena *arena, Refining *refining, int f, const Round *round, const BoundAccess *like, int written, int *d)
-{
+/* Takes dimensions of `like` from *d on as the parts of a factor; false where they are other parts
+ * than before. */
+static bool take_parts(Arena *arena, Refining *refining, int f, const Round *round,
+                       const BoundAccess *like, int written, int *d) {
     int64_t product = 1, whole = refining->whole->factors[f].extent;
     int parts = 0;
-    for (; *d < like->rank && like->dims[*d].written == written && product < whole; (*d)++, parts++) {
+    for (; *d < like->rank && like->dims[*d].written == written && product < whole;
+         (*d)++, parts++) {
         int64_t extent = round->op->binding->factors[like->dims[*d].factors[0]].extent;
         product *= extent;
         if (!refining->known[f])
@@ -109,8 +115,8 @@ static bool take_parts(Arena *arena, Refining *refining, int f, const Round *rou
 }
 
 /* Takes all dimensions of an access of the joiner, which is one of result `like`. */
-static bool take_access(Arena *arena, Refining *refining, const BoundAccess *access, const Round *round, const BoundAccess *like)
-{
+static bool take_access(Arena *arena, Refining *refining, const BoundAccess *access,
+                        const Round *round, const BoundAccess *like) {
     int d = 0;
     for (int w = 0; w < access->rank; w++)
         for (int i = 0; i < access->dims[w].count; i++)
@@ -119,8 +125,8 @@ static bool take_access(Arena *arena, Refining *refining, const BoundAccess *acc
     return d == like->rank;
 }
 
-static BoundAccess refined_access(Arena *arena, const Refining *refining, const BoundAccess *access)
-{
+static BoundAccess refined_access(Arena *arena, const Refining *refining,
+                                  const BoundAccess *access) {
     Array(BoundDim) dims = {0};
     for (int w = 0; w < access->rank; w++)
         for (int i = 0; i < access->dims[w].count; i++) {
@@ -134,55 +140,59 @@ static BoundAccess refined_access(Arena *arena, const Refining *refining, const 
     return (BoundAccess){access->access, dims.count, access->rank, dims.at};
 }
 
-/* A joiner's binding to results as they are, `result[k]` being the operator's result that its result k is like; NULL where they are refined
- * in a way that does not fit its rule. */
-static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result)
-{
+/* A joiner's binding to results as they are, `result[k]` being the operator's result that its
+ * result k is like; NULL where they are refined in a way that does not fit its rule. */
+static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result) {
     Arena *arena = round->propagation->module->arena;
     Refining refining = {.whole = whole};
     const BoundAccess *likes = round->op->binding->results;
     int count = whole->result_count;
     for (int k = 0; k < 3 * count; k++)
-        if (!take_access(arena, &refining, k < count ? &whole->results[k] : &whole->operands[k - count], round, &likes[result[k % count]]))
+        if (!take_access(arena, &refining,
+                         k < count ? &whole->results[k] : &whole->operands[k - count], round,
+                         &likes[result[k % count]]))
             return NULL;
     Array(BoundFactor) factors = {0};
     for (int f = 0; f < whole->factor_count; f++) {
         refining.first[f] = factors.count;
         for (int part = 0; part < refining.extents[f].count; part++)
-            array_push(arena, &factors, (BoundFactor){whole->factors[f].factor, refining.extents[f].at[part]});
+            array_push(arena, &factors,
+                       (BoundFactor){whole->factors[f].factor, refining.extents[f].at[part]});
     }
     BoundAccess *accesses = arena_array(arena, BoundAccess, 3 * count);
     for (int k = 0; k < 3 * count; k++)
-        accesses[k] = refined_access(arena, &refining, k < count ? &whole->results[k] : &whole->operands[k - count]);
+        accesses[k] = refined_access(arena, &refining,
+                                     k < count ? &whole->results[k] : &whole->operands[k - count]);
     Binding *binding = arena_new(arena, Binding);
     *binding = (Binding){factors.count, 2 * count, count, factors.at, accesses + count, accesses};
     return factors.count <= IR_MAX_FACTORS ? binding : NULL;
 }
 
-/* Whether devices may join the pieces of results that they have: what an axis cuts is one factor of the joiner, which its rule lets be cut.
+/* Whether devices may join the pieces of results that they have: what an axis cuts is one factor of
+ * the joiner, which its rule lets be cut.
  */
-static bool joins_pieces(const Round *round, const Op *joiner, const int *result)
-{
+static bool joins_pieces(const Round *round, const Op *joiner, const int *result) {
     int count = joiner->result_count;
     for (int a = 0; a < round->propagation->mesh->axis_count; a++) {
         int cut = -1;
         for (int k = 0; k < 3 * count; k++) {
-            const BoundAccess *access = k < count ? &joiner->binding->results[k] : &joiner->binding->operands[k - count];
-            int d = assignment_result(round->propagation->mesh, round->op, round->assignment, result[k % count]).at[a];
+            const BoundAccess *access =
+                k < count ? &joiner->binding->results[k] : &joiner->binding->operands[k - count];
+            int d = assignment_result(round->propagation->mesh, round->op, round->assignment,
+                                      result[k % count])
+                        .at[a];
             int f = d >= 0 ? access->dims[d].factors[0] : -1;
-            if (k && f != cut)
-                return false;
+            if (k && f != cut) return false;
             cut = f;
         }
-        if (cut >= 0 && !factor_may_cut(joiner, cut))
-            return false;
+        if (cut >= 0 && !factor_may_cut(joiner, cut)) return false;
     }
     return true;
 }
 
-/* Makes the operator that joins some results, of operands that are none yet; false where it does not fit. */
-static bool add_joiner(Round *round, const OpDef *def, const int *result, int count)
-{
+/* Makes the operator that joins some results, of operands that are none yet; false where it does
+ * not fit. */
+static bool add_joiner(Round *round, const OpDef *def, const int *result, int count) {
     Module *module = round->propagation->module;
     Value *operands[2 * IR_MAX_RESULTS], whole[IR_MAX_RESULTS];
     for (int k = 0; k < count; k++) {
@@ -192,8 +202,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     Op *joiner = ir_op_like(module, def, operands, 2 * count, NULL, round->op);
     joiner->marks.run_in_place = true;
     joiner->binding = refined_binding(round, joiner->binding, result);
-    if (!joiner->binding || !joins_pieces(round, joiner, result))
-        return false;
+    if (!joiner->binding || !joins_pieces(round, joiner, result)) return false;
     for (int k = 0; k < count; k++) {
         const Value *like = round->op->results[result[k]];
         joiner->results[k]->type = like->type;
@@ -206,30 +215,31 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Of all results one operator, where a clause merge names it; false where some result has the factor, or contributions are pending. */
-static bool add_named_joiner(Round *round, const char *name)
-{
+/* Of all results one operator, where a clause merge names it; false where some result has the
+ * factor, or contributions are pending. */
+static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = named_joiner(round, name);
-    if (!def)
-        return false;
+    if (!def) return false;
     for (int k = 0; k < round->op->result_count; k++) {
-        Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k), complete = sharding_complete(made);
-        if (has_turned(round, &round->op->binding->results[k]) || !sharding_equal(round->propagation->mesh, &made, &complete))
+        Sharding made =
+                     assignment_result(round->propagation->mesh, round->op, round->assignment, k),
+                 complete = sharding_complete(made);
+        if (has_turned(round, &round->op->binding->results[k]) ||
+            !sharding_equal(round->propagation->mesh, &made, &complete))
             return false;
         result[k] = k;
     }
     return add_joiner(round, def, result, round->op->result_count);
 }
 
-static bool add_joiners(Round *round)
-{
+static bool add_joiners(Round *round) {
     const char *merge = factor_of(round, round->assignment->ring_factor)->merge;
-    if (merge)
-        return add_named_joiner(round, merge);
+    if (merge) return add_named_joiner(round, merge);
     for (int k = 0; k < round->op->result_count; k++) {
         FactorReduction reduction = result_reduction(round, k);
-        if (reduction == REDUCE_NONE || !add_joiner(round, inserted_joiner(round, reduction), &k, 1))
+        if (reduction == REDUCE_NONE ||
+            !add_joiner(round, inserted_joiner(round, reduction), &k, 1))
             return false;
     }
     return true;
@@ -237,20 +247,21 @@ static bool add_joiners(Round *round)
 
 /* ---- turns ---- */
 
-/* Appends an operator; of one that runs again it is known which runs again, and of one that will, what it is. */
-static void put(Round *round, Op *op)
-{
+/* Appends an operator; of one that runs again it is known which runs again, and of one that will,
+ * what it is. */
+static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
-    op->recomputes = round->op->recomputes ? propagation->ring_ops[round->op->recomputes->index].at[round->made++] : NULL;
-    if (propagation->recomputed[round->op->index])
-        array_push(propagation->arena, kept, op);
+    op->recomputes = round->op->recomputes
+                         ? propagation->ring_ops[round->op->recomputes->index].at[round->made++]
+                         : NULL;
+    if (propagation->recomputed[round->op->index]) array_push(propagation->arena, kept, op);
     array_push(propagation->module->arena, &propagation->out, op);
 }
 
 /* The layout of a tensor in a turn. */
-static const Layout *layout_in_turn(const Round *round, const Sharding *sharding, const BoundAccess *access, int turn)
-{
+static const Layout *layout_in_turn(const Round *round, const Sharding *sharding,
+                                    const BoundAccess *access, int turn) {
     const Mesh *mesh = round->propagation->mesh;
     int moved[MESH_MOST] = {0};
     for (int a = mesh->axis_count - 1; a >= 0 && has_turned(round, access); a--)
@@ -262,48 +273,49 @@ static const Layout *layout_in_turn(const Round *round, const Sharding *sharding
 }
 
 /* The operand before k that is the same value in the same layout; -1 when there is none. */
-static int same_operand(const Round *round, int k, const Layout *layout)
-{
+static int same_operand(const Round *round, int k, const Layout *layout) {
     for (int i = 0; i < k; i++)
-        if (round->op->operands[i] == round->op->operands[k] && round->operands[i]->layout == layout)
+        if (round->op->operands[i] == round->op->operands[k] &&
+            round->operands[i]->layout == layout)
             return i;
     return -1;
 }
 
 /* Operands of the first turn. */
-static void begin_operands(Round *round)
-{
+static void begin_operands(Round *round) {
     Op *op = round->op;
     for (int k = 0; k < op->operand_count; k++) {
         Sharding need = assignment_operand(round->propagation->mesh, op, round->assignment, k);
         Value *operand = op->operands[k];
-        round->operands[k] = operand ? propagate_converted(round->propagation, operand, &need, op, propagate_reason(round->propagation, op, k)) : NULL;
+        round->operands[k] = operand
+                                 ? propagate_converted(round->propagation, operand, &need, op,
+                                                       propagate_reason(round->propagation, op, k))
+                                 : NULL;
     }
 }
 
 /* Pieces move on to those of a turn: each device gets what the next one had. */
-static void move_operands(Round *round, int turn)
-{
+static void move_operands(Round *round, int turn) {
     const Op *op = round->op;
     for (int k = 0; k < op->operand_count; k++) {
         const BoundAccess *access = &op->binding->operands[k];
-        if (!op->operands[k] || !has_turned(round, access))
-            continue;
+        if (!op->operands[k] || !has_turned(round, access)) continue;
         Sharding sharding = assignment_operand(round->propagation->mesh, op, round->assignment, k);
         const Layout *layout = layout_in_turn(round, &sharding, access, turn);
         int same = same_operand(round, k, layout);
-        round->operands[k] = same >= 0
-                                 ? round->operands[same]
-                                 : propagate_conversion(round->propagation, round->operands[k], layout, op, propagate_reason(round->propagation, op, k));
+        round->operands[k] =
+            same >= 0 ? round->operands[same]
+                      : propagate_conversion(round->propagation, round->operands[k], layout, op,
+                                             propagate_reason(round->propagation, op, k));
     }
 }
 
 /* The operator of a turn. */
-static Op *turn_op(Round *round, Value *const *operands, int turn)
-{
+static Op *turn_op(Round *round, Value *const *operands, int turn) {
     Op *op = ir_clone(round->propagation->module, round->op, operands);
     for (int k = 0; k < op->result_count; k++) {
-        Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k);
+        Sharding made =
+            assignment_result(round->propagation->mesh, round->op, round->assignment, k);
         op->results[k]->layout = layout_in_turn(round, &made, &op->binding->results[k], turn);
     }
     put(round, op);
@@ -311,24 +323,21 @@ static Op *turn_op(Round *round, Value *const *operands, int turn)
 }
 
 /* Result k of a turn where it is joined: where its piece began. */
-static Value *settled(Round *round, const Op *op, int k)
-{
+static Value *settled(Round *round, const Op *op, int k) {
     Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k);
     const Layout *layout = layout_in_turn(round, &made, &op->binding->results[k], 0);
-    if (op->results[k]->layout == layout)
-        return op->results[k];
-    return propagate_conversion(round->propagation, op->results[k], layout, round->op,
-                             arena_format(round->propagation->module->arena, "a piece of what %s gives", op->def->name));
+    if (op->results[k]->layout == layout) return op->results[k];
+    return propagate_conversion(
+        round->propagation, op->results[k], layout, round->op,
+        arena_format(round->propagation->module->arena, "a piece of what %s gives", op->def->name));
 }
 
 /* Joins what the turns so far have given with what this one gives. */
-static void join(Round *round, Value *const *given)
-{
+static void join(Round *round, Value *const *given) {
     Value *joined[IR_MAX_RESULTS];
     for (int k = 0; k < round->op->result_count; k++) {
         const Op *joiner = round->joiner[k];
-        if (round->place[k])
-            continue;
+        if (round->place[k]) continue;
         Value *operands[2 * IR_MAX_RESULTS];
         for (int i = 0; i < joiner->result_count; i++) {
             operands[i] = round->joined[k + i];
@@ -345,15 +354,12 @@ static void join(Round *round, Value *const *given)
 }
 
 /* One turn: the pieces of the next are on their way before it runs. */
-static void take_turn(Round *round, int turn)
-{
+static void take_turn(Round *round, int turn) {
     Value *operands[IR_MAX_OPERANDS], *given[IR_MAX_RESULTS];
     memcpy(operands, round->operands, sizeof *operands * (size_t)round->op->operand_count);
-    if (turn + 1 < round->count)
-        move_operands(round, turn + 1);
+    if (turn + 1 < round->count) move_operands(round, turn + 1);
     const Op *op = turn_op(round, operands, turn);
-    for (int k = 0; k < op->result_count; k++)
-        given[k] = settled(round, op, k);
+    for (int k = 0; k < op->result_count; k++) given[k] = settled(round, op, k);
     if (turn)
         join(round, given);
     else
@@ -361,12 +367,12 @@ static void take_turn(Round *round, int turn)
 }
 
 /* What was joined last is the operator's result. */
-static void finish(Round *round)
-{
+static void finish(Round *round) {
     for (int k = 0; k < round->op->result_count; k++) {
         Value *result = round->op->results[k], *last = round->joined[k];
         Op *op = last->def;
-        Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k);
+        Sharding made =
+            assignment_result(round->propagation->mesh, round->op, round->assignment, k);
         op->results[last->index] = result;
         result->def = op;
         result->index = last->index;
@@ -375,13 +381,13 @@ static void finish(Round *round)
 }
 
 /* Notes of the strategy's rules that they were followed, or by what they could not be. */
-static void note_rules(const Round *round, bool turned)
-{
+static void note_rules(const Round *round, bool turned) {
     const Propagation *propagation = round->propagation;
     for (int i = 0; i < propagation->mesh->rules.count; i++) {
         const MeshRule *rule = &propagation->mesh->rules.at[i];
         bool own = round->assignment->ring_axes >> rule->axis & 1 &&
-                   strategy_turns(propagation->module->strategy, rule->dim.name, propagation->mesh->axis[rule->axis].name);
+                   strategy_turns(propagation->module->strategy, rule->dim.name,
+                                  propagation->mesh->axis[rule->axis].name);
         if (own && turned)
             propagation->assigner.rules[i].turns = true;
         else if (own)
@@ -389,18 +395,15 @@ static void note_rules(const Round *round, bool turned)
     }
 }
 
-bool propagate_ring(Propagation *propagation, Op *op, const Assignment *assignment)
-{
+bool propagate_ring(Propagation *propagation, Op *op, const Assignment *assignment) {
     Round round = {.propagation = propagation, .op = op, .assignment = assignment, .count = 1};
     for (int a = 0; a < propagation->mesh->axis_count; a++)
         round.count *= assignment->ring_axes >> a & 1 ? propagation->mesh->axis[a].count : 1;
     bool joins = add_joiners(&round);
     note_rules(&round, joins);
-    if (!joins)
-        return false;
+    if (!joins) return false;
     begin_operands(&round);
-    for (int turn = 0; turn < round.count; turn++)
-        take_turn(&round, turn);
+    for (int turn = 0; turn < round.count; turn++) take_turn(&round, turn);
     finish(&round);
     return true;
 }

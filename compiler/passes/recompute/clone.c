@@ -16,20 +16,20 @@ typedef struct Remaker {
     Array(Op *) ops;
 } Remaker;
 
-bool op_in_step(const Module *module, const Op *op)
-{
-    return op->section == SECTION_FORWARD && !op_gathers(module, op) && op->loop == (module->templates.at.count ? LOOP_EACH : LOOP_BEFORE);
+bool op_in_step(const Module *module, const Op *op) {
+    return op->section == SECTION_FORWARD && !op_gathers(module, op) &&
+           op->loop == (module->templates.at.count ? LOOP_EACH : LOOP_BEFORE);
 }
 
 /* ---- what is needed ---- */
 
 /* Notes that `op` needs its operands in backward, or behind it, where nothing is made anew. */
-static void need_operands(Remaker *remaker, const Op *op)
-{
+static void need_operands(Remaker *remaker, const Op *op) {
     const Anew *anew = remaker->anew;
     for (int k = 0; k < op->operand_count; k++) {
         const Op *maker = op->operands[k] ? op->operands[k]->def : NULL;
-        bool own = maker && op->section != SECTION_UPDATE && anew->region[maker->index] == anew->region[op->index];
+        bool own = maker && op->section != SECTION_UPDATE &&
+                   anew->region[maker->index] == anew->region[op->index];
         if (own && anew->may[maker->index])
             remaker->wanted[op->operands[k]->id] = true;
         else if (maker)
@@ -37,35 +37,31 @@ static void need_operands(Remaker *remaker, const Op *op)
     }
 }
 
-static bool is_made_anew(const Remaker *remaker, const Value *value)
-{
+static bool is_made_anew(const Remaker *remaker, const Value *value) {
     return value && remaker->wanted[value->id] && !remaker->kept[value->id];
 }
 
-static bool runs_again(const Remaker *remaker, const Op *op)
-{
+static bool runs_again(const Remaker *remaker, const Op *op) {
     for (int r = 0; r < op->result_count; r++)
-        if (is_made_anew(remaker, op->results[r]))
-            return true;
+        if (is_made_anew(remaker, op->results[r])) return true;
     return false;
 }
 
-/* From the last operator to the first, so that all that need a value are known before its maker's operands are looked at. */
-static void find_needs(Remaker *remaker)
-{
+/* From the last operator to the first, so that all that need a value are known before its maker's
+ * operands are looked at. */
+static void find_needs(Remaker *remaker) {
     const Module *module = remaker->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        if (op->section != SECTION_FORWARD || runs_again(remaker, op))
-            need_operands(remaker, op);
+        if (op->section != SECTION_FORWARD || runs_again(remaker, op)) need_operands(remaker, op);
     }
 }
 
 /* ---- copies ---- */
 
-/* The operator once more, in the section and the visit of its reader, of these operands; its results know all that is known of the old. */
-static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader)
-{
+/* The operator once more, in the section and the visit of its reader, of these operands; its
+ * results know all that is known of the old. */
+static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader) {
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;
     copy->visit = reader->visit;
@@ -82,14 +78,13 @@ static Op *repeated(Module *module, const Op *op, Value *const *operands, const 
 
 static Value *needed_value(Remaker *remaker, Value *value, const Op *reader);
 
-/* The place of a value's copy for the visit of an operator: each visit makes its own, since they run one after another. */
-static Value **copy_for(Remaker *remaker, const Value *value, const Op *reader)
-{
+/* The place of a value's copy for the visit of an operator: each visit makes its own, since they
+ * run one after another. */
+static Value **copy_for(Remaker *remaker, const Value *value, const Op *reader) {
     return &remaker->copy[(ptrdiff_t)value->id * remaker->visits + reader->visit];
 }
 
-static void repeat(Remaker *remaker, const Op *op, const Op *reader)
-{
+static void repeat(Remaker *remaker, const Op *op, const Op *reader) {
     Value **operands = arena_array(remaker->arena, Value *, op->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = needed_value(remaker, op->operands[k], reader);
@@ -100,17 +95,13 @@ static void repeat(Remaker *remaker, const Op *op, const Op *reader)
 }
 
 /* What an operator of a later section reads in the place of a value. */
-static Value *needed_value(Remaker *remaker, Value *value, const Op *reader)
-{
-    if (!is_made_anew(remaker, value))
-        return value;
-    if (!*copy_for(remaker, value, reader))
-        repeat(remaker, value->def, reader);
+static Value *needed_value(Remaker *remaker, Value *value, const Op *reader) {
+    if (!is_made_anew(remaker, value)) return value;
+    if (!*copy_for(remaker, value, reader)) repeat(remaker, value->def, reader);
     return *copy_for(remaker, value, reader);
 }
 
-static void place_copies(Remaker *remaker)
-{
+static void place_copies(Remaker *remaker) {
     Module *module = remaker->module;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
@@ -124,27 +115,25 @@ static void place_copies(Remaker *remaker)
 }
 
 /* Operators that backward alone needed run there alone. */
-static void remove_first_runs(Module *module)
-{
-    for (int i = 0; i < module->ops.count; i++)
-        module->ops.at[i]->index = -1;
+static void remove_first_runs(Module *module) {
+    for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->index = -1;
     remove_dead_ops(module);
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->recomputes && op->recomputes->index < 0)
-            op->recomputes = NULL;
+        if (op->recomputes && op->recomputes->index < 0) op->recomputes = NULL;
     }
 }
 
-void make_anew(Module *module, const Anew *anew)
-{
+void make_anew(Module *module, const Anew *anew) {
     Remaker remaker = {.module = module, .arena = arena_create(), .anew = anew};
     remaker.wanted = arena_array(remaker.arena, bool, module->context.next_id);
     remaker.kept = arena_array(remaker.arena, bool, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
-        remaker.visits = module->ops.at[i]->visit >= remaker.visits ? module->ops.at[i]->visit + 1 : remaker.visits;
-    remaker.copy = arena_array(remaker.arena, Value *, (size_t)module->context.next_id * (size_t)remaker.visits);
+        remaker.visits = module->ops.at[i]->visit >= remaker.visits ? module->ops.at[i]->visit + 1
+                                                                    : remaker.visits;
+    remaker.copy = arena_array(remaker.arena, Value *,
+                               (size_t)module->context.next_id * (size_t)remaker.visits);
     find_needs(&remaker);
     place_copies(&remaker);
     remove_first_runs(module);

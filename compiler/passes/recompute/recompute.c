@@ -26,17 +26,16 @@
 
 /* ---- what is dear ---- */
 
-/* Operations for a byte from which on an operator is bound by computing: what processors do in the time in which their memory gives one. */
+/* Operations for a byte from which on an operator is bound by computing: what processors do in the
+ * time in which their memory gives one. */
 #define OPERATIONS_A_BYTE 32
 
-/* Whether an operator does much with each byte once its dimensions are long; a model's own lengths do not matter, so that a small one is
- * treated like a large one. */
-static bool is_dear(Arena *scratch, const Op *op)
-{
+/* Whether an operator does much with each byte once its dimensions are long; a model's own lengths
+ * do not matter, so that a small one is treated like a large one. */
+static bool is_dear(Arena *scratch, const Op *op) {
     const double length = 1024;
     double *extent = arena_array(scratch, double, op->binding->factor_count + 1);
-    for (int f = 0; f < op->binding->factor_count; f++)
-        extent[f] = length;
+    for (int f = 0; f < op->binding->factor_count; f++) extent[f] = length;
     Work work = op_work(op, extent);
     return work.operations > OPERATIONS_A_BYTE * work.bytes;
 }
@@ -44,22 +43,23 @@ static bool is_dear(Arena *scratch, const Op *op)
 /* ---- what is marked ---- */
 
 /* What the stage of an operator says: "full", "selective", or NULL. */
-static const char *stage_recompute(const Module *module, const Op *op)
-{
+static const char *stage_recompute(const Module *module, const Op *op) {
     const PipelineTemplates *bodies = &module->templates;
-    if (!module->strategy)
-        return NULL;
+    if (!module->strategy) return NULL;
     if (op->stage == STAGE_ALL)
-        return bodies->stages.count > 1 || bodies->runs.count > 1 ? NULL : module->strategy->pipelines.at[0].stages.at[0].recompute;
+        return bodies->stages.count > 1 || bodies->runs.count > 1
+                   ? NULL
+                   : module->strategy->pipelines.at[0].stages.at[0].recompute;
     const TemplateStage *stage = &bodies->stages.at[op->stage];
-    return module->strategy->pipelines.at[template_first_run(bodies, stage->template_index)->pipeline].stages.at[stage->number].recompute;
+    return module->strategy->pipelines
+        .at[template_first_run(bodies, stage->template_index)->pipeline]
+        .stages.at[stage->number]
+        .recompute;
 }
 
-static bool is_marked(Arena *scratch, const Module *module, const Op *op)
-{
+static bool is_marked(Arena *scratch, const Module *module, const Op *op) {
     const char *stage = stage_recompute(module, op);
-    if (!op_in_step(module, op) || op_crosses_stages(module, op))
-        return false;
+    if (!op_in_step(module, op) || op_crosses_stages(module, op)) return false;
     return op->source.recompute || (stage && (!strcmp(stage, "full") || !is_dear(scratch, op)));
 }
 
@@ -69,17 +69,21 @@ typedef struct RegionKey {
     int64_t stage, visit;
 } RegionKey;
 
-static const char *shared_text(Intern *shared, const char *text) { return text ? intern(shared, text, strlen(text) + 1) : NULL; }
+static const char *shared_text(Intern *shared, const char *text) {
+    return text ? intern(shared, text, strlen(text) + 1) : NULL;
+}
 
-/* The number of an operator's region: its layer, or where the stage says nothing the run of the statement that the pragma marks. */
-static int region_of(Arena *scratch, Intern *regions, const Module *module, const Op *op, int *count)
-{
+/* The number of an operator's region: its layer, or where the stage says nothing the run of the
+ * statement that the pragma marks. */
+static int region_of(Arena *scratch, Intern *regions, const Module *module, const Op *op,
+                     int *count) {
     RegionKey key;
     memset(&key, 0, sizeof key);
-    if (!stage_recompute(module, op))
-        return -op->source.recompute;
+    if (!stage_recompute(module, op)) return -op->source.recompute;
     if (op->source.layer)
-        key = (RegionKey){shared_text(regions, op->source.layer->tower), shared_text(regions, op->source.layer->name), op->source.layer->number, 0, 0};
+        key = (RegionKey){shared_text(regions, op->source.layer->tower),
+                          shared_text(regions, op->source.layer->name), op->source.layer->number, 0,
+                          0};
     else
         key.number = -1;
     key.stage = op->stage;
@@ -95,35 +99,32 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
 /* ---- the pass ---- */
 
 /* A stage whose layers are made anew wants some. */
-static void check_layers(const Module *module)
-{
+static void check_layers(const Module *module) {
     const Stage *stage = module->strategy ? &module->strategy->pipelines.at[0].stages.at[0] : NULL;
     bool layers = false;
-    for (int i = 0; i < module->ops.count; i++)
-        layers |= module->ops.at[i]->source.layer != NULL;
+    for (int i = 0; i < module->ops.count; i++) layers |= module->ops.at[i]->source.layer != NULL;
     if (!layers && stage && stage->recompute) {
-        diag_warning(module->diag, stage->recompute_at, "%s has no layers, so recompute(%s) takes all of it for one", module->name,
+        diag_warning(module->diag, stage->recompute_at,
+                     "%s has no layers, so recompute(%s) takes all of it for one", module->name,
                      stage->recompute);
-        diag_note(module->diag, module->source.at, "`#pragma hspmd layer(l)` says that the next statement is layer l");
+        diag_note(module->diag, module->source.at,
+                  "`#pragma hspmd layer(l)` says that the next statement is layer l");
     }
 }
 
-void pass_recompute(Module *module)
-{
+void pass_recompute(Module *module) {
     Arena *scratch = arena_create();
     Intern *regions = intern_create(scratch);
     int count = module->ops.count, region_count = 0, marked = 0;
     bool *may = arena_array(scratch, bool, count);
     int *region = arena_array(scratch, int, count);
-    if (module->kind == MODULE_TRAIN)
-        check_layers(module);
+    if (module->kind == MODULE_TRAIN) check_layers(module);
     ir_number(module);
     for (int i = 0; i < count; i++) {
         may[i] = is_marked(scratch, module, module->ops.at[i]);
         region[i] = region_of(scratch, regions, module, module->ops.at[i], &region_count);
         marked += may[i];
     }
-    if (marked)
-        make_anew(module, &(Anew){may, region});
+    if (marked) make_anew(module, &(Anew){may, region});
     arena_destroy(scratch);
 }

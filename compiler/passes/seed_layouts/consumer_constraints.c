@@ -5,8 +5,7 @@
 _Static_assert(MESH_MOST <= 16, "axes are bits of 16");
 
 /* Whether an operator has operands, and all are parameters or made of them alone. */
-static bool is_given(const bool *given, const Op *op)
-{
+static bool is_given(const bool *given, const Op *op) {
     bool any = false, all = true;
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
@@ -17,8 +16,8 @@ static bool is_given(const bool *given, const Op *op)
 }
 
 /* Notes which of the axes that names give an operand cut another factor of the operator. */
-static void note_operand(const Mesh *mesh, const Op *op, int k, const NamedCut *cuts, int count, uint16_t *unwanted)
-{
+static void note_operand(const Mesh *mesh, const Op *op, int k, const NamedCut *cuts, int count,
+                         uint16_t *unwanted) {
     const Value *value = op->operands[k];
     for (int i = 0; i < count; i++)
         for (int r = 0; r < mesh->rules.count; r++) {
@@ -26,14 +25,13 @@ static void note_operand(const Mesh *mesh, const Op *op, int k, const NamedCut *
             bool named = false;
             for (int e = 0; mesh->rules.at[r].axis == cuts[i].axis && e < value->type.rank; e++)
                 named |= e != d && dim_equal(dim_name(value->dims, e), mesh->rules.at[r].dim);
-            if (named && d < 0)
-                *unwanted |= (uint16_t)(1u << cuts[i].axis);
+            if (named && d < 0) *unwanted |= (uint16_t)(1u << cuts[i].axis);
         }
 }
 
-/* The same of an operator on parameters alone: what readers of its results do not want is not wanted of its operands. */
-static void note_op(const Module *module, const Op *op, const bool *given, uint16_t *unwanted)
-{
+/* The same of an operator on parameters alone: what readers of its results do not want is not
+ * wanted of its operands. */
+static void note_op(const Module *module, const Op *op, const bool *given, uint16_t *unwanted) {
     NamedCut cuts[MESH_MOST];
     const Mesh *mesh = op_mesh(module, op);
     int count = factors_named(mesh, op, NULL, cuts);
@@ -47,15 +45,14 @@ static void note_op(const Module *module, const Op *op, const bool *given, uint1
         }
 }
 
-const ConsumerConstraints *wanted_of(Arena *arena, const Module *module)
-{
+const ConsumerConstraints *wanted_of(Arena *arena, const Module *module) {
     ConsumerConstraints *wanted = arena_new(arena, ConsumerConstraints);
     bool *given = arena_array(arena, bool, module->context.next_id);
     uint16_t *unwanted = arena_array(arena, uint16_t, module->context.next_id);
-    for (int i = 0; i < module->params.count; i++)
-        given[module->params.at[i]->value->id] = true;
+    for (int i = 0; i < module->params.count; i++) given[module->params.at[i]->value->id] = true;
     for (int i = 0; i < module->ops.count; i++)
-        for (int r = 0; r < module->ops.at[i]->result_count && is_given(given, module->ops.at[i]); r++)
+        for (int r = 0; r < module->ops.at[i]->result_count && is_given(given, module->ops.at[i]);
+             r++)
             given[module->ops.at[i]->results[r]->id] = true;
     for (int i = module->ops.count - 1; i >= 0; i--)
         if (module->ops.at[i]->section == SECTION_FORWARD)
@@ -64,8 +61,7 @@ const ConsumerConstraints *wanted_of(Arena *arena, const Module *module)
     return wanted;
 }
 
-uint16_t op_unwanted(const ConsumerConstraints *wanted, const Op *op)
-{
+uint16_t op_unwanted(const ConsumerConstraints *wanted, const Op *op) {
     uint16_t unwanted = 0;
     for (int r = 0; r < op->result_count && is_given(wanted->given, op); r++)
         unwanted |= wanted->unwanted[op->results[r]->id];

@@ -5,20 +5,21 @@
 
 /* ---- axes ---- */
 
-/* The extent of the first factor of a name that goes on in a second one; 0 when no two dimensions of the value are such a pair. */
-static int64_t run_head(const Value *value, const char *dim)
-{
+/* The extent of the first factor of a name that goes on in a second one; 0 when no two dimensions
+ * of the value are such a pair. */
+static int64_t run_head(const Value *value, const char *dim) {
     for (int d = 0; d + 1 < value->type.rank; d++) {
         DimName first = dim_name(value->dims, d), next = dim_name(value->dims, d + 1);
-        if (dim_equal(first, (DimName){dim, 0}) && next.part && dim_equal(next, (DimName){dim, next.part}))
+        if (dim_equal(first, (DimName){dim, 0}) && next.part &&
+            dim_equal(next, (DimName){dim, next.part}))
             return value->type.extent[d];
     }
     return 0;
 }
 
-/* The extent of the first factor of `dim` in any value of the module in which it goes on; 0 when there is none. */
-static int64_t head_extent(const Module *module, const char *dim)
-{
+/* The extent of the first factor of `dim` in any value of the module in which it goes on; 0 when
+ * there is none. */
+static int64_t head_extent(const Module *module, const char *dim) {
     int64_t extent = 0;
     for (int i = 0; !extent && i < module->params.count; i++)
         extent = run_head(module->params.at[i]->value, dim);
@@ -30,41 +31,38 @@ static int64_t head_extent(const Module *module, const char *dim)
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
-static const MeshAxis *find_axis(const Stage *stage, const char *name)
-{
+static const MeshAxis *find_axis(const Stage *stage, const char *name) {
     for (int i = 0; i < stage->mesh.count; i++)
-        if (!strcmp(stage->mesh.at[i].name, name))
-            return &stage->mesh.at[i];
+        if (!strcmp(stage->mesh.at[i].name, name)) return &stage->mesh.at[i];
     return NULL;
 }
 
-/* Whether some split rule needs this axis in parts: its dimension's first factor takes a part of it and the next the rest. */
-static bool must_factor(const Module *module, const MeshAxis *axis)
-{
+/* Whether some split rule needs this axis in parts: its dimension's first factor takes a part of it
+ * and the next the rest. */
+static bool must_factor(const Module *module, const MeshAxis *axis) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; !axis->weights && i < strategy->splits.count; i++)
         for (int k = 0; k < strategy->splits.at[i].axis_count; k++)
             if (!strcmp(strategy->splits.at[i].axes[k], axis->name)) {
                 int64_t head = head_extent(module, strategy->splits.at[i].dim);
-                if (head && head % axis->count && gcd(head, axis->count) > 1)
-                    return true;
+                if (head && head % axis->count && gcd(head, axis->count) > 1) return true;
             }
     return false;
 }
 
 /* NULL for weights that are all equal. */
-static const int64_t *unequal(const int64_t *weights, int count)
-{
+static const int64_t *unequal(const int64_t *weights, int count) {
     for (int i = 1; weights && i < count; i++)
-        if (weights[i] != weights[0])
-            return weights;
+        if (weights[i] != weights[0]) return weights;
     return NULL;
 }
 
-static void add_axis(Module *module, Mesh *mesh, const MeshAxis *axis, int count, const int64_t *weights)
-{
+static void add_axis(Module *module, Mesh *mesh, const MeshAxis *axis, int count,
+                     const int64_t *weights) {
     if (mesh->axis_count == MESH_MOST) {
-        diag_error(module->diag, axis->at, "the mesh has more than %d axes, counting the prime factors of those that cut merged dimensions",
+        diag_error(module->diag, axis->at,
+                   "the mesh has more than %d axes, counting the prime factors of those that cut "
+                   "merged dimensions",
                    MESH_MOST);
         return;
     }
@@ -72,48 +70,48 @@ static void add_axis(Module *module, Mesh *mesh, const MeshAxis *axis, int count
 }
 
 /* An axis of the strategy, as a whole or as its primes. */
-static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis)
-{
+static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
     if (!must_factor(module, axis)) {
         add_axis(module, mesh, axis, axis->count, axis->weights);
         return;
     }
     for (int rest = axis->count, p = 2; rest > 1; p++)
-        for (; rest % p == 0; rest /= p)
-            add_axis(module, mesh, axis, p, NULL);
+        for (; rest % p == 0; rest /= p) add_axis(module, mesh, axis, p, NULL);
 }
 
 /* ---- rules ---- */
 
-/* One `name:axis`: every part of the axis goes to the name's first factor while that divides, then to the next. */
-static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const char *axis, int64_t *cut)
-{
+/* One `name:axis`: every part of the axis goes to the name's first factor while that divides, then
+ * to the next. */
+static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const char *axis,
+                      int64_t *cut) {
     int64_t head = head_extent(module, split->dim);
     for (int a = 0; a < mesh->axis_count; a++) {
-        if (strcmp(mesh->axis[a].name, axis))
-            continue;
-        bool fits = !head || head % (*cut * mesh->axis[a].count) == 0 || gcd(head, mesh->axis[a].count) == 1;
-        if (fits)
-            *cut *= mesh->axis[a].count;
-        array_push(module->arena, &mesh->rules, (MeshRule){.dim = {split->dim, !fits}, .axis = a, .zigzag = split->zigzag, .at = split->at});
+        if (strcmp(mesh->axis[a].name, axis)) continue;
+        bool fits = !head || head % (*cut * mesh->axis[a].count) == 0 ||
+                    gcd(head, mesh->axis[a].count) == 1;
+        if (fits) *cut *= mesh->axis[a].count;
+        array_push(
+            module->arena, &mesh->rules,
+            (MeshRule){
+                .dim = {split->dim, !fits}, .axis = a, .zigzag = split->zigzag, .at = split->at});
     }
 }
 
 /* Whether the cluster has all devices of a stage; reports the first that it lacks. */
-static bool is_on_cluster(const Module *module, const Stage *stage)
-{
+static bool is_on_cluster(const Module *module, const Stage *stage) {
     const Cluster *cluster = module->context.options.cluster;
     for (int i = 0; cluster && i < stage->devices.count; i++)
         if (stage->devices.at[i] >= cluster->device_count) {
-            diag_error(module->diag, stage->device_at.at[i], "the cluster has no device %d: %s lists %d, from 0", stage->devices.at[i],
+            diag_error(module->diag, stage->device_at.at[i],
+                       "the cluster has no device %d: %s lists %d, from 0", stage->devices.at[i],
                        module->context.options.cluster_file, cluster->device_count);
             return false;
         }
     return true;
 }
 
-static Mesh *single_device(Module *module)
-{
+static Mesh *single_device(Module *module) {
     static const int zero = 0;
     Mesh *mesh = arena_new(module->arena, Mesh);
     mesh->device_count = 1;
@@ -121,15 +119,12 @@ static Mesh *single_device(Module *module)
     return mesh;
 }
 
-static Mesh *stage_mesh(Module *module, const Stage *stage)
-{
-    if (!is_on_cluster(module, stage))
-        return NULL;
+static Mesh *stage_mesh(Module *module, const Stage *stage) {
+    if (!is_on_cluster(module, stage)) return NULL;
     Mesh *mesh = arena_new(module->arena, Mesh);
     mesh->device_count = stage->devices.count;
     mesh->devices = stage->devices.at;
-    for (int i = 0; i < stage->mesh.count; i++)
-        add_axes(module, mesh, &stage->mesh.at[i]);
+    for (int i = 0; i < stage->mesh.count; i++) add_axes(module, mesh, &stage->mesh.at[i]);
     for (int i = 0; i < module->strategy->splits.count; i++) {
         const SplitRule *split = &module->strategy->splits.at[i];
         int64_t cut = 1;
@@ -140,16 +135,16 @@ static Mesh *stage_mesh(Module *module, const Stage *stage)
     return diag_errors(module->diag) ? NULL : mesh;
 }
 
-/* The devices of all stages of all pipelines as one axis, which no rule cuts by. NULL after an error. */
-static Mesh *all_devices(Module *module)
-{
+/* The devices of all stages of all pipelines as one axis, which no rule cuts by. NULL after an
+ * error. */
+static Mesh *all_devices(Module *module) {
     Mesh *mesh = arena_new(module->arena, Mesh);
     Array(int) devices = {0};
     for (int r = 0; r < module->templates.runs.count; r++) {
-        const Pipeline *pipeline = &module->strategy->pipelines.at[module->templates.runs.at[r].pipeline];
+        const Pipeline *pipeline =
+            &module->strategy->pipelines.at[module->templates.runs.at[r].pipeline];
         for (int s = 0; s < pipeline->stages.count; s++) {
-            if (!is_on_cluster(module, &pipeline->stages.at[s]))
-                return NULL;
+            if (!is_on_cluster(module, &pipeline->stages.at[s])) return NULL;
             for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
                 array_push(module->arena, &devices, pipeline->stages.at[s].devices.at[i]);
         }
@@ -161,18 +156,21 @@ static Mesh *all_devices(Module *module)
     return mesh;
 }
 
-bool meshes_create(Module *module)
-{
+bool meshes_create(Module *module) {
     PipelineTemplates *bodies = &module->templates;
     const Pipeline *first = module->strategy ? &module->strategy->pipelines.at[0] : NULL;
     bool several = bodies->stages.count > 1 || bodies->runs.count > 1;
-    module->devices.mesh = !first ? single_device(module) : several ? all_devices(module) : stage_mesh(module, &first->stages.at[0]);
+    module->devices.mesh = !first    ? single_device(module)
+                           : several ? all_devices(module)
+                                     : stage_mesh(module, &first->stages.at[0]);
     for (int s = 0; s < bodies->stages.count && module->devices.mesh; s++) {
         TemplateStage *stage = &bodies->stages.at[s];
-        const Pipeline *pipeline = &module->strategy->pipelines.at[template_first_run(bodies, stage->template_index)->pipeline];
-        stage->mesh = several ? stage_mesh(module, &pipeline->stages.at[stage->number]) : module->devices.mesh;
-        if (!stage->mesh)
-            return false;
+        const Pipeline *pipeline =
+            &module->strategy->pipelines
+                 .at[template_first_run(bodies, stage->template_index)->pipeline];
+        stage->mesh = several ? stage_mesh(module, &pipeline->stages.at[stage->number])
+                              : module->devices.mesh;
+        if (!stage->mesh) return false;
     }
     return module->devices.mesh != NULL;
 }

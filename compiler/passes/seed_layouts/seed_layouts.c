@@ -36,10 +36,12 @@ typedef struct Place {
 
 /* ---- what the source writes ---- */
 
-/* Puts all parts of a mesh axis to the use that a state has for them; one that the strategy does not have is of one device. */
-static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char *name, Sharding *sharding)
-{
-    static const int8_t uses[] = {[STATE_DUP] = AXIS_DUP, [STATE_SUM] = AXIS_SUM, [STATE_MAX] = AXIS_MAX};
+/* Puts all parts of a mesh axis to the use that a state has for them; one that the strategy does
+ * not have is of one device. */
+static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char *name,
+                     Sharding *sharding) {
+    static const int8_t uses[] = {
+        [STATE_DUP] = AXIS_DUP, [STATE_SUM] = AXIS_SUM, [STATE_MAX] = AXIS_MAX};
     for (int a = 0; a < mesh->axis_count; a++)
         if (!strcmp(mesh->axis[a].name, name)) {
             if (state->kind == STATE_SPLIT)
@@ -49,8 +51,7 @@ static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char 
         }
 }
 
-static const Layout *layout_over_axes(Module *module, const Mesh *mesh, const UserLayout *written)
-{
+static const Layout *layout_over_axes(Module *module, const Mesh *mesh, const UserLayout *written) {
     Sharding sharding = sharding_whole();
     for (int s = 0; s < written->state_count; s++)
         for (int i = 0; i < written->states[s].axis_count; i++)
@@ -59,26 +60,21 @@ static const Layout *layout_over_axes(Module *module, const Mesh *mesh, const Us
 }
 
 /* Gives a value the layout that the source writes for it, where there is one. */
-static void place_written(Module *module, const Mesh *mesh, Value *value)
-{
+static void place_written(Module *module, const Mesh *mesh, Value *value) {
     const UserLayout *written = value->user_layout;
-    if (!written)
-        return;
-    const Layout *layout =
-        written->layout ? layout_intern(module_interned(module), written->layout) : layout_over_axes(module, mesh, written);
-    if (layout && ir_verify_layout(module, value, layout, written->at))
-        value->layout = layout;
+    if (!written) return;
+    const Layout *layout = written->layout ? layout_intern(module_interned(module), written->layout)
+                                           : layout_over_axes(module, mesh, written);
+    if (layout && ir_verify_layout(module, value, layout, written->at)) value->layout = layout;
     value->layout_at = written->at;
     value->user_layout = NULL;
 }
 
 /* ---- the pass ---- */
 
-static void place_value(Place *place, const Mesh *mesh, Value *value)
-{
+static void place_value(Place *place, const Mesh *mesh, Value *value) {
     place_written(place->module, mesh, value);
-    if (value->layout)
-        return;
+    if (value->layout) return;
     Sharding sharding = sharding_named(mesh, value, place->wanted->unwanted[value->id]);
     value->layout = sharding_layout(mesh, &sharding, module_interned(place->module));
 }
@@ -87,16 +83,14 @@ static void place_value(Place *place, const Mesh *mesh, Value *value)
 static Values parts_of(Place *place, const Value *whole) { return place->parts[whole->id]; }
 
 /* Whether a value is one of all devices, which stages have parts of. */
-static bool is_staged(Place *place, const Value *value)
-{
+static bool is_staged(Place *place, const Value *value) {
     Values parts = parts_of(place, value);
     return !value->micro && parts.count && parts.at[0]->def->stage != STAGE_ALL;
 }
 
-/* A value of all devices, which stages have parts of: each has its part in the layout that its mesh gives it, `cut` as states on it, and
- * the value is their union. */
-static void place_whole(Place *place, Value *value, bool cut)
-{
+/* A value of all devices, which stages have parts of: each has its part in the layout that its mesh
+ * gives it, `cut` as states on it, and the value is their union. */
+static void place_whole(Place *place, Value *value, bool cut) {
     Values parts = parts_of(place, value);
     for (int i = 0; i < parts.count; i++) {
         parts.at[i]->user_layout = value->user_layout;
@@ -112,77 +106,69 @@ static void place_whole(Place *place, Value *value, bool cut)
     value->user_layout = NULL;
 }
 
-/* Where the states of a value of all devices lie. Under `zero 2` a device of a stage updates a part of what the stage leaves it of the
- * gradient, which the stage cuts as states on it. */
-static const Layout *states_of_whole(Place *place, Value *value)
-{
+/* Where the states of a value of all devices lie. Under `zero 2` a device of a stage updates a part
+ * of what the stage leaves it of the gradient, which the stage cuts as states on it. */
+static const Layout *states_of_whole(Place *place, Value *value) {
     Values parts = parts_of(place, value);
     Value whole = *value;
     const Layout *own[parts.count + 1];
     bool cut = module_zero(place->module) == 2 && is_staged(place, value);
     for (int i = 0; cut && i < parts.count; i++) {
         own[i] = parts.at[i]->layout;
-        parts.at[i]->layout = states_layout(place->module, op_mesh(place->module, parts.at[i]->def), parts.at[i]);
+        parts.at[i]->layout =
+            states_layout(place->module, op_mesh(place->module, parts.at[i]->def), parts.at[i]);
     }
-    if (cut)
-        whole.layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
-    for (int i = 0; cut && i < parts.count; i++)
-        parts.at[i]->layout = own[i];
+    if (cut) whole.layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
+    for (int i = 0; cut && i < parts.count; i++) parts.at[i]->layout = own[i];
     return states_layout(place->module, place->module->devices.mesh, &whole);
 }
 
-/* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the source says where it lies; what a rule of
- * the optimizer keeps lies so under any `zero`. */
-static void place_parameter(Place *place, Parameter *parameter)
-{
-    bool cut = module_zero(place->module) >= (parameter->kept ? 1 : 3) && !parameter->value->user_layout;
+/* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the
+ * source says where it lies; what a rule of the optimizer keeps lies so under any `zero`. */
+static void place_parameter(Place *place, Parameter *parameter) {
+    bool cut =
+        module_zero(place->module) >= (parameter->kept ? 1 : 3) && !parameter->value->user_layout;
     place_whole(place, parameter->value, cut);
     const Layout *states = states_of_whole(place, parameter->value);
-    for (int s = 0; s < parameter->state_count; s++)
-        parameter->states[s]->layout = states;
-    if (cut && !is_staged(place, parameter->value))
-        parameter->value->layout = states;
+    for (int s = 0; s < parameter->state_count; s++) parameter->states[s]->layout = states;
+    if (cut && !is_staged(place, parameter->value)) parameter->value->layout = states;
 }
 
-/* What an operator makes: where the source says so, and a parameter that is updated without states. */
-static void place_results(Place *place, const Op *op)
-{
+/* What an operator makes: where the source says so, and a parameter that is updated without
+ * states. */
+static void place_results(Place *place, const Op *op) {
     Module *module = place->module;
     for (int r = 0; r < op->result_count; r++)
         place_written(module, op_mesh(module, op), op->results[r]);
     if (module->optimizer.op && op->def == module->optimizer.op && !module->optimizer.state_count)
-        op->results[0]->layout = module->optimizer.program ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
+        op->results[0]->layout = module->optimizer.program
+                                     ? op->operands[0]->layout
+                                     : states_of_whole(place, op->operands[0]);
 }
 
 /* Finds the parts of what is given. */
-static void find_parts(Place *place)
-{
+static void find_parts(Place *place) {
     const Module *module = place->module;
     place->parts = arena_array(place->arena, Values, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->def == module->builtin.local_part)
-            array_push(place->arena, &place->parts[module->ops.at[i]->operands[0]->id], module->ops.at[i]->results[0]);
+            array_push(place->arena, &place->parts[module->ops.at[i]->operands[0]->id],
+                       module->ops.at[i]->results[0]);
 }
 
-static void place_all(Place *place)
-{
+static void place_all(Place *place) {
     Module *module = place->module;
     find_parts(place);
     place->wanted = wanted_of(place->arena, module);
-    for (int i = 0; i < module->params.count; i++)
-        place_parameter(place, module->params.at[i]);
-    for (int i = 0; i < module->inputs.count; i++)
-        place_whole(place, module->inputs.at[i], false);
+    for (int i = 0; i < module->params.count; i++) place_parameter(place, module->params.at[i]);
+    for (int i = 0; i < module->inputs.count; i++) place_whole(place, module->inputs.at[i], false);
     if (module->kind == MODULE_TRAIN && module->strategy && module->strategy->optimizer)
         place_as_home(module);
-    for (int i = 0; i < module->ops.count; i++)
-        place_results(place, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++) place_results(place, module->ops.at[i]);
 }
 
-void pass_seed_layouts(Module *module)
-{
+void pass_seed_layouts(Module *module) {
     Place place = {.module = module, .arena = arena_create()};
-    if (meshes_create(module))
-        place_all(&place);
+    if (meshes_create(module)) place_all(&place);
     arena_destroy(place.arena);
 }

@@ -2,42 +2,36 @@
 
 #include <string.h>
 
-Sharding sharding_whole(void)
-{
+Sharding sharding_whole(void) {
     Sharding sharding;
     memset(&sharding, 0, sizeof sharding);
     memset(sharding.at, AXIS_DUP, sizeof sharding.at);
     return sharding;
 }
 
-void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool zigzag)
-{
+void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool zigzag) {
     int major = 0;
-    if (mesh->axis[axis].count == 1)
-        return;
-    for (int a = 0; a < mesh->axis_count; a++)
-        major += a != axis && sharding->at[a] == dim;
+    if (mesh->axis[axis].count == 1) return;
+    for (int a = 0; a < mesh->axis_count; a++) major += a != axis && sharding->at[a] == dim;
     sharding->at[axis] = (int8_t)dim;
     sharding->major[axis] = (int8_t)major;
     sharding->zigzag[axis] = zigzag;
 }
 
-int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim)
-{
+int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim) {
     int pieces = 1;
     for (int a = 0; a < mesh->axis_count; a++)
-        if (sharding->at[a] == dim)
-            pieces *= mesh->axis[a].count;
+        if (sharding->at[a] == dim) pieces *= mesh->axis[a].count;
     return pieces;
 }
 
-Sharding sharding_named(const Mesh *mesh, const Value *value, uint16_t without)
-{
+Sharding sharding_named(const Mesh *mesh, const Value *value, uint16_t without) {
     Sharding sharding = sharding_whole();
     for (int i = 0; value->dims && i < mesh->rules.count; i++) {
         const MeshRule *rule = &mesh->rules.at[i];
         for (int d = 0; d < value->type.rank && !(without >> rule->axis & 1); d++)
-            if (dim_equal(dim_name(value->dims, d), rule->dim) && sharding.at[rule->axis] == AXIS_DUP) {
+            if (dim_equal(dim_name(value->dims, d), rule->dim) &&
+                sharding.at[rule->axis] == AXIS_DUP) {
                 sharding_cut(mesh, &sharding, rule->axis, d, rule->zigzag);
                 break;
             }
@@ -45,34 +39,33 @@ Sharding sharding_named(const Mesh *mesh, const Value *value, uint16_t without)
     return sharding;
 }
 
-Sharding sharding_complete(Sharding sharding)
-{
+Sharding sharding_complete(Sharding sharding) {
     for (int a = 0; a < MESH_MOST; a++)
-        if (sharding.at[a] < AXIS_DUP)
-            sharding.at[a] = AXIS_DUP;
+        if (sharding.at[a] < AXIS_DUP) sharding.at[a] = AXIS_DUP;
     return sharding;
 }
 
-bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b)
-{
+bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b) {
     for (int i = 0; i < mesh->axis_count; i++)
         if (mesh->axis[i].count > 1 &&
-            (a->at[i] != b->at[i] || (a->at[i] >= 0 && (a->major[i] != b->major[i] || a->zigzag[i] != b->zigzag[i]))))
+            (a->at[i] != b->at[i] ||
+             (a->at[i] >= 0 && (a->major[i] != b->major[i] || a->zigzag[i] != b->zigzag[i]))))
             return false;
     return true;
 }
 
 /* ---- layouts ---- */
 
-/* The axes in an order in which the major axes of every dimension come first; that of the mesh wherever it is one. */
-static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order)
-{
+/* The axes in an order in which the major axes of every dimension come first; that of the mesh
+ * wherever it is one. */
+static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order) {
     bool placed[MESH_MOST] = {false};
     for (int n = 0; n < mesh->axis_count; n++)
         for (int a = 0; a < mesh->axis_count; a++) {
             bool ready = !placed[a];
             for (int b = 0; ready && b < mesh->axis_count; b++)
-                ready = placed[b] || b == a || sharding->at[a] < 0 || sharding->at[b] != sharding->at[a] ||
+                ready = placed[b] || b == a || sharding->at[a] < 0 ||
+                        sharding->at[b] != sharding->at[a] ||
                         sharding->major[b] > sharding->major[a];
             if (ready) {
                 placed[order[n] = a] = true;
@@ -81,9 +74,9 @@ static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order)
         }
 }
 
-/* The device that has what belongs to mixed-radix position `index` over the axes in `order`, pieces having moved on. */
-static int device_at(const Mesh *mesh, const int *order, const int *moved, int index)
-{
+/* The device that has what belongs to mixed-radix position `index` over the axes in `order`, pieces
+ * having moved on. */
+static int device_at(const Mesh *mesh, const int *order, const int *moved, int index) {
     int coordinate[MESH_MOST], position = 0;
     for (int n = mesh->axis_count - 1; n >= 0; n--) {
         int count = mesh->axis[order[n]].count;
@@ -95,12 +88,14 @@ static int device_at(const Mesh *mesh, const int *order, const int *moved, int i
     return mesh->devices[position];
 }
 
-static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis)
-{
+static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis) {
     int at = sharding->at[axis];
     State state;
     memset(&state, 0, sizeof state);
-    state.kind = at >= 0 ? STATE_SPLIT : at == AXIS_DUP ? STATE_DUP : at == AXIS_SUM ? STATE_SUM : STATE_MAX;
+    state.kind = at >= 0          ? STATE_SPLIT
+                 : at == AXIS_DUP ? STATE_DUP
+                 : at == AXIS_SUM ? STATE_SUM
+                                  : STATE_MAX;
     state.dim = at >= 0 ? at : 0;
     state.count = mesh->axis[axis].count;
     state.weights = at >= 0 ? mesh->axis[axis].weights : NULL;
@@ -109,15 +104,14 @@ static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis)
 }
 
 /* The states in order, neighbours that do the same in one; returns how many. */
-static int states_of(const Mesh *mesh, const Sharding *sharding, const int *order, State *states)
-{
+static int states_of(const Mesh *mesh, const Sharding *sharding, const int *order, State *states) {
     int count = 0;
     for (int n = 0; n < mesh->axis_count; n++) {
         State state = axis_state(mesh, sharding, order[n]);
         State *last = count ? &states[count - 1] : NULL;
-        if (state.count == 1)
-            continue;
-        if (last && last->kind == state.kind && last->dim == state.dim && last->zigzag == state.zigzag && !last->weights && !state.weights)
+        if (state.count == 1) continue;
+        if (last && last->kind == state.kind && last->dim == state.dim &&
+            last->zigzag == state.zigzag && !last->weights && !state.weights)
             last->count *= state.count;
         else
             states[count++] = state;
@@ -125,21 +119,19 @@ static int states_of(const Mesh *mesh, const Sharding *sharding, const int *orde
     return count;
 }
 
-const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared)
-{
+const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared) {
     static const int nowhere[MESH_MOST];
     return sharding_moved_layout(mesh, sharding, nowhere, shared);
 }
 
-static const Layout *make_layout(const Mesh *mesh, const Sharding *sharding, const int *moved, Intern *shared)
-{
+static const Layout *make_layout(const Mesh *mesh, const Sharding *sharding, const int *moved,
+                                 Intern *shared) {
     int order[MESH_MOST];
     State states[MESH_MOST];
     Arena *scratch = arena_create();
     int *devices = arena_array(scratch, int, mesh->device_count);
     order_axes(mesh, sharding, order);
-    for (int i = 0; i < mesh->device_count; i++)
-        devices[i] = device_at(mesh, order, moved, i);
+    for (int i = 0; i < mesh->device_count; i++) devices[i] = device_at(mesh, order, moved, i);
     Group group = {.device_count = mesh->device_count, .devices = devices, .states = states};
     group.state_count = states_of(mesh, sharding, order, states);
     const Layout *layout = layout_intern(shared, &(Layout){.group_count = 1, .groups = &group});
@@ -153,8 +145,8 @@ typedef struct Spoken {
     int at[MESH_MOST], major[MESH_MOST], zigzag[MESH_MOST], moved[MESH_MOST];
 } Spoken;
 
-const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved, Intern *shared)
-{
+const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved,
+                                    Intern *shared) {
     Spoken spoken;
     memset(&spoken, 0, sizeof spoken);
     spoken.mesh = mesh;
@@ -165,36 +157,31 @@ const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, 
         spoken.moved[a] = moved[a];
     }
     const Layout *layout = *(const Layout **)intern_slot(shared, &spoken, sizeof spoken);
-    if (layout)
-        return layout;
+    if (layout) return layout;
     layout = make_layout(mesh, sharding, moved, shared); // which may move what the table has
     return *(const Layout **)intern_slot(shared, &spoken, sizeof spoken) = layout;
 }
 
 /* The devices from one to the next along an axis, counted over the mesh. */
-static int stride_of(const Mesh *mesh, int axis)
-{
+static int stride_of(const Mesh *mesh, int axis) {
     int stride = 1;
-    for (int a = axis + 1; a < mesh->axis_count; a++)
-        stride *= mesh->axis[a].count;
+    for (int a = axis + 1; a < mesh->axis_count; a++) stride *= mesh->axis[a].count;
     return stride;
 }
 
-/* The axes of more than one device in the order in which the devices of a group count them, the last one fastest; how many, or -1 when no
- * order is the group's. */
-static int find_order(const Mesh *mesh, const Group *group, int *order)
-{
+/* The axes of more than one device in the order in which the devices of a group count them, the
+ * last one fastest; how many, or -1 when no order is the group's. */
+static int find_order(const Mesh *mesh, const Group *group, int *order) {
     int step = 1, count = 0;
     bool placed[MESH_MOST] = {false};
-    for (int a = 0; a < mesh->axis_count; a++)
-        count += mesh->axis[a].count > 1;
+    for (int a = 0; a < mesh->axis_count; a++) count += mesh->axis[a].count > 1;
     for (int n = count - 1; n >= 0; n--) {
         order[n] = -1;
         for (int a = 0; a < mesh->axis_count; a++)
-            if (mesh->axis[a].count > 1 && !placed[a] && group->devices[step] == mesh->devices[stride_of(mesh, a)])
+            if (mesh->axis[a].count > 1 && !placed[a] &&
+                group->devices[step] == mesh->devices[stride_of(mesh, a)])
                 order[n] = a;
-        if (order[n] < 0)
-            return -1;
+        if (order[n] < 0) return -1;
         placed[order[n]] = true;
         step *= mesh->axis[order[n]].count;
     }
@@ -202,36 +189,37 @@ static int find_order(const Mesh *mesh, const Group *group, int *order)
 }
 
 /* Whether the devices of a group are those of the mesh, counted in this order of its axes. */
-static bool counts_devices(const Mesh *mesh, const Group *group, const int *order, int count)
-{
+static bool counts_devices(const Mesh *mesh, const Group *group, const int *order, int count) {
     for (int i = 0; i < mesh->device_count; i++) {
         int position = 0, rest = i;
         for (int n = count - 1; n >= 0; n--) {
             position += rest % mesh->axis[order[n]].count * stride_of(mesh, order[n]);
             rest /= mesh->axis[order[n]].count;
         }
-        if (group->devices[i] != mesh->devices[position])
-            return false;
+        if (group->devices[i] != mesh->devices[position]) return false;
     }
     return true;
 }
 
 /* Whether a state that cuts does so as the axis does. */
-static bool same_weights(const State *state, const Axis *axis)
-{
+static bool same_weights(const State *state, const Axis *axis) {
     if (state->kind != STATE_SPLIT || !state->weights || !axis->weights)
         return state->kind != STATE_SPLIT || state->weights == axis->weights;
-    return state->count == axis->count && !memcmp(state->weights, axis->weights, sizeof *axis->weights * (size_t)axis->count);
+    return state->count == axis->count &&
+           !memcmp(state->weights, axis->weights, sizeof *axis->weights * (size_t)axis->count);
 }
 
-/* The sharding that gives a group its states in turn; false when an axis would have to be cut in two. */
-static bool assign_states(const Mesh *mesh, const Group *group, const int *order, int count, Sharding *sharding)
-{
-    static const int8_t uses[] = {[STATE_DUP] = AXIS_DUP, [STATE_SUM] = AXIS_SUM, [STATE_MAX] = AXIS_MAX};
+/* The sharding that gives a group its states in turn; false when an axis would have to be cut in
+ * two. */
+static bool assign_states(const Mesh *mesh, const Group *group, const int *order, int count,
+                          Sharding *sharding) {
+    static const int8_t uses[] = {
+        [STATE_DUP] = AXIS_DUP, [STATE_SUM] = AXIS_SUM, [STATE_MAX] = AXIS_MAX};
     for (int s = 0, n = 0; s < group->state_count; s++) {
         const State *state = &group->states[s];
         for (int rest = state->count; rest > 1; n++) {
-            if (n == count || rest % mesh->axis[order[n]].count || !same_weights(state, &mesh->axis[order[n]]))
+            if (n == count || rest % mesh->axis[order[n]].count ||
+                !same_weights(state, &mesh->axis[order[n]]))
                 return false;
             rest /= mesh->axis[order[n]].count;
             if (state->kind == STATE_SPLIT)
@@ -243,13 +231,13 @@ static bool assign_states(const Mesh *mesh, const Group *group, const int *order
     return true;
 }
 
-bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding)
-{
+bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding) {
     int order[MESH_MOST];
     const Group *group = &layout->groups[0];
     *sharding = sharding_whole();
     if (layout->group_count != 1 || layout->view_rank || group->device_count != mesh->device_count)
         return false;
     int count = find_order(mesh, group, order);
-    return count >= 0 && counts_devices(mesh, group, order, count) && assign_states(mesh, group, order, count, sharding);
+    return count >= 0 && counts_devices(mesh, group, order, count) &&
+           assign_states(mesh, group, order, count, sharding);
 }

@@ -1,16 +1,13 @@
 /* What split rules say of an operator's factors, by the names of its tensors' dimensions. */
 #include "passes/seed_layouts/split_rules.h"
 
-int factor_dim(const BoundAccess *access, int f)
-{
+int factor_dim(const BoundAccess *access, int f) {
     for (int d = 0; d < access->rank; d++)
-        if (access->dims[d].count == 1 && access->dims[d].factors[0] == f)
-            return d;
+        if (access->dims[d].count == 1 && access->dims[d].factors[0] == f) return d;
     return -1;
 }
 
-DimName factor_name(const Op *op, int f)
-{
+DimName factor_name(const Op *op, int f) {
     DimName name = {0};
     for (int k = 0; !name.name && k < op->result_count; k++) {
         int d = factor_dim(&op->binding->results[k], f);
@@ -23,81 +20,72 @@ DimName factor_name(const Op *op, int f)
     return name;
 }
 
-static bool all_results_have(const Op *op, int f)
-{
+static bool all_results_have(const Op *op, int f) {
     for (int k = 0; k < op->result_count; k++)
-        if (factor_dim(&op->binding->results[k], f) < 0)
-            return false;
+        if (factor_dim(&op->binding->results[k], f) < 0) return false;
     return true;
 }
 
-/* Whether a tensor has a dimension that no factor may cut, because a merged dimension does not nest with the rest of the model. */
-static bool has_opaque(const Op *op)
-{
+/* Whether a tensor has a dimension that no factor may cut, because a merged dimension does not nest
+ * with the rest of the model. */
+static bool has_opaque(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
-            if (!op->binding->operands[k].dims[d].count)
-                return true;
+            if (!op->binding->operands[k].dims[d].count) return true;
     for (int k = 0; k < op->result_count; k++)
         for (int d = 0; d < op->binding->results[k].rank; d++)
-            if (!op->binding->results[k].dims[d].count)
-                return true;
+            if (!op->binding->results[k].dims[d].count) return true;
     return false;
 }
 
 /* Whether factor `factor` of the rule is merged with others in some dimension. */
-static bool is_merged(const Rule *rule, int factor)
-{
+static bool is_merged(const Rule *rule, int factor) {
     for (int k = 0; k < rule->operand_count + rule->result_count; k++) {
-        const Access *access = k < rule->operand_count ? &rule->operands[k] : &rule->results[k - rule->operand_count];
+        const Access *access =
+            k < rule->operand_count ? &rule->operands[k] : &rule->results[k - rule->operand_count];
         for (int d = 0; d < access->dim_count; d++)
             for (int i = 0; access->dims[d].count > 1 && i < access->dims[d].count; i++)
-                if (access->dims[d].factors[i] == factor)
-                    return true;
+                if (access->dims[d].factors[i] == factor) return true;
     }
     return false;
 }
 
-/* Whether bound factor f goes on inside a dimension that its kernel sees as one: a piece of it would not be a range of that dimension. */
-static bool is_inner(const Value *value, const BoundAccess *access, int f)
-{
+/* Whether bound factor f goes on inside a dimension that its kernel sees as one: a piece of it
+ * would not be a range of that dimension. */
+static bool is_inner(const Value *value, const BoundAccess *access, int f) {
     int d = value ? factor_dim(access, f) : -1;
     return d > 0 && access->dims[d - 1].written == access->dims[d].written && value->micro != d;
 }
 
-/* Whether a cut of bound factor f leaves a kernel that is told where its piece starts with a range. */
-static bool keeps_range(const Op *op, int f)
-{
-    if (!op->def->rule->factors[op->binding->factors[f].factor].offset)
-        return true;
+/* Whether a cut of bound factor f leaves a kernel that is told where its piece starts with a
+ * range. */
+static bool keeps_range(const Op *op, int f) {
+    if (!op->def->rule->factors[op->binding->factors[f].factor].offset) return true;
     for (int k = 0; k < op->operand_count; k++)
-        if (is_inner(op->operands[k], &op->binding->operands[k], f))
-            return false;
+        if (is_inner(op->operands[k], &op->binding->operands[k], f)) return false;
     for (int k = 0; k < op->result_count; k++)
-        if (is_inner(op->results[k], &op->binding->results[k], f))
-            return false;
+        if (is_inner(op->results[k], &op->binding->results[k], f)) return false;
     return true;
 }
 
-bool factor_takes_pieces(const Op *op, int f)
-{
+bool factor_takes_pieces(const Op *op, int f) {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;
-    return !rule->factors[factor].replicate && !(is_merged(rule, factor) && has_opaque(op)) && keeps_range(op, f);
+    return !rule->factors[factor].replicate && !(is_merged(rule, factor) && has_opaque(op)) &&
+           keeps_range(op, f);
 }
 
-bool factor_may_cut(const Op *op, int f)
-{
+bool factor_may_cut(const Op *op, int f) {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;
     if (rule->kind == RULE_VIEW || factor < 0)
         return all_results_have(op, f) && factor_dim(&op->binding->operands[0], f) >= 0;
-    return factor_takes_pieces(op, f) && (all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE);
+    return factor_takes_pieces(op, f) &&
+           (all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE);
 }
 
 /* How many factors have the name, and the first of them that may be cut (-1: none). */
-static int count_named(const Op *op, DimName name, int *first)
-{
+static int count_named(const Op *op, DimName name, int *first) {
     int count = 0;
     *first = -1;
     for (int f = 0; f < op->binding->factor_count; f++)
@@ -108,44 +96,41 @@ static int count_named(const Op *op, DimName name, int *first)
     return count;
 }
 
-static bool has_axis(const NamedCut *cuts, int count, int axis)
-{
+static bool has_axis(const NamedCut *cuts, int count, int axis) {
     for (int i = 0; i < count; i++)
-        if (cuts[i].axis == axis)
-            return true;
+        if (cuts[i].axis == axis) return true;
     return false;
 }
 
 /* Whether every tensor of the operator but numbers has the factor. */
-static bool all_have(const Op *op, int f)
-{
+static bool all_have(const Op *op, int f) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->type.rank && factor_dim(&op->binding->operands[k], f) < 0)
+        if (op->operands[k] && op->operands[k]->type.rank &&
+            factor_dim(&op->binding->operands[k], f) < 0)
             return false;
     return all_results_have(op, f);
 }
 
-/* Whether the operator sums products: it has several operands, and a factor of two of them that no result has. */
-static bool is_product(const Op *op)
-{
+/* Whether the operator sums products: it has several operands, and a factor of two of them that no
+ * result has. */
+static bool is_product(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int operands = 0, results = 0;
         for (int k = 0; k < op->operand_count; k++)
             operands += op->operands[k] && factor_dim(&op->binding->operands[k], f) >= 0;
         for (int k = 0; k < op->result_count; k++)
             results += factor_dim(&op->binding->results[k], f) >= 0;
-        if (operands > 1 && !results)
-            return true;
+        if (operands > 1 && !results) return true;
     }
     return false;
 }
 
-int factor_beside(const Mesh *mesh, const Op *op, const NamedCut *cut, int after, int *rule)
-{
+int factor_beside(const Mesh *mesh, const Op *op, const NamedCut *cut, int after, int *rule) {
     for (int i = after; i < mesh->rules.count; i++) {
         int factor;
         bool own = mesh->rules.at[i].axis == cut->axis && mesh->rules.at[i].zigzag == cut->zigzag;
-        if (own && count_named(op, mesh->rules.at[i].dim, &factor) == 1 && factor >= 0 && factor != cut->factor && all_have(op, factor)) {
+        if (own && count_named(op, mesh->rules.at[i].dim, &factor) == 1 && factor >= 0 &&
+            factor != cut->factor && all_have(op, factor)) {
             *rule = i;
             return factor;
         }
@@ -157,31 +142,29 @@ bool factor_in_all(const Op *op, int f) { return all_have(op, f); }
 
 bool factor_numbers(const Op *op, int f) { return is_product(op) && all_have(op, f); }
 
-/* Products of many matrices, one by one, go by what numbers the matrices, which all tensors have: so each expert's weights stay where they
- * are, whatever else cuts its rows. */
-static void prefer_common(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut *cuts, int count)
-{
+/* Products of many matrices, one by one, go by what numbers the matrices, which all tensors have:
+ * so each expert's weights stay where they are, whatever else cuts its rows. */
+static void prefer_common(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut *cuts,
+                          int count) {
     for (int i = 0; i < count && is_product(op); i++) {
-        int rule, common = all_have(op, cuts[i].factor) ? -1 : factor_beside(mesh, op, &cuts[i], 0, &rule);
-        if (common < 0)
-            continue;
+        int rule, common = all_have(op, cuts[i].factor)
+                               ? -1
+                               : factor_beside(mesh, op, &cuts[i], 0, &rule);
+        if (common < 0) continue;
         cuts[i].factor = common;
-        if (uses)
-            uses[rule].used = true;
+        if (uses) uses[rule].used = true;
     }
 }
 
-int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST])
-{
+int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST]) {
     int count = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < mesh->rules.count; i++) {
             const MeshRule *rule = &mesh->rules.at[i];
-            int factor, named = has_axis(cuts, count, rule->axis) ? 0 : count_named(op, rule->dim, &factor);
-            if (!named || (named > 1) != pass)
-                continue;
-            if (factor >= 0)
-                cuts[count++] = (NamedCut){rule->axis, factor, rule->zigzag};
+            int factor,
+                named = has_axis(cuts, count, rule->axis) ? 0 : count_named(op, rule->dim, &factor);
+            if (!named || (named > 1) != pass) continue;
+            if (factor >= 0) cuts[count++] = (NamedCut){rule->axis, factor, rule->zigzag};
             if (uses && factor >= 0)
                 uses[i].used = true;
             else if (uses)

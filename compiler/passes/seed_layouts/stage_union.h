@@ -4,8 +4,8 @@
 
 #include "ir/module.h"
 
-/* What values that lie on stages are together: a subgroup of each, in every pipeline of the stage's body. `top` says how subgroups belong
- * together; of one subgroup the layout is the value's own. */
+/* What values that lie on stages are together: a subgroup of each, in every pipeline of the stage's
+ * body. `top` says how subgroups belong together; of one subgroup the layout is the value's own. */
 const Layout *union_layout(Module *module, TopKind top, Value *const *values, int count);
 
 #endif

@@ -3,24 +3,22 @@
 
 #include <string.h>
 
-/* The dimension in which `pieces` more pieces are most even: the first that divides, else the longest. -1 for scalars. */
-static int best_dim(const Mesh *mesh, const Value *value, const Sharding *sharding, int pieces)
-{
+/* The dimension in which `pieces` more pieces are most even: the first that divides, else the
+ * longest. -1 for scalars. */
+static int best_dim(const Mesh *mesh, const Value *value, const Sharding *sharding, int pieces) {
     int best = -1;
     for (int d = 0; d < value->type.rank; d++) {
         int64_t most = (int64_t)sharding_pieces(mesh, sharding, d) * pieces;
-        if (value->type.extent[d] % most == 0 && value->type.extent[d])
-            return d;
-        if (best < 0 ||
-            value->type.extent[d] / sharding_pieces(mesh, sharding, d) > value->type.extent[best] / sharding_pieces(mesh, sharding, best))
+        if (value->type.extent[d] % most == 0 && value->type.extent[d]) return d;
+        if (best < 0 || value->type.extent[d] / sharding_pieces(mesh, sharding, d) >
+                            value->type.extent[best] / sharding_pieces(mesh, sharding, best))
             best = d;
     }
     return best;
 }
 
 /* Whether `zero` cuts states along the axis of a mesh where they have copies. */
-static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis)
-{
+static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     const Strategy *strategy = module->strategy;
     bool cuts = module_zero(module) > 0 && !strategy->zero_axes.count;
     for (int k = 0; module_zero(module) > 0 && k < strategy->zero_axes.count; k++)
@@ -29,19 +27,15 @@ static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis)
 }
 
 /* Where the layout is made of no axes: over all copies, whose devices no axis names. */
-static const Layout *spread_layout(Module *module, const Value *param)
-{
-    if (module_zero(module) == 0 || module->strategy->zero_axes.count)
-        return param->layout;
+static const Layout *spread_layout(Module *module, const Value *param) {
+    if (module_zero(module) == 0 || module->strategy->zero_axes.count) return param->layout;
     return module_layout_shard_replicas(module, param->layout, param->type);
 }
 
-const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param)
-{
+const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param) {
     Sharding sharding;
     int pieces = 1;
-    if (!sharding_of_layout(mesh, param->layout, &sharding))
-        return spread_layout(module, param);
+    if (!sharding_of_layout(mesh, param->layout, &sharding)) return spread_layout(module, param);
     for (int a = 0; a < mesh->axis_count; a++)
         if (is_zero_axis(module, mesh, a) && sharding.at[a] == AXIS_DUP)
             pieces *= mesh->axis[a].count;

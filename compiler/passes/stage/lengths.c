@@ -1,78 +1,91 @@
 /* Lengths: the operators of a body whose pipelines read their rows only so far.
  *
- * The model was evaluated once more with these lengths (Module.shorter) and came through the same passes, so operator i of the one is
- * operator i of the other. A body's tensors begin those of the padded batch: bindings and numbers, such as how many elements a mean
- * counts, stay those of the padded batch.
+ * The model was evaluated once more with these lengths (Module.shorter) and came through the same
+ * passes, so operator i of the one is operator i of the other. A body's tensors begin those of the
+ * padded batch: bindings and numbers, such as how many elements a mean counts, stay those of the
+ * padded batch.
  */
 #include "passes/stage/padding_safety/padding_safety.h"
 #include "passes/stage/stage.h"
 
 #include <string.h>
 
-static bool same_shape(const Value *a, const Value *b)
-{
-    return a->type.rank == b->type.rank && !memcmp(a->type.extent, b->type.extent, sizeof *a->type.extent * (size_t)a->type.rank);
+static bool same_shape(const Value *a, const Value *b) {
+    return a->type.rank == b->type.rank &&
+           !memcmp(a->type.extent, b->type.extent, sizeof *a->type.extent * (size_t)a->type.rank);
 }
 
 /* Whether two operators are one with other extents. */
-static bool same_operator(const Op *op, const Op *other)
-{
-    bool same = !strcmp(op->def->name, other->def->name) && op->operand_count == other->operand_count &&
-                op->result_count == other->result_count && op->loop == other->loop && op->def->attr_count == other->def->attr_count;
+static bool same_operator(const Op *op, const Op *other) {
+    bool same = !strcmp(op->def->name, other->def->name) &&
+                op->operand_count == other->operand_count &&
+                op->result_count == other->result_count && op->loop == other->loop &&
+                op->def->attr_count == other->def->attr_count;
     for (int k = 0; same && k < op->operand_count; k++)
-        same = !op->operands[k] == !other->operands[k] && (!op->operands[k] || op->operands[k]->id == other->operands[k]->id);
+        same = !op->operands[k] == !other->operands[k] &&
+               (!op->operands[k] || op->operands[k]->id == other->operands[k]->id);
     for (int r = 0; same && r < op->result_count; r++)
-        same = op->results[r]->type.rank == other->results[r]->type.rank && op->results[r]->micro == other->results[r]->micro;
+        same = op->results[r]->type.rank == other->results[r]->type.rank &&
+               op->results[r]->micro == other->results[r]->micro;
     return same;
 }
 
 /* Whether the module adds up or collects an operator's results over all pipelines. */
-static bool is_common(const Module *module, const Op *op) { return op->def == module->builtin.accumulate || op->def == module->builtin.collect; }
+static bool is_common(const Module *module, const Op *op) {
+    return op->def == module->builtin.accumulate || op->def == module->builtin.collect;
+}
 
 /* Operator i of both: the same, and what is known behind the loop of the same shape. */
-static bool operators_fit(const Module *module, const Module *other, int i, Position at)
-{
+static bool operators_fit(const Module *module, const Module *other, int i, Position at) {
     const Op *op = module->ops.at[i], *own = i < other->ops.count ? other->ops.at[i] : NULL;
     if (!own || !same_operator(op, own)) {
-        diag_error(module->diag, op->at, "with the lengths of a pipeline, %s goes another way here than with the strategy's", module->name);
-        diag_note(module->diag, at, "the lengths are here; what the model computes may depend on them in its shapes alone");
+        diag_error(
+            module->diag, op->at,
+            "with the lengths of a pipeline, %s goes another way here than with the strategy's",
+            module->name);
+        diag_note(
+            module->diag, at,
+            "the lengths are here; what the model computes may depend on them in its shapes alone");
         return false;
     }
     for (int r = 0; is_common(module, op) && r < op->result_count; r++)
         if (!same_shape(op->results[r], own->results[r])) {
             diag_error(module->diag, op->at,
-                       "what is made here is put together from all pipelines, but its shape depends on their lengths");
-            diag_note(module->diag, at, "the lengths are here; give all pipelines the same, or make this value row by row");
+                       "what is made here is put together from all pipelines, but its shape "
+                       "depends on their lengths");
+            diag_note(
+                module->diag, at,
+                "the lengths are here; give all pipelines the same, or make this value row by row");
             return false;
         }
     return true;
 }
 
-/* Whether each dimension of the source that is shorter, in types `given`, is one of the refined input: a pipeline reads its first elements.
+/* Whether each dimension of the source that is shorter, in types `given`, is one of the refined
+ * input: a pipeline reads its first elements.
  */
-static bool stays_whole(const Type given[2], Type refined)
-{
+static bool stays_whole(const Type given[2], Type refined) {
     int at = 0;
     for (int d = 0; d < given[0].rank; d++) {
         int64_t elements = 1, whole = given[0].extent[d];
         int first = at;
-        while (at < refined.rank && elements < whole)
-            elements *= refined.extent[at++];
-        if (given[1].extent[d] != whole && (at != first + 1 || elements != whole))
-            return false;
+        while (at < refined.rank && elements < whole) elements *= refined.extent[at++];
+        if (given[1].extent[d] != whole && (at != first + 1 || elements != whole)) return false;
     }
     return true;
 }
 
 /* What is shorter of an input is as in the source. */
-static bool inputs_fit(const Module *module, const Module *other, Position at)
-{
+static bool inputs_fit(const Module *module, const Module *other, Position at) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i], *own = other->inputs.at[i];
         Type given[2] = {other->lengths.input_types[0][i], other->lengths.input_types[1][i]};
-        if (same_shape(input, own) || (input->type.rank == own->type.rank && stays_whole(given, input->type)))
+        if (same_shape(input, own) ||
+            (input->type.rank == own->type.rank && stays_whole(given, input->type)))
             continue;
-        diag_error(module->diag, at, "the model takes such dimensions of the input \"%s\" apart, so pipelines cannot read them only so far",
+        diag_error(module->diag, at,
+                   "the model takes such dimensions of the input \"%s\" apart, so pipelines cannot "
+                   "read them only so far",
                    input->name);
         diag_note(module->diag, input->at, "the input is here");
         return false;
@@ -80,54 +93,54 @@ static bool inputs_fit(const Module *module, const Module *other, Position at)
     return true;
 }
 
-static bool shorter_fits(const Module *module, const Module *other, Position at)
-{
+static bool shorter_fits(const Module *module, const Module *other, Position at) {
     bool fits = inputs_fit(module, other, at);
     for (int i = 0; fits && i < module->params.count; i++)
         if (!same_shape(module->params.at[i]->value, other->params.at[i]->value)) {
-            diag_error(module->diag, at, "with these lengths the parameter \"%s\" is taken apart in another way",
+            diag_error(module->diag, at,
+                       "with these lengths the parameter \"%s\" is taken apart in another way",
                        module->params.at[i]->name);
             fits = false;
         }
-    for (int i = 0; fits && i < module->ops.count && i < other->ops.count; i++) // what differs in name is what the source says
+    // what differs in name is what the source says
+    for (int i = 0; fits && i < module->ops.count && i < other->ops.count; i++)
         if (strcmp(module->ops.at[i]->def->name, other->ops.at[i]->def->name))
             fits = operators_fit(module, other, i, at);
-    for (int i = 0; fits && i < module->ops.count; i++)
-        fits = operators_fit(module, other, i, at);
+    for (int i = 0; fits && i < module->ops.count; i++) fits = operators_fit(module, other, i, at);
     if (fits && other->ops.count != module->ops.count) {
-        diag_error(module->diag, at, "with these lengths %s has %d operators, and %d with the strategy's", module->name, other->ops.count,
-                   module->ops.count);
+        diag_error(module->diag, at,
+                   "with these lengths %s has %d operators, and %d with the strategy's",
+                   module->name, other->ops.count, module->ops.count);
         fits = false;
     }
     return fits;
 }
 
-bool lengths_fit(const Module *module)
-{
+bool lengths_fit(const Module *module) {
     for (int r = 0; r < module->templates.runs.count && module->kind == MODULE_TRAIN; r++) {
         const PipelineRun *run = &module->templates.runs.at[r];
         const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
-        if (!pipeline->lengths.count)
-            continue;
+        if (!pipeline->lengths.count) continue;
         if (!module->lengths.variants) {
-            diag_error(module->diag, pipeline->lengths.at[0].at,
-                       "the model with these lengths is known to the source alone, not to this text");
+            diag_error(
+                module->diag, pipeline->lengths.at[0].at,
+                "the model with these lengths is known to the source alone, not to this text");
             return false;
         }
         const Module *other = module->lengths.variants[run->pipeline];
         Position at = pipeline->lengths.at[0].at;
-        if (other && template_first_run(&module->templates, run->template_index) == run && (!shorter_fits(module, other, at) || !padding_is_safe(module, other, at)))
+        if (other && template_first_run(&module->templates, run->template_index) == run &&
+            (!shorter_fits(module, other, at) || !padding_is_safe(module, other, at)))
             return false;
     }
     return true;
 }
 
-void take_lengths(const Staging *staging, const Op *op, Op *copy)
-{
-    if (!staging->shorter)
-        return;
+void take_lengths(const Staging *staging, const Op *op, Op *copy) {
+    if (!staging->shorter) return;
     const Op *own = staging->shorter->ops.at[op->index];
-    Attr *attrs = arena_copy(staging->module->arena, op->attrs, sizeof *attrs * (size_t)op->def->attr_count);
+    Attr *attrs =
+        arena_copy(staging->module->arena, op->attrs, sizeof *attrs * (size_t)op->def->attr_count);
     for (int a = 0; a < op->def->attr_count; a++)
         if (opdef_attr_kind(op->def, a) == PARAM_INT || opdef_attr_kind(op->def, a) == PARAM_SHAPE)
             attrs[a] = own->attrs[a];

@@ -1,27 +1,24 @@
-/* Sums over visits: what a parameter that several visits read has of each of them goes into the sum over all devices, not from stage to
- * stage. */
+/* Sums over visits: what a parameter that several visits read has of each of them goes into the sum
+ * over all devices, not from stage to stage. */
 #include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
 
 /* Whether a value is a sum of what the loop makes, and read once. */
-static bool is_sum(const Staging *staging, const Value *value)
-{
+static bool is_sum(const Staging *staging, const Value *value) {
     const Op *op = value->def;
-    return op_is_addition(op) && staging->readers[value->id] == 1 && in_loop(op->operands[0]) && in_loop(op->operands[1]);
+    return op_is_addition(op) && staging->readers[value->id] == 1 && in_loop(op->operands[0]) &&
+           in_loop(op->operands[1]);
 }
 
 /* Marks a sum that is read behind the loop alone, and those that it adds up. */
-static void mark_loose(Staging *staging, const Value *value)
-{
-    if (!in_loop(value) || !is_sum(staging, value))
-        return;
+static void mark_loose(Staging *staging, const Value *value) {
+    if (!in_loop(value) || !is_sum(staging, value)) return;
     staging->loose[value->def->index] = true;
     mark_loose(staging, value->def->operands[0]);
     mark_loose(staging, value->def->operands[1]);
 }
 
-void find_loose(Staging *staging, const bool *read)
-{
+void find_loose(Staging *staging, const bool *read) {
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -32,8 +29,7 @@ void find_loose(Staging *staging, const bool *read)
     }
 }
 
-static void collect(Staging *staging, Value *value, Summands *summands)
-{
+static void collect(Staging *staging, Value *value, Summands *summands) {
     Op *op = value->def;
     if (!is_sum(staging, value)) {
         array_push(staging->arena, summands, value);
@@ -44,26 +40,23 @@ static void collect(Staging *staging, Value *value, Summands *summands)
 }
 
 /* Marks the additions between a sum and its summands. */
-static void dissolve(Staging *staging, const Value *value, const Summands *summands)
-{
+static void dissolve(Staging *staging, const Value *value, const Summands *summands) {
     for (int i = 0; i < summands->count; i++)
-        if (summands->at[i] == value)
-            return;
+        if (summands->at[i] == value) return;
     staging->dissolved[value->def->index] = true;
     dissolve(staging, value->def->operands[0], summands);
     dissolve(staging, value->def->operands[1], summands);
 }
 
 /* Whether a value, or what it adds up, is of another visit than the one given. */
-static bool is_apart(const Staging *staging, const Value *value, int visit)
-{
+static bool is_apart(const Staging *staging, const Value *value, int visit) {
     const Op *op = value->def;
     return staging->visit[op->index] != visit ||
-           (is_sum(staging, value) && (is_apart(staging, op->operands[0], visit) || is_apart(staging, op->operands[1], visit)));
+           (is_sum(staging, value) && (is_apart(staging, op->operands[0], visit) ||
+                                       is_apart(staging, op->operands[1], visit)));
 }
 
-Summands find_summands(Staging *staging, Value *value)
-{
+Summands find_summands(Staging *staging, Value *value) {
     Summands summands = {0};
     collect(staging, value, &summands);
     if (is_apart(staging, value, staging->visit[summands.at[0]->def->index])) {

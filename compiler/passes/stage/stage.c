@@ -24,31 +24,26 @@
 /* ---- rows ---- */
 
 /* Gives a value that has rows of the batch those of the body's micro-batch. */
-static void take_rows(Module *module, Value *value, int64_t rows)
-{
-    if (value->micro <= 0)
-        return;
-    int64_t *extent = arena_copy(module->arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
+static void take_rows(Module *module, Value *value, int64_t rows) {
+    if (value->micro <= 0) return;
+    int64_t *extent =
+        arena_copy(module->arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
     extent[value->micro - 1] = rows / module->templates.row_unit;
-    value->type.extent = intern(module_interned(module), extent, sizeof *extent * (size_t)value->type.rank);
+    value->type.extent =
+        intern(module_interned(module), extent, sizeof *extent * (size_t)value->type.rank);
 }
 
-static void take_rows_of_results(Module *module, const Op *op, int64_t rows)
-{
-    for (int r = 0; r < op->result_count; r++)
-        take_rows(module, op->results[r], rows);
+static void take_rows_of_results(Module *module, const Op *op, int64_t rows) {
+    for (int r = 0; r < op->result_count; r++) take_rows(module, op->results[r], rows);
 }
 
 /* ---- who reads what ---- */
 
-static void note_reader(Staging *staging, const Value *value)
-{
-    if (value)
-        staging->readers[value->id]++;
+static void note_reader(Staging *staging, const Value *value) {
+    if (value) staging->readers[value->id]++;
 }
 
-static void find_readers(Staging *staging)
-{
+static void find_readers(Staging *staging) {
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
@@ -64,16 +59,14 @@ static Value *on_stage(Staging *staging, Value *value, int stage);
 static Value *behind_loop(Staging *staging, Value *value);
 
 /* Puts an operator of a stage behind what was made so far. */
-static void push(Staging *staging, Op *op, int stage, LoopPosition turn)
-{
+static void push(Staging *staging, Op *op, int stage, LoopPosition turn) {
     op->stage = stage;
     op->loop = turn;
     array_push(staging->module->arena, &staging->turns[turn], op);
 }
 
 /* What a stage has of a value that is on all devices. */
-static Value *make_part(Staging *staging, Value *value, const Op *like, int stage)
-{
+static Value *make_part(Staging *staging, Value *value, const Op *like, int stage) {
     Module *module = staging->module;
     Op *op = ir_op_like(module, module->builtin.local_part, &value, 1, NULL, like);
     op->section = SECTION_FORWARD;
@@ -86,8 +79,7 @@ static Value *make_part(Staging *staging, Value *value, const Op *like, int stag
 }
 
 /* An operator that stands before the loop, or a part of an input, once more on a stage. */
-static void repeat_on_stage(Staging *staging, const Op *op, int stage)
-{
+static void repeat_on_stage(Staging *staging, const Op *op, int stage) {
     Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
     bool part = op->def == staging->module->builtin.local_part;
     for (int k = 0; k < op->operand_count; k++)
@@ -95,18 +87,18 @@ static void repeat_on_stage(Staging *staging, const Op *op, int stage)
     Op *copy = ir_clone(staging->module, op, operands);
     take_lengths(staging, op, copy);
     for (int r = 0; r < op->result_count; r++) {
-        staging->held[(size_t)stage * (size_t)staging->values + (size_t)op->results[r]->id] = copy->results[r];
+        staging->held[(size_t)stage * (size_t)staging->values + (size_t)op->results[r]->id] =
+            copy->results[r];
         copy->results[r]->user_layout = op->results[r]->user_layout;
     }
-    take_rows_of_results(staging->module, copy, staging->module->templates.at.at[staging->run->template_index].rows);
+    take_rows_of_results(staging->module, copy,
+                         staging->module->templates.at.at[staging->run->template_index].rows);
     push(staging, copy, stage, op->loop);
 }
 
 /* The value as an operator of a stage reads it. */
-static Value *on_stage(Staging *staging, Value *value, int stage)
-{
-    if (!value)
-        return NULL;
+static Value *on_stage(Staging *staging, Value *value, int stage) {
+    if (!value) return NULL;
     bool part = value->def && value->def->def == staging->module->builtin.local_part;
     if (in_loop(value) && !part && value->def->def != staging->module->builtin.accumulate)
         return staging->copy[value->id];
@@ -115,33 +107,36 @@ static Value *on_stage(Staging *staging, Value *value, int stage)
     if (!*held && value->def && (part || !in_loop(value)))
         repeat_on_stage(staging, value->def, stage);
     else if (!*held)
-        *held = make_part(staging, in_loop(value) ? behind_loop(staging, value) : value, &place, stage);
+        *held =
+            make_part(staging, in_loop(value) ? behind_loop(staging, value) : value, &place, stage);
     return *held;
 }
 
 /* ---- bodies ---- */
 
-static void note_copy(Staging *staging, const Value *value, Value *copy) { staging->copy[value->id] = copy; }
+static void note_copy(Staging *staging, const Value *value, Value *copy) {
+    staging->copy[value->id] = copy;
+}
 
 /* When what a loop has made is read. */
-static LoopPosition behind(LoopPosition turn) { return turn == LOOP_COUNT ? LOOP_BEFORE : LOOP_AFTER; }
+static LoopPosition behind(LoopPosition turn) {
+    return turn == LOOP_COUNT ? LOOP_BEFORE : LOOP_AFTER;
+}
 
 /* The sum of two values of a stage that are like `value`. */
-static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b)
-{
+static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b) {
     Op *add = ir_op_like(staging->module, value->def->def, (Value *[]){a, b}, 2, NULL, a->def);
     add->results[0]->dims = value->dims;
     return add;
 }
 
 /* The sum of those summands that are of the same part as summand `first`; they are taken then. */
-static Value *add_part(Staging *staging, const Value *value, const Summands *summands, int first, bool *taken)
-{
+static Value *add_part(Staging *staging, const Value *value, const Summands *summands, int first,
+                       bool *taken) {
     Value *sum = staging->copy[summands->at[first]->id];
     for (int i = first + 1; i < summands->count; i++) {
         Value *other = staging->copy[summands->at[i]->id];
-        if (taken[i] || !same_phase(staging->module, other->def, sum->def))
-            continue;
+        if (taken[i] || !same_phase(staging->module, other->def, sum->def)) continue;
         Op *add = add_two(staging, value, sum, other);
         push(staging, add, sum->def->stage, sum->def->loop);
         sum = add->results[0];
@@ -151,9 +146,10 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
     return sum;
 }
 
-/* Adds what a visit gives of a value, when the loop is over, to what others of its stage give, or lists it where it is the first. */
-static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn, Summands *given)
-{
+/* Adds what a visit gives of a value, when the loop is over, to what others of its stage give, or
+ * lists it where it is the first. */
+static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn,
+                      Summands *given) {
     for (int i = 0; i < given->count; i++)
         if (given->at[i]->def->stage == sum->def->stage) {
             Op *add = add_two(staging, value, given->at[i], sum);
@@ -169,16 +165,14 @@ static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosi
     array_push(staging->arena, given, sum);
 }
 
-/* What the stages give of a value that is read behind the loop: of the summands on one stage the sum, added up over micro-batches where the
- * value is. */
-static void add_summands(Staging *staging, const Op *accumulation, Value *value)
-{
+/* What the stages give of a value that is read behind the loop: of the summands on one stage the
+ * sum, added up over micro-batches where the value is. */
+static void add_summands(Staging *staging, const Op *accumulation, Value *value) {
     Value *read = accumulation ? accumulation->results[0] : value;
     Summands summands = find_summands(staging, value);
     bool *taken = arena_array(staging->arena, bool, summands.count + 1);
     for (int i = 0; i < summands.count; i++) {
-        if (taken[i])
-            continue;
+        if (taken[i]) continue;
         Value *sum = add_part(staging, value, &summands, i, taken);
         if (accumulation) {
             Op *copy = ir_clone(staging->module, accumulation, &sum);
@@ -191,36 +185,34 @@ static void add_summands(Staging *staging, const Op *accumulation, Value *value)
 }
 
 /* Whether an operator only hands on what others add up or collect. */
-static bool gathers(const Staging *staging, const Op *op)
-{
-    return op->def == staging->module->builtin.accumulate || op->def == staging->module->builtin.collect;
+static bool gathers(const Staging *staging, const Op *op) {
+    return op->def == staging->module->builtin.accumulate ||
+           op->def == staging->module->builtin.collect;
 }
 
-static Handed *find_handed(Handed *list, int stage, int visit)
-{
+static Handed *find_handed(Handed *list, int stage, int visit) {
     while (list && (list->stage != stage || (visit >= 0 && list->visit != visit)))
         list = list->next;
     return list;
 }
 
-static Value *note_handed(Staging *staging, const Value *original, int stage, int visit, Value *value)
-{
+static Value *note_handed(Staging *staging, const Value *original, int stage, int visit,
+                          Value *value) {
     Handed *last = arena_new(staging->arena, Handed), **end = &staging->handed[original->id];
     *last = (Handed){.stage = stage, .visit = visit, .value = value};
-    while (*end)
-        end = &(*end)->next;
+    while (*end) end = &(*end)->next;
     *end = last;
     return value;
 }
 
-/* What a visit reads of a value that the loop makes: what its stage makes or gets in another visit is handed on, since each visit keeps
- * its own micro-batches. The conversion goes where `reader` is put next. */
-static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader, int stage, int visit)
-{
+/* What a visit reads of a value that the loop makes: what its stage makes or gets in another visit
+ * is handed on, since each visit keeps its own micro-batches. The conversion goes where `reader` is
+ * put next. */
+static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader,
+                       int stage, int visit) {
     Module *module = staging->module;
     const Handed *known = find_handed(staging->handed[original->id], stage, visit);
-    if (known)
-        return known->value ? known->value : value;
+    if (known) return known->value ? known->value : value;
     Op *hand = ir_op_like(module, module->builtin.reshard, &value, 1, NULL, reader);
     hand->visit = visit;
     hand->results[0]->type = value->type;
@@ -232,21 +224,23 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
 }
 
 /* When a visit runs an operator of the loop, among those of the body. */
-static int run_order(const Staging *staging, const Op *op)
-{
-    int visit = staging->visit[op->index], visits = staging->module->templates.at.at[staging->run->template_index].visit_count;
+static int run_order(const Staging *staging, const Op *op) {
+    int visit = staging->visit[op->index],
+        visits = staging->module->templates.at.at[staging->run->template_index].visit_count;
     return op->section == SECTION_FORWARD ? visit : 2 * visits - visit;
 }
 
-/* Notes in which visit a stage has a value of the loop first: where it makes it, else where it reads it first. */
-static void note_home(Staging *staging, const Value *original, const Op *reader)
-{
+/* Notes in which visit a stage has a value of the loop first: where it makes it, else where it
+ * reads it first. */
+static void note_home(Staging *staging, const Value *original, const Op *reader) {
     const Op *maker = in_loop(original) && original->id < staging->values ? original->def : NULL;
-    if (!maker || maker->loop != LOOP_EACH || maker->def == staging->module->builtin.local_part || gathers(staging, maker))
+    if (!maker || maker->loop != LOOP_EACH || maker->def == staging->module->builtin.local_part ||
+        gathers(staging, maker))
         return;
     int stage = stage_of(staging, reader);
     bool here = stage_of(staging, maker) == stage;
-    int own = run_order(staging, here ? maker : reader), visit = staging->visit[here ? maker->index : reader->index];
+    int own = run_order(staging, here ? maker : reader),
+        visit = staging->visit[here ? maker->index : reader->index];
     Handed *home = find_handed(staging->handed[original->id], stage, -1);
     if (!home) {
         note_handed(staging, original, stage, visit, NULL);
@@ -259,21 +253,18 @@ static void note_home(Staging *staging, const Value *original, const Op *reader)
 }
 
 /* Operand k of an operator of the body, as its stage and visit read it. */
-static Value *read_operand(Staging *staging, const Op *op, int k, int stage)
-{
+static Value *read_operand(Staging *staging, const Op *op, int k, int stage) {
     Value *original = op->operands[k], *value = on_stage(staging, original, stage);
-    bool made = value && op->loop == LOOP_EACH && value->def && value->def->loop == LOOP_EACH && original->id < staging->values &&
-                staging->copy[original->id] == value;
+    bool made = value && op->loop == LOOP_EACH && value->def && value->def->loop == LOOP_EACH &&
+                original->id < staging->values && staging->copy[original->id] == value;
     return made ? in_visit(staging, original, value, op, stage, staging->visit[op->index]) : value;
 }
 
-static void copy_op(Staging *staging, const Op *op)
-{
+static void copy_op(Staging *staging, const Op *op) {
     Module *module = staging->module;
     int stage = stage_of(staging, op);
     Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
-    for (int k = 0; k < op->operand_count; k++)
-        operands[k] = read_operand(staging, op, k, stage);
+    for (int k = 0; k < op->operand_count; k++) operands[k] = read_operand(staging, op, k, stage);
     Op *copy = ir_clone(module, op, operands);
     copy->visit = op->loop == LOOP_COUNT ? 0 : staging->visit[op->index];
     take_lengths(staging, op, copy);
@@ -288,25 +279,21 @@ static void copy_op(Staging *staging, const Op *op)
 }
 
 /* By value id, whether it is read behind the loop as it is. */
-static bool *find_read_behind(const Staging *staging)
-{
+static bool *find_read_behind(const Staging *staging) {
     const Module *module = staging->module;
     bool *read = arena_array(staging->arena, bool, staging->values);
-    if (module->loss && in_loop(module->loss))
-        read[module->loss->id] = true;
-    for (int i = 0; i < module->outputs.count; i++)
-        read[module->outputs.at[i].value->id] = true;
+    if (module->loss && in_loop(module->loss)) read[module->loss->id] = true;
+    for (int i = 0; i < module->outputs.count; i++) read[module->outputs.at[i].value->id] = true;
     for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; !loop_repeats(module->ops.at[i]->loop) && k < module->ops.at[i]->operand_count; k++)
-            if (module->ops.at[i]->operands[k])
-                read[module->ops.at[i]->operands[k]->id] = true;
+        for (int k = 0;
+             !loop_repeats(module->ops.at[i]->loop) && k < module->ops.at[i]->operand_count; k++)
+            if (module->ops.at[i]->operands[k]) read[module->ops.at[i]->operands[k]->id] = true;
     return read;
 }
 
-/* The body's operators of one of the two loops. What additions put together only to be read behind it is looked at first: these additions
- * go. */
-static void make_body(Staging *staging, const bool *read, LoopPosition turn)
-{
+/* The body's operators of one of the two loops. What additions put together only to be read behind
+ * it is looked at first: these additions go. */
+static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     memset(staging->dissolved, 0, sizeof *staging->dissolved * (size_t)staging->ops);
     memset(staging->copy, 0, sizeof *staging->copy * (size_t)staging->values);
@@ -315,39 +302,37 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn)
         const Op *op = module->ops.at[i];
         if (op->def == module->builtin.accumulate)
             find_summands(staging, op->operands[0]);
-        else if (op->loop == turn && op->result_count == 1 && read[op->results[0]->id] && !gathers(staging, op))
+        else if (op->loop == turn && op->result_count == 1 && read[op->results[0]->id] &&
+                 !gathers(staging, op))
             find_summands(staging, op->results[0]);
     }
     for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; module->ops.at[i]->loop == LOOP_EACH && k < module->ops.at[i]->operand_count; k++)
+        for (int k = 0;
+             module->ops.at[i]->loop == LOOP_EACH && k < module->ops.at[i]->operand_count; k++)
             note_home(staging, module->ops.at[i]->operands[k], module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->loop != turn || op->def == module->builtin.local_part)
-            continue;
+        if (op->loop != turn || op->def == module->builtin.local_part) continue;
         if (op->def == module->builtin.accumulate)
             add_summands(staging, op, op->operands[0]);
         else if (!staging->dissolved[i])
             copy_op(staging, op);
         for (int r = 0; r < op->result_count && !gathers(staging, op); r++)
-            if (read[op->results[r]->id])
-                add_summands(staging, NULL, op->results[r]);
+            if (read[op->results[r]->id]) add_summands(staging, NULL, op->results[r]);
     }
 }
 
 /* ---- behind the loop ---- */
 
 /* The value as it is read outside of the loop. */
-static Value *behind_loop(Staging *staging, Value *value)
-{
+static Value *behind_loop(Staging *staging, Value *value) {
     Module *module = staging->module;
-    if (!in_loop(value))
-        return value;
+    if (!in_loop(value)) return value;
     Value **total = &staging->total[value->id];
-    if (*total)
-        return *total;
+    if (*total) return *total;
     const Summands *summands = &staging->summands[value->id];
-    Op *op = ir_op_like(module, module->builtin.stage_union, summands->at, summands->count, NULL, value->def);
+    Op *op = ir_op_like(module, module->builtin.stage_union, summands->at, summands->count, NULL,
+                        value->def);
     op->visit = 0;
     op->marks.is_wgrad = false;
     op->section = value->def->loop == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
@@ -360,20 +345,16 @@ static Value *behind_loop(Staging *staging, Value *value)
     return *total = op->results[0];
 }
 
-static void read_behind_loop(Staging *staging, Op *op)
-{
+static void read_behind_loop(Staging *staging, Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k])
-            op->operands[k] = behind_loop(staging, op->operands[k]);
+        if (op->operands[k]) op->operands[k] = behind_loop(staging, op->operands[k]);
     array_push(staging->module->arena, &staging->turns[op->loop], op);
 }
 
 /* Ends of the module that are made in the loop. */
-static void finish(Staging *staging)
-{
+static void finish(Staging *staging) {
     Module *module = staging->module;
-    if (module->loss)
-        module->loss = behind_loop(staging, module->loss);
+    if (module->loss) module->loss = behind_loop(staging, module->loss);
     for (int i = 0; i < module->outputs.count; i++)
         module->outputs.at[i].value = behind_loop(staging, module->outputs.at[i].value);
     for (int i = 0; i < module->params.count; i++)
@@ -381,15 +362,12 @@ static void finish(Staging *staging)
             module->params.at[i]->gradient = behind_loop(staging, module->params.at[i]->gradient);
 }
 
-static void append_ops(Module *module, const Ops *ops)
-{
-    for (int i = 0; i < ops->count; i++)
-        array_push(module->arena, &module->ops, ops->at[i]);
+static void append_ops(Module *module, const Ops *ops) {
+    for (int i = 0; i < ops->count; i++) array_push(module->arena, &module->ops, ops->at[i]);
 }
 
 /* The unions stand behind their loop. */
-static void order_turns(Staging *staging)
-{
+static void order_turns(Staging *staging) {
     static const LoopPosition order[] = {LOOP_COUNT, LOOP_BEFORE, LOOP_EACH, LOOP_AFTER};
     Module *module = staging->module;
     module->ops.at = NULL;
@@ -403,8 +381,7 @@ static void order_turns(Staging *staging)
 
 /* ---- the pass ---- */
 
-static void begin(Staging *staging)
-{
+static void begin(Staging *staging) {
     Module *module = staging->module;
     ir_number(module);
     staging->values = module->context.next_id;
@@ -416,38 +393,38 @@ static void begin(Staging *staging)
     staging->copy = arena_array(staging->arena, Value *, staging->values);
     staging->handed = arena_array(staging->arena, Handed *, staging->values);
     staging->total = arena_array(staging->arena, Value *, staging->values);
-    staging->held = arena_array(staging->arena, Value *, staging->values * module->templates.stages.count);
+    staging->held =
+        arena_array(staging->arena, Value *, staging->values * module->templates.stages.count);
     staging->summands = arena_array(staging->arena, Summands, staging->values);
-    module->builtin.stage_union = module_def(module, rule_inserted(module->arena, "union", "y[i..] = union(xs[][i..]) replicate(i) kernel(union)"));
+    module->builtin.stage_union =
+        module_def(module, rule_inserted(module->arena, "union",
+                                         "y[i..] = union(xs[][i..]) replicate(i) kernel(union)"));
     find_readers(staging);
 }
 
 /* One of the two loops, of all bodies. False after errors. */
-static bool make_loop(Staging *staging, const bool *read, LoopPosition turn)
-{
+static bool make_loop(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     for (int b = 0; b < module->templates.at.count; b++) {
         staging->run = template_first_run(&module->templates, b);
-        staging->shorter = module->lengths.variants ? module->lengths.variants[staging->run->pipeline] : NULL;
-        if (!find_visits(staging))
-            return false;
+        staging->shorter =
+            module->lengths.variants ? module->lengths.variants[staging->run->pipeline] : NULL;
+        if (!find_visits(staging)) return false;
         make_body(staging, read, turn);
     }
     return true;
 }
 
-/* Several stages: the bodies, one after another, and what stands around them. What is counted is known in all of them. */
-static void make_bodies(Staging *staging)
-{
+/* Several stages: the bodies, one after another, and what stands around them. What is counted is
+ * known in all of them. */
+static void make_bodies(Staging *staging) {
     Module *module = staging->module;
     begin(staging);
     const bool *read = find_read_behind(staging);
     find_loose(staging, read);
-    if (!make_loop(staging, read, LOOP_COUNT) || !make_loop(staging, read, LOOP_EACH))
-        return;
+    if (!make_loop(staging, read, LOOP_COUNT) || !make_loop(staging, read, LOOP_EACH)) return;
     for (int i = 0; i < module->ops.count; i++)
-        if (!loop_repeats(module->ops.at[i]->loop))
-            read_behind_loop(staging, module->ops.at[i]);
+        if (!loop_repeats(module->ops.at[i]->loop)) read_behind_loop(staging, module->ops.at[i]);
     finish(staging);
     order_turns(staging);
     remove_dead_ops(module);
@@ -455,20 +432,17 @@ static void make_bodies(Staging *staging)
 }
 
 /* The one stage of one pipeline: its loop is the module's. */
-static void shrink_rows(Module *module)
-{
+static void shrink_rows(Module *module) {
     for (int i = 0; i < module->ops.count; i++)
         if (loop_repeats(module->ops.at[i]->loop))
             take_rows_of_results(module, module->ops.at[i], module->templates.at.at[0].rows);
 }
 
-void pass_stage(Module *module)
-{
-    if (!module->templates.at.count)
-        return;
-    if (!lengths_fit(module))
-        return;
-    if (module->templates.stages.count == 1 && module->templates.runs.count == 1 && !module->templates.at.at[0].short_rows) {
+void pass_stage(Module *module) {
+    if (!module->templates.at.count) return;
+    if (!lengths_fit(module)) return;
+    if (module->templates.stages.count == 1 && module->templates.runs.count == 1 &&
+        !module->templates.at.at[0].short_rows) {
         shrink_rows(module);
         return;
     }

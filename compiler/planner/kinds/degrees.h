@@ -4,7 +4,8 @@
 
 #include "planner/kinds/input.h"
 
-/* Reads the entries, each above 0, into by_devices[0..most]; 0 where the table has none. A key that is no number in 1..most is an error. */
+/* Reads the entries, each above 0, into by_devices[0..most]; 0 where the table has none. A key that
+ * is no number in 1..most is an error. */
 void degrees_read(Field table, double *by_devices, int most);
 
 /* An error at the table when there is no entry for so many devices. */

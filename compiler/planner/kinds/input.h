@@ -1,9 +1,11 @@
-/* Inputs of planners: JSON read strictly. What is missing, of the wrong kind, out of range or unknown is an error of one line,
+/* Inputs of planners: JSON read strictly. What is missing, of the wrong kind, out of range or
+ * unknown is an error of one line,
  *
  *     input.json: memory.per_layer[2]: -5 is not above 0
  *
- * with the file, the key's path and the reason. The first error counts; after it every function still returns a legal value (the least
- * allowed, an empty list), so that a reader reads on and asks input_error once, before it plans.
+ * with the file, the key's path and the reason. The first error counts; after it every function
+ * still returns a legal value (the least allowed, an empty list), so that a reader reads on and
+ * asks input_error once, before it plans.
  */
 #ifndef PLANNER_KINDS_INPUT_H
 #define PLANNER_KINDS_INPUT_H
@@ -38,15 +40,18 @@ void field_refuse(Field field, const char *format, ...) __attribute__((format(pr
 /* Refuses every key of an object that is not in `keys` (ends with NULL), and what is no object. */
 void field_keys(Field object, const char *const *keys);
 
-/* What an object has under a key, an error when it has nothing; without `field_has` before, all keys are required. */
+/* What an object has under a key, an error when it has nothing; without `field_has` before, all
+ * keys are required. */
 Field field_get(Field object, const char *key);
 bool field_has(Field object, const char *key);
 
-/* The length of a list; what is no list, or has fewer than `least` entries, is an error and gives 0. */
+/* The length of a list; what is no list, or has fewer than `least` entries, is an error and gives
+ * 0. */
 int field_count(Field list, int least);
 Field field_at(Field list, int index);
 
-/* Numbers: at least `low`, or above 0, neither larger than 1e30 nor, above 0, smaller than 1e-30. Integers: low .. high. */
+/* Numbers: at least `low`, or above 0, neither larger than 1e30 nor, above 0, smaller than 1e-30.
+ * Integers: low .. high. */
 double field_number(Field field, double low);
 double field_positive(Field field);
 int field_integer(Field field, int low, int high);

@@ -10,18 +10,21 @@
 
 const PlanKind plan_kinds[] = {
     {"malleus", "pipelines around straggling devices", malleus_plan, malleus_certify},
-    {"hydraulis", "a set of strategies for batches of unequal lengths", hydraulis_plan, hydraulis_certify},
-    {"hydraulis-batch", "a batch's sequences over the pipelines of one of the strategies", hydraulis_batch_plan, hydraulis_batch_certify},
-    {"flexsp", "sequence parallelism by length: micro-batches of groups of different degrees", flexsp_answer, flexsp_certify},
-    {"galvatron", "a pipeline over device classes, and every layer's strategy", galvatron_answer, galvatron_certify},
-    {"spindle", "several tasks and modalities: slices of operators over devices and time", spindle_answer, spindle_certify},
+    {"hydraulis", "a set of strategies for batches of unequal lengths", hydraulis_plan,
+     hydraulis_certify},
+    {"hydraulis-batch", "a batch's sequences over the pipelines of one of the strategies",
+     hydraulis_batch_plan, hydraulis_batch_certify},
+    {"flexsp", "sequence parallelism by length: micro-batches of groups of different degrees",
+     flexsp_answer, flexsp_certify},
+    {"galvatron", "a pipeline over device classes, and every layer's strategy", galvatron_answer,
+     galvatron_certify},
+    {"spindle", "several tasks and modalities: slices of operators over devices and time",
+     spindle_answer, spindle_certify},
     {0},
 };
 
-const PlanKind *plan_kind(const char *name)
-{
+const PlanKind *plan_kind(const char *name) {
     for (const PlanKind *kind = plan_kinds; kind->name; kind++)
-        if (!strcmp(kind->name, name))
-            return kind;
+        if (!strcmp(kind->name, name)) return kind;
     return NULL;
 }

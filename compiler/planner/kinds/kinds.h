@@ -1,8 +1,10 @@
-/* Planners: from what is to be trained, on which devices, to how it is laid over them, and a bound that no plan is below.
+/* Planners: from what is to be trained, on which devices, to how it is laid over them, and a bound
+ * that no plan is below.
  *
- * A kind of plan is a row of the table: how its input is planned, and how the least objective that any plan can have is bounded. Each kind
- * has a folder with the paper that it follows. `input.h` reads inputs, `linear_program.h` solves linear and integer programs, `budget.h` says when
- * a search ends.
+ * A kind of plan is a row of the table: how its input is planned, and how the least objective that
+ * any plan can have is bounded. Each kind has a folder with the paper that it follows. `input.h`
+ * reads inputs, `linear_program.h` solves linear and integer programs, `budget.h` says when a
+ * search ends.
  *
  *     const PlanKind *kind = plan_kind("malleus");
  *     Field input = input_open(arena, "input.json");
@@ -26,7 +28,8 @@ typedef struct PlanKind {
     const char *name;
     const char *what;      // one line for the command's help
     PlanFunction *plan;    // {...}: the kind's own format
-    PlanFunction *certify; // {"bound": number, "proof": {...}}: the proof has what a reader needs to check the bound
+    PlanFunction *certify; // {"bound": number, "proof": {...}}: the proof has what a reader needs
+                           // to check the bound
 } PlanKind;
 
 /* All kinds; the last one has no name. */

@@ -16,8 +16,7 @@ struct Program {
     double bound;
 };
 
-Program *program_create(void)
-{
+Program *program_create(void) {
     Arena *arena = arena_create();
     Program *program = arena_new(arena, Program);
     *program = (Program){.arena = arena, .glpk = glp_create_prob()};
@@ -28,32 +27,26 @@ Program *program_create(void)
     return program;
 }
 
-void program_destroy(Program *program)
-{
+void program_destroy(Program *program) {
     glp_delete_prob(program->glpk);
     arena_destroy(program->arena);
 }
 
 /* GLPK's word for which bounds there are. */
-static int bounds_kind(double low, double high)
-{
-    if (isinf(low))
-        return isinf(high) ? GLP_FR : GLP_UP;
+static int bounds_kind(double low, double high) {
+    if (isinf(low)) return isinf(high) ? GLP_FR : GLP_UP;
     return isinf(high) ? GLP_LO : low == high ? GLP_FX : GLP_DB;
 }
 
-void program_bound_column(Program *program, int column, double low, double high)
-{
+void program_bound_column(Program *program, int column, double low, double high) {
     glp_set_col_bnds(program->glpk, column + 1, bounds_kind(low, high), low, high);
 }
 
-void program_bound_row(Program *program, int row, double low, double high)
-{
+void program_bound_row(Program *program, int row, double low, double high) {
     glp_set_row_bnds(program->glpk, row + 1, bounds_kind(low, high), low, high);
 }
 
-int program_column(Program *program, double low, double high, double cost, bool integer)
-{
+int program_column(Program *program, double low, double high, double cost, bool integer) {
     int column = glp_add_cols(program->glpk, 1) - 1;
     program_bound_column(program, column, low, high);
     glp_set_obj_coef(program->glpk, column + 1, cost);
@@ -61,24 +54,22 @@ int program_column(Program *program, double low, double high, double cost, bool 
     return column;
 }
 
-int program_row(Program *program, double low, double high)
-{
+int program_row(Program *program, double low, double high) {
     int row = glp_add_rows(program->glpk, 1) - 1;
     program_bound_row(program, row, low, high);
     return row;
 }
 
-void program_entry(Program *program, int row, int column, double value)
-{
+void program_entry(Program *program, int row, int column, double value) {
     array_push(program->arena, &program->rows, row + 1);
     array_push(program->arena, &program->columns, column + 1);
     array_push(program->arena, &program->values, value);
     program->loaded = false;
 }
 
-/* Runs the simplex method from the basis that there is, by a method of GLPK; false: it broke down. */
-static bool run_simplex(Program *program, int method)
-{
+/* Runs the simplex method from the basis that there is, by a method of GLPK; false: it broke
+ * down. */
+static bool run_simplex(Program *program, int method) {
     glp_smcp options;
     glp_init_smcp(&options);
     options.msg_lev = GLP_MSG_OFF;
@@ -87,18 +78,16 @@ static bool run_simplex(Program *program, int method)
 }
 
 /* Hands the entries to GLPK, and scales them. */
-static void load(Program *program)
-{
-    glp_load_matrix(program->glpk, program->rows.count - 1, program->rows.at, program->columns.at, program->values.at);
+static void load(Program *program) {
+    glp_load_matrix(program->glpk, program->rows.count - 1, program->rows.at, program->columns.at,
+                    program->values.at);
     glp_scale_prob(program->glpk, GLP_SF_AUTO);
     glp_adv_basis(program->glpk, 0);
     program->loaded = true;
 }
 
-bool program_relax(Program *program)
-{
-    if (!program->loaded)
-        load(program);
+bool program_relax(Program *program) {
+    if (!program->loaded) load(program);
     program->integers = false;
     bool ran = run_simplex(program, GLP_DUALP);
     if (!ran) {
@@ -106,8 +95,7 @@ bool program_relax(Program *program)
         ran = run_simplex(program, GLP_PRIMAL);
     }
     program->impossible = ran && glp_get_status(program->glpk) == GLP_NOFEAS;
-    if (!ran || glp_get_status(program->glpk) != GLP_OPT)
-        return false;
+    if (!ran || glp_get_status(program->glpk) != GLP_OPT) return false;
     program->bound = glp_get_obj_val(program->glpk);
     return true;
 }
@@ -115,16 +103,14 @@ bool program_relax(Program *program)
 bool program_is_impossible(const Program *program) { return program->impossible; }
 
 /* Keeps the tree's bound while branch and bound goes on. */
-static void note_bound(glp_tree *tree, void *of)
-{
+static void note_bound(glp_tree *tree, void *of) {
     Program *program = of;
     int best = glp_ios_best_node(tree);
     if (glp_ios_reason(tree) == GLP_ISELECT && best)
         program->bound = fmax(program->bound, glp_ios_node_bound(tree, best));
 }
 
-bool program_integers(Program *program, double seconds, double gap)
-{
+bool program_integers(Program *program, double seconds, double gap) {
     glp_iocp options;
     glp_init_iocp(&options);
     options.msg_lev = GLP_MSG_OFF;
@@ -134,19 +120,24 @@ bool program_integers(Program *program, double seconds, double gap)
     options.cb_func = note_bound;
     options.cb_info = program;
     int status = glp_intopt(program->glpk, &options);
-    program->integers = glp_mip_status(program->glpk) == GLP_OPT || glp_mip_status(program->glpk) == GLP_FEAS;
+    program->integers =
+        glp_mip_status(program->glpk) == GLP_OPT || glp_mip_status(program->glpk) == GLP_FEAS;
     if (!status && glp_mip_status(program->glpk) == GLP_OPT)
         program->bound = fmax(program->bound, glp_mip_obj_val(program->glpk));
     return program->integers;
 }
 
-double program_cost(const Program *program) { return program->integers ? glp_mip_obj_val(program->glpk) : glp_get_obj_val(program->glpk); }
+double program_cost(const Program *program) {
+    return program->integers ? glp_mip_obj_val(program->glpk) : glp_get_obj_val(program->glpk);
+}
 
 double program_bound(const Program *program) { return program->bound; }
 
-double program_value(const Program *program, int column)
-{
-    return program->integers ? glp_mip_col_val(program->glpk, column + 1) : glp_get_col_prim(program->glpk, column + 1);
+double program_value(const Program *program, int column) {
+    return program->integers ? glp_mip_col_val(program->glpk, column + 1)
+                             : glp_get_col_prim(program->glpk, column + 1);
 }
 
-double program_dual(const Program *program, int row) { return glp_get_row_dual(program->glpk, row + 1); }
+double program_dual(const Program *program, int row) {
+    return glp_get_row_dual(program->glpk, row + 1);
+}

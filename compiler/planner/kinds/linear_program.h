@@ -1,4 +1,5 @@
-/* Linear and integer programs, solved by GLPK: minimise cost x columns, each column and each row between its bounds.
+/* Linear and integer programs, solved by GLPK: minimise cost x columns, each column and each row
+ * between its bounds.
  *
  *     Program *program = program_create();
  *     int x = program_column(program, 0, INFINITY, 1, false);
@@ -37,11 +38,13 @@ bool program_relax(Program *program);
 /* Whether program_relax has proven that there is no solution: more than that it found none. */
 bool program_is_impossible(const Program *program);
 
-/* Solves with integers by branch and bound, after program_relax, within seconds and to a relative gap; false: no solution was found.
- * program_bound is then a bound on the least cost, of the relaxation when nothing better is proven. */
+/* Solves with integers by branch and bound, after program_relax, within seconds and to a relative
+ * gap; false: no solution was found. program_bound is then a bound on the least cost, of the
+ * relaxation when nothing better is proven. */
 bool program_integers(Program *program, double seconds, double gap);
 
-/* Of the last solution: the cost, a bound on the least cost, a column's value, a row's dual (of the relaxation). */
+/* Of the last solution: the cost, a bound on the least cost, a column's value, a row's dual (of the
+ * relaxation). */
 double program_cost(const Program *program);
 double program_bound(const Program *program);
 double program_value(const Program *program, int column);

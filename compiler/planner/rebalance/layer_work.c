@@ -16,29 +16,25 @@ typedef struct Reader {
 
 /* ---- layers ---- */
 
-static int find_layer(const Reader *reader, const Layer *layer)
-{
+static int find_layer(const Reader *reader, const Layer *layer) {
     for (int l = 0; l < reader->layers.count; l++)
-        if (layer_same(reader->layers.at[l], layer))
-            return l;
+        if (layer_same(reader->layers.at[l], layer)) return l;
     return -1;
 }
 
-static void list_layers(Reader *reader)
-{
+static void list_layers(Reader *reader) {
     for (int i = 0; i < reader->module->ops.count; i++) {
         const Op *op = reader->module->ops.at[i];
-        if (op->section == SECTION_FORWARD && op->source.layer && find_layer(reader, op->source.layer) < 0)
+        if (op->section == SECTION_FORWARD && op->source.layer &&
+            find_layer(reader, op->source.layer) < 0)
             array_push(reader->arena, &reader->layers, op->source.layer);
     }
-    if (!reader->layers.count)
-        array_push(reader->arena, &reader->layers, NULL);
+    if (!reader->layers.count) array_push(reader->arena, &reader->layers, NULL);
 }
 
-/* What stands outside of layers counts with the layer before it, and in front of all with the first; what is the gradient of an operator
- * counts as that does. */
-static void place_ops(Reader *reader)
-{
+/* What stands outside of layers counts with the layer before it, and in front of all with the
+ * first; what is the gradient of an operator counts as that does. */
+static void place_ops(Reader *reader) {
     const Module *module = reader->module;
     int most = -1, last = 0;
     for (int i = 0; i < module->ops.count; i++)
@@ -63,32 +59,30 @@ static void place_ops(Reader *reader)
 /* ---- computing ---- */
 
 /* Of an operator on the devices of a role, a run. */
-static Work work_of(Module *module, const Role *role, const Op *op)
-{
+static Work work_of(Module *module, const Role *role, const Op *op) {
     double extent[IR_MAX_FACTORS];
     op_local_extents(module, op, role->devices[0], extent);
     return op_work(op, extent);
 }
 
-static bool computes(Module *module, const Role *role, const Op *op)
-{
-    return op->section != SECTION_UPDATE && !op->convert.plan && op->def->rule->kind != RULE_VIEW && role_runs(module, role, op);
+static bool computes(Module *module, const Role *role, const Op *op) {
+    return op->section != SECTION_UPDATE && !op->convert.plan && op->def->rule->kind != RULE_VIEW &&
+           role_runs(module, role, op);
 }
 
-/* Seconds of all that all devices compute, by layer, if they were of one class; in operations without a class. NAN where the class does not
- * say. */
-static double sum_work(const Reader *reader, const DeviceClass *class, double *by_layer)
-{
+/* Seconds of all that all devices compute, by layer, if they were of one class; in operations
+ * without a class. NAN where the class does not say. */
+static double sum_work(const Reader *reader, const DeviceClass *class, double *by_layer) {
     double sum = 0, weights = 0;
     memset(by_layer, 0, sizeof *by_layer * (size_t)reader->layers.count);
     for (int r = 0; r < reader->module->devices.roles->role_count; r++) {
         const Role *role = &reader->module->devices.roles->at[r];
         for (int i = 0; i < reader->module->ops.count; i++) {
             const Op *op = reader->module->ops.at[i];
-            if (!computes(reader->module, role, op))
-                continue;
+            if (!computes(reader->module, role, op)) continue;
             Work work = work_of(reader->module, role, op);
-            double own = (class ? work_seconds(class, &work) : work.operations) * role->device_count;
+            double own =
+                (class ? work_seconds(class, &work) : work.operations) * role->device_count;
             by_layer[reader->layer_of[i]] += own;
             weights += op->marks.is_wgrad ? own : 0;
             sum += own;
@@ -98,47 +92,49 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
     return sum;
 }
 
-/* How slow the classes are, and what the layers compute: in seconds of the fastest class where the cluster says them, else in operations.
+/* How slow the classes are, and what the layers compute: in seconds of the fastest class where the
+ * cluster says them, else in operations.
  */
-static void weigh(Reader *reader)
-{
+static void weigh(Reader *reader) {
     ModelWork *work = reader->work;
     const Cluster *cluster = reader->module->context.options.cluster;
-    double *own = arena_array(reader->arena, double, work->count), fastest = INFINITY, sum = sum_work(reader, NULL, work->work);
+    double *own = arena_array(reader->arena, double, work->count), fastest = INFINITY,
+           sum = sum_work(reader, NULL, work->work);
     for (int d = 0; d < work->device_count; d++) {
-        const DeviceClass *class = cluster_class(cluster, d), *before = d ? cluster_class(cluster, d - 1) : NULL;
-        work->slow[d] = !class ? NAN : d && class == before ? work->slow[d - 1] : sum_work(reader, class, own);
+        const DeviceClass *class = cluster_class(cluster, d),
+                          *before = d ? cluster_class(cluster, d - 1) : NULL;
+        work->slow[d] = !class                 ? NAN
+                        : d && class == before ? work->slow[d - 1]
+                                               : sum_work(reader, class, own);
         if (work->slow[d] < fastest) {
             fastest = sum = work->slow[d];
             memcpy(work->work, own, sizeof *own * (size_t)work->count);
         }
     }
     for (int d = 0; d < work->device_count; d++)
-        work->slow[d] = isnan(work->slow[d]) || isinf(fastest) || !(fastest > 0) ? 1 : work->slow[d] / fastest;
+        work->slow[d] =
+            isnan(work->slow[d]) || isinf(fastest) || !(fastest > 0) ? 1 : work->slow[d] / fastest;
     for (int l = 0; l < work->count; l++)
         work->work[l] = sum > 0 ? work->work[l] / sum : 1.0 / work->count;
 }
 
 /* ---- parameters ---- */
 
-/* The layer of the first operator that reads a value, itself or by what only hands it on: parts and conversions, which are of no layer. */
-static int layer_reading(const Reader *reader, const Value *value)
-{
+/* The layer of the first operator that reads a value, itself or by what only hands it on: parts and
+ * conversions, which are of no layer. */
+static int layer_reading(const Reader *reader, const Value *value) {
     for (int i = 0; i < reader->module->ops.count; i++) {
         const Op *op = reader->module->ops.at[i];
         bool reads = false;
-        for (int k = 0; k < op->operand_count; k++)
-            reads |= op->operands[k] == value;
+        for (int k = 0; k < op->operand_count; k++) reads |= op->operands[k] == value;
         if (reads && (op->convert.plan || op->def == reader->module->builtin.local_part))
             return layer_reading(reader, op->results[0]);
-        if (reads)
-            return reader->layer_of[i];
+        if (reads) return reader->layer_of[i];
     }
     return 0;
 }
 
-static void weigh_parameters(const Reader *reader)
-{
+static void weigh_parameters(const Reader *reader) {
     for (int p = 0; p < reader->module->params.count; p++) {
         const Parameter *parameter = reader->module->params.at[p];
         reader->work->bytes[layer_reading(reader, parameter->value)] +=
@@ -149,25 +145,21 @@ static void weigh_parameters(const Reader *reader)
 /* ---- the rest ---- */
 
 /* Rows of the batch: the first dimension of the first input that has any. */
-static void find_batch(Reader *reader)
-{
+static void find_batch(Reader *reader) {
     ModelWork *work = reader->work;
     work->unit = reader->module->templates.row_unit > 1 ? reader->module->templates.row_unit : 1;
     for (int i = 0; i < reader->module->inputs.count && !work->batch; i++) {
         const Value *input = reader->module->inputs.at[i];
-        if (!input->type.rank)
-            continue;
+        if (!input->type.rank) continue;
         work->batch = input->type.extent[0];
         work->batch_name = dim_name(input->dims, 0).name;
     }
 }
 
-static void note_dim(const Reader *reader, const char *name, int64_t extent)
-{
+static void note_dim(const Reader *reader, const char *name, int64_t extent) {
     ModelWork *work = reader->work;
     int d = 0;
-    while (d < work->dim_count && strcmp(work->dims[d], name))
-        d++;
+    while (d < work->dim_count && strcmp(work->dims[d], name)) d++;
     if (d < work->dim_count) {
         work->extents[d] = extent < work->extents[d] ? extent : work->extents[d];
         return;
@@ -176,27 +168,23 @@ static void note_dim(const Reader *reader, const char *name, int64_t extent)
     work->extents[work->dim_count++] = extent;
 }
 
-static int count_dims(const Module *module)
-{
+static int count_dims(const Module *module) {
     int count = 1;
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
             count += module->ops.at[i]->results[r]->type.rank;
-    for (int p = 0; p < module->params.count; p++)
-        count += module->params.at[p]->value->type.rank;
+    for (int p = 0; p < module->params.count; p++) count += module->params.at[p]->value->type.rank;
     return count;
 }
 
-static void note_dims(const Reader *reader, const Value *value)
-{
+static void note_dims(const Reader *reader, const Value *value) {
     for (int d = 0; d < value->type.rank; d++)
         if (dim_name(value->dims, d).name)
             note_dim(reader, dim_name(value->dims, d).name, value->type.extent[d]);
 }
 
 /* The extents of named dimensions: the least where a name has several. */
-static void find_dims(Reader *reader)
-{
+static void find_dims(Reader *reader) {
     int most = count_dims(reader->module);
     reader->work->dims = arena_array(reader->arena, const char *, most);
     reader->work->extents = arena_array(reader->arena, int64_t, most);
@@ -208,38 +196,42 @@ static void find_dims(Reader *reader)
 }
 
 /* How many hosts there are, where each has as many devices, which stand together; else 1. */
-static int count_hosts(const Cluster *cluster, int devices)
-{
+static int count_hosts(const Cluster *cluster, int devices) {
     int count = 1;
     for (int d = 1; d < devices; d++)
         count += cluster_host(cluster, d) != cluster_host(cluster, d - 1);
     for (int d = 1; d < devices; d++)
-        if (devices % count || (cluster_host(cluster, d) != cluster_host(cluster, d - 1)) != (d % (devices / count) == 0))
+        if (devices % count || (cluster_host(cluster, d) != cluster_host(cluster, d - 1)) !=
+                                   (d % (devices / count) == 0))
             return 1;
     return count;
 }
 
-static double least_bandwidth(const Cluster *cluster)
-{
+static double least_bandwidth(const Cluster *cluster) {
     const double usual = 1e9;
-    if (!cluster)
-        return usual;
-    return cluster->host_count > 1 ? fmin(cluster->local.bandwidth, cluster->remote.bandwidth) : cluster->local.bandwidth;
+    if (!cluster) return usual;
+    return cluster->host_count > 1 ? fmin(cluster->local.bandwidth, cluster->remote.bandwidth)
+                                   : cluster->local.bandwidth;
 }
 
-ModelWork *model_work(Arena *arena, Module *module)
-{
+ModelWork *model_work(Arena *arena, Module *module) {
     ModelWork *work = arena_new(arena, ModelWork);
-    Reader reader = {.arena = arena, .module = module, .work = work, .layer_of = arena_array(arena, int, module->ops.count + 1)};
+    Reader reader = {.arena = arena,
+                     .module = module,
+                     .work = work,
+                     .layer_of = arena_array(arena, int, module->ops.count + 1)};
     list_layers(&reader);
     place_ops(&reader);
-    *work = (ModelWork){.count = reader.layers.count, .layers = reader.layers.at, .device_count = strategy_device_count(module->strategy)};
+    *work = (ModelWork){.count = reader.layers.count,
+                        .layers = reader.layers.at,
+                        .device_count = strategy_device_count(module->strategy)};
     work->work = arena_array(arena, double, work->count);
     work->bytes = arena_array(arena, double, work->count);
     work->slow = arena_array(arena, double, work->device_count);
     work->hosts = count_hosts(module->context.options.cluster, work->device_count);
     for (int d = 0; d < work->device_count; d++)
-        work->limited |= cluster_class(module->context.options.cluster, d) && cluster_class(module->context.options.cluster, d)->memory;
+        work->limited |= cluster_class(module->context.options.cluster, d) &&
+                         cluster_class(module->context.options.cluster, d)->memory;
     work->bandwidth = least_bandwidth(module->context.options.cluster);
     weigh(&reader);
     weigh_parameters(&reader);
@@ -248,41 +240,33 @@ ModelWork *model_work(Arena *arena, Module *module)
     return work;
 }
 
-int model_layer(const ModelWork *work, const Layer *layer)
-{
+int model_layer(const ModelWork *work, const Layer *layer) {
     for (int l = 0; l < work->count; l++)
-        if (layer_same(work->layers[l], layer))
-            return l;
+        if (layer_same(work->layers[l], layer)) return l;
     return -1;
 }
 
-static bool names(const SplitRule *rule, const char *axis)
-{
+static bool names(const SplitRule *rule, const char *axis) {
     for (int a = 0; a < rule->axis_count; a++)
-        if (!strcmp(rule->axes[a], axis))
-            return true;
+        if (!strcmp(rule->axes[a], axis)) return true;
     return false;
 }
 
-static double sum_weights(const MeshAxis *axis, int end)
-{
+static double sum_weights(const MeshAxis *axis, int end) {
     double sum = 0;
-    for (int i = 0; i < end; i++)
-        sum += axis->weights ? (double)axis->weights[i] : 1;
+    for (int i = 0; i < end; i++) sum += axis->weights ? (double)axis->weights[i] : 1;
     return sum;
 }
 
-static int64_t extent_of(const ModelWork *work, const char *dim)
-{
+static int64_t extent_of(const ModelWork *work, const char *dim) {
     for (int d = 0; d < work->dim_count; d++)
-        if (!strcmp(work->dims[d], dim))
-            return work->extents[d];
+        if (!strcmp(work->dims[d], dim)) return work->extents[d];
     return 0;
 }
 
-double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxis *axis, int c)
-{
-    double all = sum_weights(axis, axis->count), low = sum_weights(axis, c) / all, high = sum_weights(axis, c + 1) / all, sum = 0;
+double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxis *axis, int c) {
+    double all = sum_weights(axis, axis->count), low = sum_weights(axis, c) / all,
+           high = sum_weights(axis, c + 1) / all, sum = 0;
     int count = 0;
     for (int i = 0; i < strategy->splits.count; i++) {
         const SplitRule *rule = &strategy->splits.at[i];
@@ -295,14 +279,12 @@ double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxi
     return count ? sum / count : high - low;
 }
 
-bool model_cuts_rows(const ModelWork *work, const Strategy *strategy, const char *axis)
-{
+bool model_cuts_rows(const ModelWork *work, const Strategy *strategy, const char *axis) {
     bool rows = false;
     for (int i = 0; i < strategy->splits.count; i++) {
         const SplitRule *rule = &strategy->splits.at[i];
         bool batch = work->batch_name && !strcmp(rule->dim, work->batch_name);
-        if (names(rule, axis) && !batch)
-            return false;
+        if (names(rule, axis) && !batch) return false;
         rows |= names(rule, axis) && batch;
     }
     return rows;

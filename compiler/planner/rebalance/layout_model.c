@@ -5,65 +5,65 @@
 
 /* ---- from a strategy ---- */
 
-static bool in_range(const LayerRange *range, const Layer *layer)
-{
-    if (!layer || (range->tower != layer->tower && (!range->tower || !layer->tower || strcmp(range->tower, layer->tower))))
+static bool in_range(const LayerRange *range, const Layer *layer) {
+    if (!layer || (range->tower != layer->tower &&
+                   (!range->tower || !layer->tower || strcmp(range->tower, layer->tower))))
         return false;
     if (range->name || layer->name)
         return range->name && layer->name && !strcmp(range->name, layer->name);
     return layer->number >= range->first && layer->number <= range->last;
 }
 
-/* The layers of a stage: those of its list; without one all, and what no list names joins the stage of the layer before it. */
-static void take_layers(const ModelWork *work, const Pipeline *pipeline, ModelPipeline *laid)
-{
+/* The layers of a stage: those of its list; without one all, and what no list names joins the stage
+ * of the layer before it. */
+static void take_layers(const ModelWork *work, const Pipeline *pipeline, ModelPipeline *laid) {
     int last = 0;
     for (int l = 0; l < work->count; l++) {
         for (int s = 0; s < pipeline->stages.count; s++)
             for (int i = 0; i < pipeline->stages.at[s].layers.count; i++)
-                if (in_range(&pipeline->stages.at[s].layers.at[i], work->layers[l]))
-                    last = s;
+                if (in_range(&pipeline->stages.at[s].layers.at[i], work->layers[l])) last = s;
         ModelStage *stage = &laid->stages[last];
         stage->layers[stage->layer_count++] = l;
     }
 }
 
-static ModelStage take_stage(Arena *arena, const ModelWork *work, const Stage *stage)
-{
-    ModelStage laid = {.count = stage->devices.count, .recompute = stage->recompute, .layers = arena_array(arena, int, work->count)};
+static ModelStage take_stage(Arena *arena, const ModelWork *work, const Stage *stage) {
+    ModelStage laid = {.count = stage->devices.count,
+                       .recompute = stage->recompute,
+                       .layers = arena_array(arena, int, work->count)};
     laid.devices = arena_copy(arena, stage->devices.at, sizeof(int) * (size_t)stage->devices.count);
-    for (int a = 0; a < stage->mesh.count; a++)
-        array_push(arena, &laid.mesh, stage->mesh.at[a]);
+    for (int a = 0; a < stage->mesh.count; a++) array_push(arena, &laid.mesh, stage->mesh.at[a]);
     return laid;
 }
 
 /* What a pipeline reads of its rows, of what the strategy says. */
-static double length_of(const Strategy *strategy, const Pipeline *pipeline)
-{
+static double length_of(const Strategy *strategy, const Pipeline *pipeline) {
     double length = 1;
     for (int i = 0; i < pipeline->lengths.count; i++)
         for (int k = 0; k < strategy->shapes.count; k++)
-            if (!strcmp(strategy->shapes.at[k].name, pipeline->lengths.at[i].name) && strategy->shapes.at[k].value > 0)
-                length *= (double)pipeline->lengths.at[i].value / (double)strategy->shapes.at[k].value;
+            if (!strcmp(strategy->shapes.at[k].name, pipeline->lengths.at[i].name) &&
+                strategy->shapes.at[k].value > 0)
+                length *=
+                    (double)pipeline->lengths.at[i].value / (double)strategy->shapes.at[k].value;
     return length;
 }
 
-static void take_pipeline(Arena *arena, const ModelWork *work, const Strategy *strategy, const Pipeline *pipeline, ModelPipeline *laid)
-{
+static void take_pipeline(Arena *arena, const ModelWork *work, const Strategy *strategy,
+                          const Pipeline *pipeline, ModelPipeline *laid) {
     *laid = (ModelPipeline){.microbatches = pipeline->microbatches,
-                           .rows = pipeline->rows ? pipeline->rows : work->batch / pipeline->microbatches,
-                           .length = length_of(strategy, pipeline),
-                           .lengths = pipeline->lengths,
-                           .stage_count = pipeline->stages.count,
-                           .stages = arena_array(arena, ModelStage, pipeline->stages.count)};
+                            .rows = pipeline->rows ? pipeline->rows
+                                                   : work->batch / pipeline->microbatches,
+                            .length = length_of(strategy, pipeline),
+                            .lengths = pipeline->lengths,
+                            .stage_count = pipeline->stages.count,
+                            .stages = arena_array(arena, ModelStage, pipeline->stages.count)};
     for (int s = 0; s < pipeline->stages.count; s++)
         laid->stages[s] = take_stage(arena, work, &pipeline->stages.at[s]);
     take_layers(work, pipeline, laid);
 }
 
 /* Ranges of layers of the stage that has most. */
-static int most_ranges(const Strategy *strategy)
-{
+static int most_ranges(const Strategy *strategy) {
     int most = 1;
     for (int p = 0; p < strategy->pipelines.count; p++)
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++) {
@@ -75,8 +75,7 @@ static int most_ranges(const Strategy *strategy)
     return most;
 }
 
-static double fill_of(const ModelWork *work, const Strategy *strategy)
-{
+static double fill_of(const ModelWork *work, const Strategy *strategy) {
     switch (strategy_schedule(strategy)) {
     case SCHEDULE_INTERLEAVED: return 1.0 / most_ranges(strategy);
     case SCHEDULE_ZERO_BUBBLE: return fmax(0, 1 - 2 * work->weights);
@@ -84,18 +83,20 @@ static double fill_of(const ModelWork *work, const Strategy *strategy)
     }
 }
 
-LayoutModel *layout_model_of(Arena *arena, const ModelWork *work, const Strategy *strategy, const char **why)
-{
+LayoutModel *layout_model_of(Arena *arena, const ModelWork *work, const Strategy *strategy,
+                             const char **why) {
     LayoutModel *laid = arena_new(arena, LayoutModel);
-    *laid = (LayoutModel){.like = strategy,
-                   .work = work,
-                   .fill = fill_of(work, strategy),
-                   .ranges = strategy_schedule(strategy) == SCHEDULE_INTERLEAVED,
-                   .whole = true,
-                   .pipeline_count = strategy->pipelines.count,
-                   .pipelines = arena_array(arena, ModelPipeline, strategy->pipelines.count)};
+    *laid =
+        (LayoutModel){.like = strategy,
+                      .work = work,
+                      .fill = fill_of(work, strategy),
+                      .ranges = strategy_schedule(strategy) == SCHEDULE_INTERLEAVED,
+                      .whole = true,
+                      .pipeline_count = strategy->pipelines.count,
+                      .pipelines = arena_array(arena, ModelPipeline, strategy->pipelines.count)};
     if (!work->batch || strategy->optimizer) {
-        *why = strategy->optimizer ? "states that lie as under another strategy stay there" : "the model has no input with rows";
+        *why = strategy->optimizer ? "states that lie as under another strategy stay there"
+                                   : "the model has no input with rows";
         return NULL;
     }
     for (int p = 0; p < laid->pipeline_count; p++) {
@@ -105,17 +106,19 @@ LayoutModel *layout_model_of(Arena *arena, const ModelWork *work, const Strategy
     return laid;
 }
 
-LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid)
-{
+LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid) {
     LayoutModel *copy = arena_copy(arena, laid, sizeof *laid);
-    copy->pipelines = arena_copy(arena, laid->pipelines, sizeof *laid->pipelines * (size_t)laid->pipeline_count);
+    copy->pipelines =
+        arena_copy(arena, laid->pipelines, sizeof *laid->pipelines * (size_t)laid->pipeline_count);
     for (int p = 0; p < copy->pipeline_count; p++) {
         ModelPipeline *pipeline = &copy->pipelines[p];
-        pipeline->stages = arena_copy(arena, pipeline->stages, sizeof *pipeline->stages * (size_t)pipeline->stage_count);
+        pipeline->stages = arena_copy(arena, pipeline->stages,
+                                      sizeof *pipeline->stages * (size_t)pipeline->stage_count);
         for (int s = 0; s < pipeline->stage_count; s++) {
             ModelStage *stage = &pipeline->stages[s];
             stage->devices = arena_copy(arena, stage->devices, sizeof(int) * (size_t)stage->count);
-            stage->layers = arena_copy(arena, stage->layers, sizeof(int) * (size_t)laid->work->count);
+            stage->layers =
+                arena_copy(arena, stage->layers, sizeof(int) * (size_t)laid->work->count);
         }
     }
     return copy;
@@ -124,34 +127,35 @@ LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid)
 /* ---- to a strategy ---- */
 
 /* Adds a layer to the list of a stage: to its last range where it goes on. */
-static void add_layer(Arena *arena, Stage *stage, const Layer *layer)
-{
+static void add_layer(Arena *arena, Stage *stage, const Layer *layer) {
     LayerRange *last = stage->layers.count ? &stage->layers.at[stage->layers.count - 1] : NULL;
     bool same = last && !last->name && !layer->name &&
-                (last->tower == layer->tower || (last->tower && layer->tower && !strcmp(last->tower, layer->tower)));
+                (last->tower == layer->tower ||
+                 (last->tower && layer->tower && !strcmp(last->tower, layer->tower)));
     if (same && layer->number == last->last + 1)
         last->last++;
     else
         array_push(arena, &stage->layers,
-                   (LayerRange){.tower = layer->tower, .name = layer->name, .first = layer->number, .last = layer->number});
+                   (LayerRange){.tower = layer->tower,
+                                .name = layer->name,
+                                .first = layer->number,
+                                .last = layer->number});
 }
 
-static Stage make_stage(Arena *arena, const LayoutModel *laid, const ModelPipeline *pipeline, const ModelStage *from)
-{
+static Stage make_stage(Arena *arena, const LayoutModel *laid, const ModelPipeline *pipeline,
+                        const ModelStage *from) {
     Stage stage = {.recompute = from->recompute};
     for (int i = 0; i < from->count; i++) {
         array_push(arena, &stage.devices, from->devices[i]);
         array_push(arena, &stage.device_class, NULL);
     }
-    for (int a = 0; a < from->mesh.count; a++)
-        array_push(arena, &stage.mesh, from->mesh.at[a]);
+    for (int a = 0; a < from->mesh.count; a++) array_push(arena, &stage.mesh, from->mesh.at[a]);
     for (int l = 0; l < from->layer_count && pipeline->stage_count > 1; l++)
         add_layer(arena, &stage, laid->work->layers[from->layers[l]]);
     return stage;
 }
 
-static void list_idle(Arena *arena, Strategy *strategy, int device_count)
-{
+static void list_idle(Arena *arena, Strategy *strategy, int device_count) {
     bool *used = arena_array(arena, bool, device_count);
     for (int p = 0; p < strategy->pipelines.count; p++)
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++)
@@ -164,8 +168,7 @@ static void list_idle(Arena *arena, Strategy *strategy, int device_count)
         }
 }
 
-Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const char *name)
-{
+Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const char *name) {
     Strategy *strategy = arena_copy(arena, laid->like, sizeof *laid->like);
     strategy->name = name;
     strategy->schedule = laid->ranges ? NULL : laid->like->schedule;
@@ -174,7 +177,8 @@ Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const cha
     memset(&strategy->idle_class, 0, sizeof strategy->idle_class);
     for (int p = 0; p < laid->pipeline_count; p++) {
         const ModelPipeline *from = &laid->pipelines[p];
-        Pipeline pipeline = {.microbatches = from->microbatches, .rows = from->rows, .lengths = from->lengths};
+        Pipeline pipeline = {
+            .microbatches = from->microbatches, .rows = from->rows, .lengths = from->lengths};
         for (int s = 0; s < from->stage_count; s++)
             array_push(arena, &pipeline.stages, make_stage(arena, laid, from, &from->stages[s]));
         array_push(arena, &strategy->pipelines, pipeline);
@@ -185,55 +189,50 @@ Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const cha
 
 /* ---- shares ---- */
 
-static double weight_of(const MeshAxis *axis, int first, int end)
-{
+static double weight_of(const MeshAxis *axis, int first, int end) {
     double sum = 0;
-    for (int i = first; i < end; i++)
-        sum += axis->weights ? (double)axis->weights[i] : 1;
+    for (int i = first; i < end; i++) sum += axis->weights ? (double)axis->weights[i] : 1;
     return sum;
 }
 
 /* The part of an axis that coordinate c has: of rows, whole ones. */
-static double part_of(const MeshAxis *axis, int c, int64_t rows)
-{
-    double all = weight_of(axis, 0, axis->count), low = weight_of(axis, 0, c) / all, high = weight_of(axis, 0, c + 1) / all;
-    if (!rows)
-        return high - low;
+static double part_of(const MeshAxis *axis, int c, int64_t rows) {
+    double all = weight_of(axis, 0, axis->count), low = weight_of(axis, 0, c) / all,
+           high = weight_of(axis, 0, c + 1) / all;
+    if (!rows) return high - low;
     return (floor((double)rows * high + 1e-9) - floor((double)rows * low + 1e-9)) / (double)rows;
 }
 
 /* The coordinate of a device along an axis. */
-static int coordinate(const ModelStage *stage, int index, int axis)
-{
-    for (int a = stage->mesh.count - 1; a > axis; a--)
-        index /= stage->mesh.at[a].count;
+static int coordinate(const ModelStage *stage, int index, int axis) {
+    for (int a = stage->mesh.count - 1; a > axis; a--) index /= stage->mesh.at[a].count;
     return index % stage->mesh.at[axis].count;
 }
 
-double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows, int index)
-{
+double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
+                          int index) {
     double share = 1;
     bool cut = false;
     for (int a = 0; a < stage->mesh.count; a++) {
         const MeshAxis *axis = &stage->mesh.at[a];
         bool own = !cut && model_cuts_rows(laid->work, laid->like, axis->name);
         int c = coordinate(stage, index, a);
-        share *= own                                                   ? part_of(axis, c, rows)
-                 : model_cuts_rows(laid->work, laid->like, axis->name) ? part_of(axis, c, 0)
-                                                                       : model_part(laid->work, laid->like, axis, c);
+        share *= own ? part_of(axis, c, rows)
+                 : model_cuts_rows(laid->work, laid->like, axis->name)
+                     ? part_of(axis, c, 0)
+                     : model_part(laid->work, laid->like, axis, c);
         cut |= own;
     }
     return share;
 }
 
-void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index, double *low, double *high)
-{
+void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index, double *low,
+                        double *high) {
     *low = 0;
     *high = 1;
     for (int a = 0; a < stage->mesh.count; a++) {
         const MeshAxis *axis = &stage->mesh.at[a];
-        if (model_cuts_rows(laid->work, laid->like, axis->name))
-            continue;
+        if (model_cuts_rows(laid->work, laid->like, axis->name)) continue;
         int c = coordinate(stage, index, a);
         double all = weight_of(axis, 0, axis->count), wide = *high - *low;
         *high = *low + wide * weight_of(axis, 0, c + 1) / all;
@@ -243,52 +242,51 @@ void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int in
 
 /* ---- times ---- */
 
-static double layers_work(const LayoutModel *laid, const ModelStage *stage)
-{
+static double layers_work(const LayoutModel *laid, const ModelStage *stage) {
     double sum = 0;
-    for (int l = 0; l < stage->layer_count; l++)
-        sum += laid->work->work[stage->layers[l]];
+    for (int l = 0; l < stage->layer_count; l++) sum += laid->work->work[stage->layers[l]];
     return sum;
 }
 
-double layout_model_rate(const LayoutModel *laid, const ModelPipeline *pipeline, const ModelStage *stage, const double *rates)
-{
+double layout_model_rate(const LayoutModel *laid, const ModelPipeline *pipeline,
+                         const ModelStage *stage, const double *rates) {
     double most = 0;
     for (int i = 0; i < stage->count; i++)
-        most = fmax(most, layout_model_share(laid, stage, pipeline->rows, i) * rates[stage->devices[i]]);
+        most = fmax(most,
+                    layout_model_share(laid, stage, pipeline->rows, i) * rates[stage->devices[i]]);
     return most * pipeline->length;
 }
 
-double layout_model_pipeline_time(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates, int64_t microbatches)
-{
+double layout_model_pipeline_time(const LayoutModel *laid, const ModelPipeline *pipeline,
+                                  const double *rates, int64_t microbatches) {
     double sum = 0, most = 0;
     for (int s = 0; s < pipeline->stage_count; s++) {
-        double own =
-            (double)pipeline->rows * layers_work(laid, &pipeline->stages[s]) * layout_model_rate(laid, pipeline, &pipeline->stages[s], rates);
+        double own = (double)pipeline->rows * layers_work(laid, &pipeline->stages[s]) *
+                     layout_model_rate(laid, pipeline, &pipeline->stages[s], rates);
         sum += own;
         most = fmax(most, own);
     }
     return (double)microbatches * most + laid->fill * (sum - most);
 }
 
-double layout_model_time(const LayoutModel *laid, const double *rates)
-{
+double layout_model_time(const LayoutModel *laid, const double *rates) {
     double slowest = 0;
     for (int p = 0; p < laid->pipeline_count; p++)
-        slowest = fmax(slowest, layout_model_pipeline_time(laid, &laid->pipelines[p], rates, laid->pipelines[p].microbatches));
+        slowest = fmax(slowest, layout_model_pipeline_time(laid, &laid->pipelines[p], rates,
+                                                           laid->pipelines[p].microbatches));
     return slowest;
 }
 
-double *layout_model_work(Arena *arena, const LayoutModel *laid)
-{
+double *layout_model_work(Arena *arena, const LayoutModel *laid) {
     double *work = arena_array(arena, double, laid->work->device_count);
     for (int p = 0; p < laid->pipeline_count; p++) {
         const ModelPipeline *pipeline = &laid->pipelines[p];
         for (int s = 0; s < pipeline->stage_count; s++)
             for (int i = 0; i < pipeline->stages[s].count; i++) {
                 int device = pipeline->stages[s].devices[i];
-                work[device] = (double)(pipeline->rows * pipeline->microbatches) * pipeline->length *
-                               layers_work(laid, &pipeline->stages[s]) * layout_model_share(laid, &pipeline->stages[s], pipeline->rows, i) *
+                work[device] = (double)(pipeline->rows * pipeline->microbatches) *
+                               pipeline->length * layers_work(laid, &pipeline->stages[s]) *
+                               layout_model_share(laid, &pipeline->stages[s], pipeline->rows, i) *
                                laid->work->slow[device];
             }
     }
@@ -298,8 +296,7 @@ double *layout_model_work(Arena *arena, const LayoutModel *laid)
 /* ---- what a switch moves ---- */
 
 /* The stage of a device, and its number there; NULL: it is idle. */
-static const ModelStage *stage_of(const LayoutModel *laid, int device, int *index)
-{
+static const ModelStage *stage_of(const LayoutModel *laid, int device, int *index) {
     for (int p = 0; p < laid->pipeline_count; p++)
         for (int s = 0; s < laid->pipelines[p].stage_count; s++)
             for (int i = 0; i < laid->pipelines[p].stages[s].count; i++)
@@ -311,12 +308,10 @@ static const ModelStage *stage_of(const LayoutModel *laid, int device, int *inde
 }
 
 /* Bytes of layers that are in both lists. */
-static double common_bytes(const LayoutModel *laid, const ModelStage *a, const ModelStage *b)
-{
+static double common_bytes(const LayoutModel *laid, const ModelStage *a, const ModelStage *b) {
     double sum = 0;
     for (int i = 0, k = 0; i < a->layer_count && k < b->layer_count;) {
-        if (a->layers[i] == b->layers[k])
-            sum += laid->work->bytes[a->layers[i]];
+        if (a->layers[i] == b->layers[k]) sum += laid->work->bytes[a->layers[i]];
         int step = a->layers[i] - b->layers[k];
         i += step <= 0;
         k += step >= 0;
@@ -324,8 +319,7 @@ static double common_bytes(const LayoutModel *laid, const ModelStage *a, const M
     return sum;
 }
 
-double layout_model_moves(const LayoutModel *from, const LayoutModel *to)
-{
+double layout_model_moves(const LayoutModel *from, const LayoutModel *to) {
     double moved = 0;
     for (int p = 0; p < to->pipeline_count; p++)
         for (int s = 0; s < to->pipelines[p].stage_count; s++) {
@@ -336,10 +330,10 @@ double layout_model_moves(const LayoutModel *from, const LayoutModel *to)
                 const ModelStage *old = stage_of(from, stage->devices[i], &index);
                 layout_model_slice(to, stage, i, &low, &high);
                 moved += common_bytes(to, stage, stage) * (high - low);
-                if (!old)
-                    continue;
+                if (!old) continue;
                 layout_model_slice(from, old, index, &old_low, &old_high);
-                moved -= common_bytes(to, stage, old) * fmax(0, fmin(high, old_high) - fmax(low, old_low));
+                moved -= common_bytes(to, stage, old) *
+                         fmax(0, fmin(high, old_high) - fmax(low, old_low));
             }
         }
     return moved;

@@ -1,4 +1,5 @@
-/* Moving less: of all ways to give equal devices, and stages of a pipeline, their places, one near which no other moves less. */
+/* Moving less: of all ways to give equal devices, and stages of a pipeline, their places, one near
+ * which no other moves less. */
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
@@ -9,14 +10,15 @@ typedef struct Settling {
     LayoutModel *laid;
     const double *rates;
     double time, moves;
-    long left; // changes that are tried: fewer where there are many devices, since each takes longer
+    long
+        left; // changes that are tried: fewer where there are many devices, since each takes longer
 } Settling;
 
 /* Whether a change is for the better; then it stays. */
-static bool better(Settling *settling)
-{
+static bool better(Settling *settling) {
     settling->left--;
-    double moves = layout_model_moves(settling->now, settling->laid), time = layout_model_time(settling->laid, settling->rates);
+    double moves = layout_model_moves(settling->now, settling->laid),
+           time = layout_model_time(settling->laid, settling->rates);
     if (time > settling->time * (1 + 1e-9) || moves >= settling->moves * (1 - 1e-9) - 1e-9)
         return false;
     settling->moves = moves;
@@ -24,20 +26,17 @@ static bool better(Settling *settling)
     return true;
 }
 
-static void swap_devices(int *a, int *b)
-{
+static void swap_devices(int *a, int *b) {
     int device = *a;
     *a = *b;
     *b = device;
 }
 
 /* All places of devices, and behind them the idle devices. */
-static int list_places(const LayoutModel *laid, int **places, int *idle)
-{
+static int list_places(const LayoutModel *laid, int **places, int *idle) {
     int count = 0, idle_count = 0;
     bool used[laid->work->device_count];
-    for (int d = 0; d < laid->work->device_count; d++)
-        used[d] = false;
+    for (int d = 0; d < laid->work->device_count; d++) used[d] = false;
     for (int p = 0; p < laid->pipeline_count; p++)
         for (int s = 0; s < laid->pipelines[p].stage_count; s++)
             for (int i = 0; i < laid->pipelines[p].stages[s].count; i++) {
@@ -53,17 +52,16 @@ static int list_places(const LayoutModel *laid, int **places, int *idle)
 }
 
 /* Groups stay on their hosts. */
-static int host_of(const Settling *settling, int device)
-{
+static int host_of(const Settling *settling, int device) {
     return device / (settling->laid->work->device_count / settling->laid->work->hosts);
 }
 
-static bool swap_places(Settling *settling, int **places, int count)
-{
+static bool swap_places(Settling *settling, int **places, int count) {
     bool changed = false;
     for (int a = 0; a < count; a++)
         for (int b = a + 1; b < count; b++) {
-            if (settling->left <= 0 || host_of(settling, *places[a]) != host_of(settling, *places[b]) ||
+            if (settling->left <= 0 ||
+                host_of(settling, *places[a]) != host_of(settling, *places[b]) ||
                 fabs(settling->rates[*places[a]] - settling->rates[*places[b]]) > 1e-9)
                 continue;
             swap_devices(places[a], places[b]);
@@ -76,21 +74,18 @@ static bool swap_places(Settling *settling, int **places, int count)
 }
 
 /* Two neighbouring stages of a pipeline change places; layers are shared out anew. */
-static bool swap_stages(Settling *settling, ModelPipeline *pipeline, int s)
-{
+static bool swap_stages(Settling *settling, ModelPipeline *pipeline, int s) {
     LayoutModel *before = layout_model_copy(settling->arena, settling->laid);
     ModelStage stage = pipeline->stages[s];
     pipeline->stages[s] = pipeline->stages[s + 1];
     pipeline->stages[s + 1] = stage;
     pipeline_relayer(settling->arena, settling->laid, pipeline, settling->rates);
-    if (better(settling))
-        return true;
+    if (better(settling)) return true;
     *settling->laid = *before;
     return false;
 }
 
-static bool swap_all_stages(Settling *settling)
-{
+static bool swap_all_stages(Settling *settling) {
     bool changed = false;
     for (int p = 0; p < settling->laid->pipeline_count; p++)
         for (int s = 0; s + 1 < settling->laid->pipelines[p].stage_count; s++)
@@ -98,16 +93,21 @@ static bool swap_all_stages(Settling *settling)
     return changed;
 }
 
-void minimize_moves(Arena *arena, const LayoutModel *now, LayoutModel *laid, const double *rates)
-{
+void minimize_moves(Arena *arena, const LayoutModel *now, LayoutModel *laid, const double *rates) {
     enum { TURNS = 8 };
     double devices = laid->work->device_count;
-    Settling settling = {arena, now, laid, rates, layout_model_time(laid, rates), layout_model_moves(now, laid), (long)(2e8 / (devices * devices))};
-    int *idle = arena_array(arena, int, laid->work->device_count), **places = arena_array(arena, int *, laid->work->device_count);
+    Settling settling = {arena,
+                         now,
+                         laid,
+                         rates,
+                         layout_model_time(laid, rates),
+                         layout_model_moves(now, laid),
+                         (long)(2e8 / (devices * devices))};
+    int *idle = arena_array(arena, int, laid->work->device_count),
+        **places = arena_array(arena, int *, laid->work->device_count);
     for (int turn = 0; turn < TURNS; turn++) {
         bool changed = swap_places(&settling, places, list_places(laid, places, idle));
         changed |= swap_all_stages(&settling);
-        if (!changed)
-            return;
+        if (!changed) return;
     }
 }

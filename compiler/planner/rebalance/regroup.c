@@ -1,8 +1,9 @@
 /* Other groups of devices, by the planner malleus.
  *
- * It wants groups of a power of two of equal units, on one host, and equal micro-batches. A stage whose mesh has an axis that cuts nothing
- * but rows stands for as many pipelines. A smaller group loses the outer axes of its mesh first. Malleus says which devices form which
- * stages; layers and rows are then shared out by what the layers compute.
+ * It wants groups of a power of two of equal units, on one host, and equal micro-batches. A stage
+ * whose mesh has an axis that cuts nothing but rows stands for as many pipelines. A smaller group
+ * loses the outer axes of its mesh first. Malleus says which devices form which stages; layers and
+ * rows are then shared out by what the layers compute.
  */
 #include "planner/rebalance/candidates.h"
 #include "planner/kinds/input.h"
@@ -20,15 +21,16 @@ typedef struct Regrouping {
     int pipelines;
     int64_t rows, microbatches; // of a micro-batch; of the step
     bool whole;                 // rows one by one
-    ModelStage like;             // a whole group's mesh, without axes of rows
+    ModelStage like;            // a whole group's mesh, without axes of rows
     int stages;                 // of a pipeline now, at most
 } Regrouping;
 
-static bool is_rows(const LayoutModel *laid, const MeshAxis *axis) { return model_cuts_rows(laid->work, laid->like, axis->name); }
+static bool is_rows(const LayoutModel *laid, const MeshAxis *axis) {
+    return model_cuts_rows(laid->work, laid->like, axis->name);
+}
 
 /* How many pipelines a stage stands for. */
-static int count_copies(const LayoutModel *laid, const ModelStage *stage)
-{
+static int count_copies(const LayoutModel *laid, const ModelStage *stage) {
     int count = 1;
     for (int a = 0; a < stage->mesh.count; a++)
         count *= is_rows(laid, &stage->mesh.at[a]) ? stage->mesh.at[a].count : 1;
@@ -38,8 +40,7 @@ static int count_copies(const LayoutModel *laid, const ModelStage *stage)
 static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
 
 /* The mesh of the largest group; axes of rows stay with one coordinate, since rules name them. */
-static void take_mesh(Regrouping *r, const ModelStage *stage)
-{
+static void take_mesh(Regrouping *r, const ModelStage *stage) {
     ModelStage like = {.recompute = stage->recompute, .count = 1};
     for (int a = 0; a < stage->mesh.count; a++) {
         MeshAxis axis = stage->mesh.at[a];
@@ -48,21 +49,17 @@ static void take_mesh(Regrouping *r, const ModelStage *stage)
         array_push(r->arena, &like.mesh, axis);
         like.count *= axis.count;
     }
-    if (like.count > r->like.count || like.mesh.count > r->like.mesh.count)
-        r->like = like;
+    if (like.count > r->like.count || like.mesh.count > r->like.mesh.count) r->like = like;
 }
 
 /* Groups, rows and micro-batches of one pipeline; false where it is not of this kind. */
-static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline)
-{
+static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
     int copies = count_copies(r->now, &pipeline->stages[0]);
     for (int s = 0; s < pipeline->stage_count; s++) {
-        if (count_copies(r->now, &pipeline->stages[s]) != copies)
-            return false;
+        if (count_copies(r->now, &pipeline->stages[s]) != copies) return false;
         take_mesh(r, &pipeline->stages[s]);
     }
-    if (pipeline->rows % copies || pipeline->lengths.count)
-        return false;
+    if (pipeline->rows % copies || pipeline->lengths.count) return false;
     r->pipelines += copies;
     r->rows = common_divisor(pipeline->rows / copies, r->rows);
     r->microbatches += pipeline->rows * pipeline->microbatches;
@@ -71,32 +68,27 @@ static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline)
 }
 
 /* The unit of groups: the odd part of the largest; every other group is a power of two of it. */
-static bool find_unit(Regrouping *r)
-{
+static bool find_unit(Regrouping *r) {
     r->unit = r->like.count;
-    while (r->unit % 2 == 0)
-        r->unit /= 2;
+    while (r->unit % 2 == 0) r->unit /= 2;
     r->tp = r->like.count / r->unit;
     for (int p = 0; p < r->now->pipeline_count; p++)
         for (int s = 0; s < r->now->pipelines[p].stage_count; s++) {
-            int own = r->now->pipelines[p].stages[s].count / count_copies(r->now, &r->now->pipelines[p].stages[s]);
-            if (own % r->unit || (own / r->unit & (own / r->unit - 1)))
-                return false;
+            int own = r->now->pipelines[p].stages[s].count /
+                      count_copies(r->now, &r->now->pipelines[p].stages[s]);
+            if (own % r->unit || (own / r->unit & (own / r->unit - 1))) return false;
         }
     return r->unit == 1; // rates of units of several devices are not told apart yet
 }
 
-static bool describe(Regrouping *r)
-{
+static bool describe(Regrouping *r) {
     const LayoutModel *now = r->now;
     bool copies = false;
     for (int p = 0; p < now->pipeline_count; p++) {
-        if (!take_pipeline(r, &now->pipelines[p]))
-            return false;
+        if (!take_pipeline(r, &now->pipelines[p])) return false;
         copies |= count_copies(now, &now->pipelines[p].stages[0]) > 1;
     }
-    if (!find_unit(r) || (copies && now->like->zero > 1))
-        return false;
+    if (!find_unit(r) || (copies && now->like->zero > 1)) return false;
     r->whole = now->whole;
     r->rows = r->whole ? now->work->unit : r->rows;
     r->microbatches /= r->rows;
@@ -106,9 +98,9 @@ static bool describe(Regrouping *r)
 /* ---- asking ---- */
 
 /* Groups stand on one host, where a whole one has room there. */
-static json_t *rates_json(const Regrouping *r)
-{
-    int devices = r->now->work->device_count, hosts = r->tp <= devices / r->now->work->hosts ? r->now->work->hosts : 1;
+static json_t *rates_json(const Regrouping *r) {
+    int devices = r->now->work->device_count,
+        hosts = r->tp <= devices / r->now->work->hosts ? r->now->work->hosts : 1;
     json_t *nodes = json_array();
     for (int h = 0; h < hosts; h++) {
         json_t *node = json_array();
@@ -119,8 +111,7 @@ static json_t *rates_json(const Regrouping *r)
     return nodes;
 }
 
-static json_t *slowdown_json(const Regrouping *r)
-{
+static json_t *slowdown_json(const Regrouping *r) {
     json_t *list = json_array();
     for (int size = r->tp; size; size /= 2)
         json_array_append_new(list, json_real((double)r->tp / size));
@@ -128,31 +119,28 @@ static json_t *slowdown_json(const Regrouping *r)
 }
 
 /* No bound: hetucc knows whether a strategy's devices have the memory for it. */
-static json_t *memory_json(int stages)
-{
+static json_t *memory_json(int stages) {
     json_t *per_layer = json_array();
-    for (int s = 0; s < stages; s++)
-        json_array_append_new(per_layer, json_real(1));
-    return json_pack("{s:o,s:f,s:f,s:f,s:f}", "per_layer", per_layer, "ends", 0.0, "extra", 0.0, "bound", 1e12, "gap", 0.0);
+    for (int s = 0; s < stages; s++) json_array_append_new(per_layer, json_real(1));
+    return json_pack("{s:o,s:f,s:f,s:f,s:f}", "per_layer", per_layer, "ends", 0.0, "extra", 0.0,
+                     "bound", 1e12, "gap", 0.0);
 }
 
 /* Stages that a pipeline may have: one more than now, as far as there are layers. */
-static int most_stages(const Regrouping *r)
-{
+static int most_stages(const Regrouping *r) {
     int layers = r->now->work->count;
     return r->stages == 1 ? 1 : r->stages + 1 < layers ? r->stages + 1 : layers;
 }
 
-static json_t *input_json(const Regrouping *r)
-{
-    return json_pack("{s:o,s:i,s:o,s:i,s:i,s:i,s:o}", "rates", rates_json(r), "tp", r->tp, "slowdown", slowdown_json(r), "pipelines",
-                     r->pipelines, "layers", r->now->work->count, "microbatches", (int)r->microbatches, "memory",
+static json_t *input_json(const Regrouping *r) {
+    return json_pack("{s:o,s:i,s:o,s:i,s:i,s:i,s:o}", "rates", rates_json(r), "tp", r->tp,
+                     "slowdown", slowdown_json(r), "pipelines", r->pipelines, "layers",
+                     r->now->work->count, "microbatches", (int)r->microbatches, "memory",
                      memory_json(most_stages(r)));
 }
 
 /* A fortieth of a second's work for each device, whatever the clock says within a minute. */
-static Budget search_budget(const Regrouping *r)
-{
+static Budget search_budget(const Regrouping *r) {
     Budget budget = budget_begin(0.025 * r->now->work->device_count);
     budget.begin.tv_sec += 60;
     return budget;
@@ -161,8 +149,7 @@ static Budget search_budget(const Regrouping *r)
 /* ---- the answer ---- */
 
 /* The mesh of a group of so many devices: the outer axes go first. */
-static void shrink_mesh(const Regrouping *r, ModelStage *stage, int count)
-{
+static void shrink_mesh(const Regrouping *r, ModelStage *stage, int count) {
     int left = count;
     stage->recompute = r->like.recompute;
     for (int a = r->like.mesh.count - 1; a >= 0; a--) {
@@ -179,10 +166,10 @@ static void shrink_mesh(const Regrouping *r, ModelStage *stage, int count)
     }
 }
 
-static ModelStage stage_from(const Regrouping *r, const json_t *plan)
-{
+static ModelStage stage_from(const Regrouping *r, const json_t *plan) {
     const json_t *devices = json_object_get(plan, "devices");
-    ModelStage stage = {.count = (int)json_array_size(devices), .layers = arena_array(r->arena, int, r->now->work->count)};
+    ModelStage stage = {.count = (int)json_array_size(devices),
+                        .layers = arena_array(r->arena, int, r->now->work->count)};
     stage.devices = arena_array(r->arena, int, stage.count);
     for (int i = 0; i < stage.count; i++)
         stage.devices[i] = (int)json_integer_value(json_array_get(devices, (size_t)i));
@@ -190,14 +177,13 @@ static ModelStage stage_from(const Regrouping *r, const json_t *plan)
     return stage;
 }
 
-static ModelPipeline pipeline_from(const Regrouping *r, const json_t *plan)
-{
+static ModelPipeline pipeline_from(const Regrouping *r, const json_t *plan) {
     const json_t *stages = json_object_get(plan, "stages");
     int64_t microbatches = json_integer_value(json_object_get(plan, "microbatches"));
     ModelPipeline pipeline = {.microbatches = r->whole ? 1 : microbatches,
-                             .rows = r->whole ? microbatches * r->rows : r->rows,
-                             .length = 1,
-                             .stage_count = (int)json_array_size(stages)};
+                              .rows = r->whole ? microbatches * r->rows : r->rows,
+                              .length = 1,
+                              .stage_count = (int)json_array_size(stages)};
     pipeline.stages = arena_array(r->arena, ModelStage, pipeline.stage_count);
     int layer = 0;
     for (int s = 0; s < pipeline.stage_count; s++) {
@@ -210,8 +196,7 @@ static ModelPipeline pipeline_from(const Regrouping *r, const json_t *plan)
     return pipeline;
 }
 
-static LayoutModel *laid_from(const Regrouping *r, const json_t *plan)
-{
+static LayoutModel *laid_from(const Regrouping *r, const json_t *plan) {
     const json_t *pipelines = json_object_get(plan, "pipelines");
     LayoutModel *laid = arena_copy(r->arena, r->now, sizeof *r->now);
     laid->pipeline_count = (int)json_array_size(pipelines);
@@ -224,11 +209,10 @@ static LayoutModel *laid_from(const Regrouping *r, const json_t *plan)
     return laid;
 }
 
-LayoutModel *candidate_regrouped(Arena *arena, const LayoutModel *now, const double *rates, int fewer)
-{
+LayoutModel *candidate_regrouped(Arena *arena, const LayoutModel *now, const double *rates,
+                                 int fewer) {
     Regrouping r = {.arena = arena, .now = now, .rates = rates};
-    if (!describe(&r) || r.pipelines <= fewer)
-        return NULL;
+    if (!describe(&r) || r.pipelines <= fewer) return NULL;
     r.pipelines -= fewer;
     Budget budget = search_budget(&r);
     Field input = input_of(arena, input_json(&r), "malleus");

@@ -1,4 +1,5 @@
-/* The same groups of devices: other layers on their stages, other rows for their pipelines, other weights of a mesh axis. */
+/* The same groups of devices: other layers on their stages, other rows for their pipelines, other
+ * weights of a mesh axis. */
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
@@ -7,7 +8,8 @@
 
 /* ---- layers ---- */
 
-/* A pipeline while its layers are cut into stages: sum of work of layers before each, and what a stage takes for all of it. */
+/* A pipeline while its layers are cut into stages: sum of work of layers before each, and what a
+ * stage takes for all of it. */
 typedef struct Cutting {
     int layers, stages;
     const double *before, *rate;
@@ -15,20 +17,20 @@ typedef struct Cutting {
     int *cut;     // where its last stage begins
 } Cutting;
 
-static double span(const Cutting *cutting, int stage, int from, int to)
-{
+static double span(const Cutting *cutting, int stage, int from, int to) {
     return cutting->rate[stage] * (cutting->before[to] - cutting->before[from]);
 }
 
-/* The least sum of all stages' times of which none is above `most`, a layer at least in each; INFINITY: there is none. */
-static double cut_below(Cutting *cutting, double most)
-{
+/* The least sum of all stages' times of which none is above `most`, a layer at least in each;
+ * INFINITY: there is none. */
+static double cut_below(Cutting *cutting, double most) {
     int wide = cutting->layers + 1;
     for (int s = 0; s < cutting->stages; s++)
         for (int end = 0; end < wide; end++) {
             double *best = &cutting->best[s * wide + end];
             *best = INFINITY;
-            for (int from = end - 1; from >= s && span(cutting, s, from, end) <= most * (1 + 1e-9); from--) {
+            for (int from = end - 1; from >= s && span(cutting, s, from, end) <= most * (1 + 1e-9);
+                 from--) {
                 double before = s ? cutting->best[(s - 1) * wide + from] : from ? INFINITY : 0;
                 if (before + span(cutting, s, from, end) < *best) {
                     *best = before + span(cutting, s, from, end);
@@ -40,8 +42,7 @@ static double cut_below(Cutting *cutting, double most)
 }
 
 /* A bottleneck that can be kept, little above the least. */
-static double least_bottleneck(Cutting *cutting)
-{
+static double least_bottleneck(Cutting *cutting) {
     double low = 0, high = 0;
     for (int s = 0; s < cutting->stages; s++)
         high = fmax(high, span(cutting, s, 0, cutting->layers));
@@ -52,56 +53,58 @@ static double least_bottleneck(Cutting *cutting)
     return high;
 }
 
-static void take_cuts(const Cutting *cutting, ModelPipeline *pipeline)
-{
+static void take_cuts(const Cutting *cutting, ModelPipeline *pipeline) {
     for (int s = cutting->stages - 1, end = cutting->layers; s >= 0; s--) {
         int from = cutting->cut[s * (cutting->layers + 1) + end];
         pipeline->stages[s].layer_count = end - from;
-        for (int l = from; l < end; l++)
-            pipeline->stages[s].layers[l - from] = l;
+        for (int l = from; l < end; l++) pipeline->stages[s].layers[l - from] = l;
         end = from;
     }
 }
 
-void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipeline, const double *rates)
-{
+void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipeline,
+                      const double *rates) {
     enum { TRIES = 24 };
     int layers = laid->work->count, stages = pipeline->stage_count;
-    if (stages < 2)
-        return;
-    double *before = arena_array(arena, double, layers + 1), *rate = arena_array(arena, double, stages), best = INFINITY, best_most = 0;
-    for (int l = 0; l < layers; l++)
-        before[l + 1] = before[l] + laid->work->work[l];
+    if (stages < 2) return;
+    double *before = arena_array(arena, double, layers + 1),
+           *rate = arena_array(arena, double, stages), best = INFINITY, best_most = 0;
+    for (int l = 0; l < layers; l++) before[l + 1] = before[l] + laid->work->work[l];
     for (int s = 0; s < stages; s++)
         rate[s] = layout_model_rate(laid, pipeline, &pipeline->stages[s], rates);
-    Cutting cutting = {
-        layers, stages, before, rate, arena_array(arena, double, (layers + 1) * stages), arena_array(arena, int, (layers + 1) * stages)};
+    Cutting cutting = {layers,
+                       stages,
+                       before,
+                       rate,
+                       arena_array(arena, double, (layers + 1) * stages),
+                       arena_array(arena, int, (layers + 1) * stages)};
     double least = least_bottleneck(&cutting);
     for (int turn = 0; turn < TRIES; turn++) {
         double most = least * (1 + 0.02 * turn),
-               time = ((double)pipeline->microbatches - laid->fill) * most + laid->fill * cut_below(&cutting, most);
+               time = ((double)pipeline->microbatches - laid->fill) * most +
+                      laid->fill * cut_below(&cutting, most);
         if (time < best) {
             best = time;
             best_most = most;
         }
     }
-    if (!isinf(cut_below(&cutting, best_most)))
-        take_cuts(&cutting, pipeline);
+    if (!isinf(cut_below(&cutting, best_most))) take_cuts(&cutting, pipeline);
 }
 
 /* ---- rows ---- */
 
-static bool can_share(const LayoutModel *laid)
-{
+static bool can_share(const LayoutModel *laid) {
     for (int p = 0; p < laid->pipeline_count; p++)
-        if (laid->pipelines[p].lengths.count || (!laid->whole && laid->pipelines[p].rows != laid->pipelines[0].rows))
+        if (laid->pipelines[p].lengths.count ||
+            (!laid->whole && laid->pipelines[p].rows != laid->pipelines[0].rows))
             return false;
     return laid->pipeline_count > 1;
 }
 
-/* A pipeline's time for so many micro-batches, or where rows are shared one by one, units of rows. */
-static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates, int64_t count)
-{
+/* A pipeline's time for so many micro-batches, or where rows are shared one by one, units of
+ * rows. */
+static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
+                      int64_t count) {
     ModelPipeline tried = *pipeline;
     if (laid->whole)
         tried.rows = count * laid->work->unit;
@@ -110,28 +113,28 @@ static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, co
     return layout_model_pipeline_time(laid, &tried, rates, tried.microbatches);
 }
 
-void layout_model_share_rows(LayoutModel *laid, const double *rates)
-{
-    if (!can_share(laid))
-        return;
+void layout_model_share_rows(LayoutModel *laid, const double *rates) {
+    if (!can_share(laid)) return;
     int64_t left = 0, given[laid->pipeline_count];
     for (int p = 0; p < laid->pipeline_count; p++) {
-        left += laid->whole ? laid->pipelines[p].rows / laid->work->unit : laid->pipelines[p].microbatches;
+        left += laid->whole ? laid->pipelines[p].rows / laid->work->unit
+                            : laid->pipelines[p].microbatches;
         given[p] = 1;
     }
     for (left -= laid->pipeline_count; left > 0; left--) {
         int next = 0;
         for (int p = 1; p < laid->pipeline_count; p++)
-            if (time_of(laid, &laid->pipelines[p], rates, given[p] + 1) < time_of(laid, &laid->pipelines[next], rates, given[next] + 1))
+            if (time_of(laid, &laid->pipelines[p], rates, given[p] + 1) <
+                time_of(laid, &laid->pipelines[next], rates, given[next] + 1))
                 next = p;
         given[next]++;
     }
     for (int p = 0; p < laid->pipeline_count; p++)
-        *(laid->whole ? &laid->pipelines[p].rows : &laid->pipelines[p].microbatches) = given[p] * (laid->whole ? laid->work->unit : 1);
+        *(laid->whole ? &laid->pipelines[p].rows : &laid->pipelines[p].microbatches) =
+            given[p] * (laid->whole ? laid->work->unit : 1);
 }
 
-void layout_model_settle_work(Arena *arena, LayoutModel *laid, const double *rates)
-{
+void layout_model_settle_work(Arena *arena, LayoutModel *laid, const double *rates) {
     for (int turn = 0; turn < 3; turn++) {
         for (int p = 0; p < laid->pipeline_count; p++)
             pipeline_relayer(arena, laid, &laid->pipelines[p], rates);
@@ -139,8 +142,7 @@ void layout_model_settle_work(Arena *arena, LayoutModel *laid, const double *rat
     }
 }
 
-LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const double *rates)
-{
+LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const double *rates) {
     LayoutModel *laid = layout_model_copy(arena, now);
     layout_model_settle_work(arena, laid, rates);
     return laid;
@@ -149,21 +151,19 @@ LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const d
 /* ---- weights ---- */
 
 /* The mesh axis that cuts the batch; -1: there is none. */
-static int axis_of_rows(const LayoutModel *laid, const ModelStage *stage)
-{
+static int axis_of_rows(const LayoutModel *laid, const ModelStage *stage) {
     for (int a = 0; a < stage->mesh.count; a++)
-        if (stage->mesh.at[a].count > 1 && model_cuts_rows(laid->work, laid->like, stage->mesh.at[a].name))
+        if (stage->mesh.at[a].count > 1 &&
+            model_cuts_rows(laid->work, laid->like, stage->mesh.at[a].name))
             return a;
     return -1;
 }
 
 /* The largest rate along an axis's coordinate. */
-static double rate_at(const ModelStage *stage, int axis, int c, const double *rates)
-{
+static double rate_at(const ModelStage *stage, int axis, int c, const double *rates) {
     int inner = 1;
     double most = 0;
-    for (int a = stage->mesh.count - 1; a > axis; a--)
-        inner *= stage->mesh.at[a].count;
+    for (int a = stage->mesh.count - 1; a > axis; a--) inner *= stage->mesh.at[a].count;
     for (int i = 0; i < stage->count; i++)
         if (i / inner % stage->mesh.at[axis].count == c)
             most = fmax(most, rates[stage->devices[i]]);
@@ -171,57 +171,54 @@ static double rate_at(const ModelStage *stage, int axis, int c, const double *ra
 }
 
 /* Takes the devices of coordinates without rows out of a stage; they are idle. */
-static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units)
-{
+static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) {
     MeshAxis *own = &stage->mesh.at[axis];
     int inner = 1, kept = 0, count = 0;
-    for (int a = stage->mesh.count - 1; a > axis; a--)
-        inner *= stage->mesh.at[a].count;
+    for (int a = stage->mesh.count - 1; a > axis; a--) inner *= stage->mesh.at[a].count;
     for (int i = 0; i < stage->count; i++)
-        if (units[i / inner % own->count])
-            stage->devices[kept++] = stage->devices[i];
-    for (int c = 0; c < own->count; c++)
-        count += units[c] > 0;
+        if (units[i / inner % own->count]) stage->devices[kept++] = stage->devices[i];
+    for (int c = 0; c < own->count; c++) count += units[c] > 0;
     stage->count = kept;
     own->count = count;
 }
 
-/* Gives each coordinate so many units of rows that the slowest takes least. False where all get as many. */
-static bool weigh_axis(Arena *arena, const LayoutModel *laid, const ModelPipeline *pipeline, ModelStage *stage, int axis, const double *rates)
-{
+/* Gives each coordinate so many units of rows that the slowest takes least. False where all get as
+ * many. */
+static bool weigh_axis(Arena *arena, const LayoutModel *laid, const ModelPipeline *pipeline,
+                       ModelStage *stage, int axis, const double *rates) {
     MeshAxis *own = &stage->mesh.at[axis];
-    int64_t left = pipeline->rows / laid->work->unit, *units = arena_array(arena, int64_t, own->count),
+    int64_t left = pipeline->rows / laid->work->unit,
+            *units = arena_array(arena, int64_t, own->count),
             *weights = arena_array(arena, int64_t, own->count);
     int kept = 0;
     bool unequal = false;
     for (; left > 0; left--) {
         int next = 0;
         for (int c = 1; c < own->count; c++)
-            if ((double)(units[c] + 1) * rate_at(stage, axis, c, rates) < (double)(units[next] + 1) * rate_at(stage, axis, next, rates))
+            if ((double)(units[c] + 1) * rate_at(stage, axis, c, rates) <
+                (double)(units[next] + 1) * rate_at(stage, axis, next, rates))
                 next = c;
         units[next]++;
     }
     for (int c = 0; c < own->count; c++) {
         unequal |= units[c] != units[0];
-        if (units[c])
-            weights[kept++] = units[c];
+        if (units[c]) weights[kept++] = units[c];
     }
     drop_coordinates(stage, axis, units);
     own->weights = unequal ? weights : NULL;
     return unequal;
 }
 
-LayoutModel *candidate_weighted(Arena *arena, const LayoutModel *now, const double *rates)
-{
+LayoutModel *candidate_weighted(Arena *arena, const LayoutModel *now, const double *rates) {
     LayoutModel *laid = layout_model_copy(arena, now);
     bool found = false;
     for (int p = 0; p < laid->pipeline_count; p++) {
         ModelPipeline *pipeline = &laid->pipelines[p];
         ModelStage *stage = &pipeline->stages[0];
         int axis = pipeline->stage_count == 1 ? axis_of_rows(laid, stage) : -1;
-        if (axis < 0)
-            continue;
-        stage->mesh.at = arena_copy(arena, stage->mesh.at, sizeof *stage->mesh.at * (size_t)stage->mesh.count);
+        if (axis < 0) continue;
+        stage->mesh.at =
+            arena_copy(arena, stage->mesh.at, sizeof *stage->mesh.at * (size_t)stage->mesh.count);
         found |= weigh_axis(arena, laid, pipeline, stage, axis, rates);
     }
     layout_model_share_rows(laid, rates);

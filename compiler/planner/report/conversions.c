@@ -5,19 +5,17 @@
 
 #include <string.h>
 
-int64_t conversion_runs(const Module *module, const Op *op)
-{
+int64_t conversion_runs(const Module *module, const Op *op) {
     int64_t runs = 0;
-    if (op->stage == STAGE_ALL)
-        return op_runs(module, op);
+    if (op->stage == STAGE_ALL) return op_runs(module, op);
     for (int r = 0; r < module->templates.runs.count; r++)
-        if (module->templates.runs.at[r].template_index == module->templates.stages.at[op->stage].template_index)
+        if (module->templates.runs.at[r].template_index ==
+            module->templates.stages.at[op->stage].template_index)
             runs += loop_repeats(op->loop) ? module->templates.runs.at[r].microbatches : 1;
     return runs;
 }
 
-static int64_t most_received(const Plan *plan)
-{
+static int64_t most_received(const Plan *plan) {
     int64_t most = 0;
     for (int slot = 0; slot < plan->device_count; slot++)
         most = plan->received[slot] > most ? plan->received[slot] : most;
@@ -25,16 +23,16 @@ static int64_t most_received(const Plan *plan)
 }
 
 /* What the operators of a row have in common. */
-static const char *row_key(Arena *arena, const Module *module, const Op *op)
-{
+static const char *row_key(Arena *arena, const Module *module, const Op *op) {
     const char *name = op->results[0]->name;
-    return arena_format(arena, "%s:%d:%d %d %d %d %d %d\n%s\n%s", op->at.file ? op->at.file : "", op->at.line, op->at.column, op->stage,
-                        op->visit, (int)op_phase(module, op), op->convert.plan->number, op->convert.tensor, op->convert.reason ? op->convert.reason : "",
-                        name ? name : "");
+    return arena_format(arena, "%s:%d:%d %d %d %d %d %d\n%s\n%s", op->at.file ? op->at.file : "",
+                        op->at.line, op->at.column, op->stage, op->visit, (int)op_phase(module, op),
+                        op->convert.plan->number, op->convert.tensor,
+                        op->convert.reason ? op->convert.reason : "", name ? name : "");
 }
 
-static ConversionRow *row_of(Arena *arena, Intern *numbers, ConversionRows *rows, const Module *module, const Op *op)
-{
+static ConversionRow *row_of(Arena *arena, Intern *numbers, ConversionRows *rows,
+                             const Module *module, const Op *op) {
     const char *key = row_key(arena, module, op);
     intptr_t *number = intern_slot(numbers, key, strlen(key));
     if (!*number) {
@@ -44,15 +42,13 @@ static ConversionRow *row_of(Arena *arena, Intern *numbers, ConversionRows *rows
     return &rows->at.at[*number - 1];
 }
 
-ConversionRows conversion_rows(Arena *arena, Simulation *simulation)
-{
+ConversionRows conversion_rows(Arena *arena, Simulation *simulation) {
     Module *module = simulation->module;
     ConversionRows rows = {0};
     Intern *numbers = intern_create(arena);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!op->convert.plan)
-            continue;
+        if (!op->convert.plan) continue;
         ReplicaGroups replica_groups;
         const Plan *plan = op_plan_alone(arena, module, op, &replica_groups);
         ConversionRow *row = row_of(arena, numbers, &rows, module, op);
@@ -60,9 +56,11 @@ ConversionRows conversion_rows(Arena *arena, Simulation *simulation)
         row->runs += op_runs(module, op);
         row->bytes += conversion_runs(module, op) * replica_groups_bytes(&replica_groups, plan);
         row->received += op_runs(module, op) * most_received(plan);
-        row->seconds += (double)op_runs(module, op) * (plan == op->convert.plan->plan ? times_conversion(&simulation->times, op->convert.plan)
-                                                       : simulation->times.priced   ? conversion_seconds(module->context.options.cluster, plan)
-                                                                                    : 0);
+        row->seconds +=
+            (double)op_runs(module, op) *
+            (plan == op->convert.plan->plan ? times_conversion(&simulation->times, op->convert.plan)
+             : simulation->times.priced ? conversion_seconds(module->context.options.cluster, plan)
+                                        : 0);
         array_push(arena, &row->scopes, op->source.scope);
     }
     return rows;

@@ -1,5 +1,5 @@
-/* The conversions of a program: those of one source line, part and plan that differ in their scope alone, as those of a loop over layers
- * do, are one row. */
+/* The conversions of a program: those of one source line, part and plan that differ in their scope
+ * alone, as those of a loop over layers do, are one row. */
 #ifndef PLANNER_REPORT_CONVERSIONS_H
 #define PLANNER_REPORT_CONVERSIONS_H
 

@@ -13,33 +13,27 @@
 /* ---- words ---- */
 
 /* A text; what is not UTF-8, as names of files may be, with question marks. NULL is null. */
-static json_t *json_text(Arena *arena, const char *text)
-{
+static json_t *json_text(Arena *arena, const char *text) {
     json_t *exact = text ? json_string(text) : json_null();
-    if (exact)
-        return exact;
+    if (exact) return exact;
     char *shown = arena_string(arena, text);
-    for (char *at = shown; *at; at++)
-        *at = (unsigned char)*at < 0x80 ? *at : '?';
+    for (char *at = shown; *at; at++) *at = (unsigned char)*at < 0x80 ? *at : '?';
     return json_string(shown);
 }
 
-static json_t *json_devices(Arena *arena, const int *devices, int count)
-{
+static json_t *json_devices(Arena *arena, const int *devices, int count) {
     Text text = {.arena = arena};
     layout_print_devices(&text, devices, count);
     return json_string(text_bytes(&text));
 }
 
 /* "dp:2, tp:3 by 5:3:1", as strategies write it. */
-static const char *mesh_text(Arena *arena, const Stage *stage)
-{
+static const char *mesh_text(Arena *arena, const Stage *stage) {
     Text text = {.arena = arena};
     for (int a = 0; stage && a < stage->mesh.count; a++) {
         const MeshAxis *axis = &stage->mesh.at[a];
         text_print(&text, "%s%s:%d", a ? ", " : "", axis->name, axis->count);
-        if (axis->weights)
-            layout_print_weights(&text, axis->weights, axis->count);
+        if (axis->weights) layout_print_weights(&text, axis->weights, axis->count);
     }
     return text_bytes(&text);
 }
@@ -47,32 +41,33 @@ static const char *mesh_text(Arena *arena, const Stage *stage)
 /* ---- layers ---- */
 
 /* Whether `next` is the layer behind `last`. */
-static bool layer_follows(const Layer *last, const Layer *next)
-{
-    bool same_tower = last->tower == next->tower || (last->tower && next->tower && !strcmp(last->tower, next->tower));
+static bool layer_follows(const Layer *last, const Layer *next) {
+    bool same_tower = last->tower == next->tower ||
+                      (last->tower && next->tower && !strcmp(last->tower, next->tower));
     return same_tower && !last->name && !next->name && next->number == last->number + 1;
 }
 
-static void print_layer_run(Text *out, const Layer *first, const Layer *last)
-{
+static void print_layer_run(Text *out, const Layer *first, const Layer *last) {
     text_string(out, out->length ? ", " : "");
-    if (first->tower)
-        text_print(out, "%s: ", first->tower);
+    if (first->tower) text_print(out, "%s: ", first->tower);
     if (first->name)
         text_string(out, first->name);
     else
-        text_print(out, first->number == last->number ? "%d" : "%d-%d", first->number, last->number);
+        text_print(out, first->number == last->number ? "%d" : "%d-%d", first->number,
+                   last->number);
 }
 
 /* The layers of a visit in the order in which it runs them: "0-9, head". */
-static const char *layers_text(Arena *arena, const Module *module, const PipelineGroup *group, int visit)
-{
+static const char *layers_text(Arena *arena, const Module *module, const PipelineGroup *group,
+                               int visit) {
     Text text = {.arena = arena};
     const Layer *first = NULL, *last = NULL;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!op->source.layer || op_phase(module, op) != PHASE_FORWARD || layer_same(last, op->source.layer) ||
-            (group->body >= 0 && (op->stage != group->first_stage + group->graph.stage_of[visit] || op->visit != visit)))
+        if (!op->source.layer || op_phase(module, op) != PHASE_FORWARD ||
+            layer_same(last, op->source.layer) ||
+            (group->body >= 0 && (op->stage != group->first_stage + group->graph.stage_of[visit] ||
+                                  op->visit != visit)))
             continue;
         if (first && !layer_follows(last, op->source.layer)) {
             print_layer_run(&text, first, last);
@@ -81,18 +76,18 @@ static const char *layers_text(Arena *arena, const Module *module, const Pipelin
         first = first ? first : op->source.layer;
         last = op->source.layer;
     }
-    if (first)
-        print_layer_run(&text, first, last);
+    if (first) print_layer_run(&text, first, last);
     return text_bytes(&text);
 }
 
-static json_t *json_visits(Arena *arena, const Module *module, const PipelineGroup *group, int stage)
-{
+static json_t *json_visits(Arena *arena, const Module *module, const PipelineGroup *group,
+                           int stage) {
     json_t *visits = json_array();
     for (int v = 0; v < group->graph.visit_count; v++)
         if (group->graph.stage_of[v] == stage)
-            json_array_append_new(visits,
-                                  json_pack("{s:i,s:o}", "visit", v, "layers", json_text(arena, layers_text(arena, module, group, v))));
+            json_array_append_new(
+                visits, json_pack("{s:i,s:o}", "visit", v, "layers",
+                                  json_text(arena, layers_text(arena, module, group, v))));
     return visits;
 }
 
@@ -101,44 +96,43 @@ static json_t *json_visits(Arena *arena, const Module *module, const PipelineGro
 static json_t *json_span(Span span) { return json_pack("[f,f]", span.begin, span.end); }
 
 /* [part, visit, micro-batch, slot, begin, end] */
-static json_t *json_rows(const PipelineGroup *group, int stage)
-{
-    static const char *const letters[] = {[SCHEDULE_FORWARD] = "F", [SCHEDULE_BACKWARD] = "B", [SCHEDULE_WGRAD] = "W"};
+static json_t *json_rows(const PipelineGroup *group, int stage) {
+    static const char *const letters[] = {
+        [SCHEDULE_FORWARD] = "F", [SCHEDULE_BACKWARD] = "B", [SCHEDULE_WGRAD] = "W"};
     json_t *rows = json_array();
     for (int i = 0; i < group->schedule->row_count[stage]; i++) {
         const ScheduleRow *row = &group->schedule->rows[stage][i];
         const Span *span = &group->timeline->rows[stage][i];
-        json_array_append_new(rows, json_pack("[s,i,i,i,f,f]", letters[row->phase], row->visit, row->microbatch, row->slot,
-                                              group->begin + span->begin, group->begin + span->end));
+        json_array_append_new(
+            rows, json_pack("[s,i,i,i,f,f]", letters[row->phase], row->visit, row->microbatch,
+                            row->slot, group->begin + span->begin, group->begin + span->end));
     }
     return rows;
 }
 
 /* [from visit, to visit, micro-batch, begin, end] */
-static json_t *json_messages(const PipelineGroup *group)
-{
+static json_t *json_messages(const PipelineGroup *group) {
     json_t *messages = json_array();
     for (int i = 0; i < group->timeline->transfer_count; i++) {
         const TimelineTransfer *transfer = &group->timeline->transfers[i];
         const int *edge = group->graph.edge[transfer->edge];
-        json_array_append_new(messages, json_pack("[i,i,i,f,f]", edge[transfer->backward], edge[!transfer->backward], transfer->microbatch,
-                                                  group->begin + transfer->span.begin, group->begin + transfer->span.end));
+        json_array_append_new(messages, json_pack("[i,i,i,f,f]", edge[transfer->backward],
+                                                  edge[!transfer->backward], transfer->microbatch,
+                                                  group->begin + transfer->span.begin,
+                                                  group->begin + transfer->span.end));
     }
     return messages;
 }
 
 /* The classes of the devices of a stage, each once. */
-static json_t *json_classes(Arena *arena, const Module *module, const TimelineRow *lane)
-{
+static json_t *json_classes(Arena *arena, const Module *module, const TimelineRow *lane) {
     json_t *names = json_array();
     Array(const DeviceClass *) classes = {0};
     for (int i = 0; i < lane->device_count; i++) {
         const DeviceClass *class = cluster_class(module->context.options.cluster, lane->devices[i]);
         bool known = !class;
-        for (int c = 0; c < classes.count && !known; c++)
-            known = classes.at[c] == class;
-        if (known)
-            continue;
+        for (int c = 0; c < classes.count && !known; c++) known = classes.at[c] == class;
+        if (known) continue;
         array_push(arena, &classes, class);
         json_array_append_new(names, json_text(arena, class->name));
     }
@@ -146,41 +140,48 @@ static json_t *json_classes(Arena *arena, const Module *module, const TimelineRo
 }
 
 /* The devices of a stage in each pipeline of its group. */
-static json_t *json_stage_devices(Arena *arena, const Module *module, const PipelineGroup *group, int stage)
-{
+static json_t *json_stage_devices(Arena *arena, const Module *module, const PipelineGroup *group,
+                                  int stage) {
     json_t *devices = json_array();
     for (int i = 0; i < group->runs.count; i++) {
-        const Stage *own = &module->strategy->pipelines.at[module->templates.runs.at[group->runs.at[i]].pipeline].stages.at[stage];
+        const Stage *own =
+            &module->strategy->pipelines.at[module->templates.runs.at[group->runs.at[i]].pipeline]
+                 .stages.at[stage];
         json_array_append_new(devices, json_devices(arena, own->devices.at, own->devices.count));
     }
     if (!group->runs.count)
-        json_array_append_new(devices, json_devices(arena, group->lanes[stage].devices, group->lanes[stage].device_count));
+        json_array_append_new(devices, json_devices(arena, group->lanes[stage].devices,
+                                                    group->lanes[stage].device_count));
     return devices;
 }
 
-static json_t *json_stage(Arena *arena, const Simulation *simulation, const PipelineGroup *group, int stage)
-{
+static json_t *json_stage(Arena *arena, const Simulation *simulation, const PipelineGroup *group,
+                          int stage) {
     const TimelineRow *lane = &group->lanes[stage];
     double idle = simulation->length > 0 ? 1 - lane->busy / simulation->length : 0;
     return json_pack("{s:o,s:o,s:s,s:o,s:o,s:i,s:f,s:f,s:o,s:o,s:o}", "devices",
-                     json_stage_devices(arena, simulation->module, group, stage), "classes", json_classes(arena, simulation->module, lane),
-                     "mesh", mesh_text(arena, lane->stage), "recompute", json_text(arena, lane->stage ? lane->stage->recompute : NULL),
-                     "visits", json_visits(arena, simulation->module, group, stage), "slots",
-                     group->body < 0 ? 0 : group->schedule->slot_count[stage], "busy", lane->busy, "idle", idle > 0 ? idle : 0, "before",
-                     json_span(lane->before), "rows", json_rows(group, stage), "update", json_span(lane->update));
+                     json_stage_devices(arena, simulation->module, group, stage), "classes",
+                     json_classes(arena, simulation->module, lane), "mesh",
+                     mesh_text(arena, lane->stage), "recompute",
+                     json_text(arena, lane->stage ? lane->stage->recompute : NULL), "visits",
+                     json_visits(arena, simulation->module, group, stage), "slots",
+                     group->body < 0 ? 0 : group->schedule->slot_count[stage], "busy", lane->busy,
+                     "idle", idle > 0 ? idle : 0, "before", json_span(lane->before), "rows",
+                     json_rows(group, stage), "update", json_span(lane->update));
 }
 
-static json_t *json_group(Arena *arena, const Simulation *simulation, const PipelineGroup *group)
-{
+static json_t *json_group(Arena *arena, const Simulation *simulation, const PipelineGroup *group) {
     json_t *stages = json_array(), *pipelines = json_array();
     for (int i = 0; i < group->runs.count; i++)
-        json_array_append_new(pipelines, json_integer(simulation->module->templates.runs.at[group->runs.at[i]].pipeline));
-    if (!group->runs.count)
-        json_array_append_new(pipelines, json_integer(0));
+        json_array_append_new(
+            pipelines,
+            json_integer(simulation->module->templates.runs.at[group->runs.at[i]].pipeline));
+    if (!group->runs.count) json_array_append_new(pipelines, json_integer(0));
     for (int s = 0; s < group->graph.stage_count; s++)
         json_array_append_new(stages, json_stage(arena, simulation, group, s));
-    return json_pack("{s:o,s:I,s:I,s:f,s:f,s:o,s:o}", "pipelines", pipelines, "microbatches", (json_int_t)group->microbatches, "rows",
-                     (json_int_t)group->rows, "begin", group->begin, "end", group->begin + group->timeline->seconds, "stages", stages,
+    return json_pack("{s:o,s:I,s:I,s:f,s:f,s:o,s:o}", "pipelines", pipelines, "microbatches",
+                     (json_int_t)group->microbatches, "rows", (json_int_t)group->rows, "begin",
+                     group->begin, "end", group->begin + group->timeline->seconds, "stages", stages,
                      "messages", json_messages(group));
 }
 
@@ -189,35 +190,35 @@ static json_t *json_group(Arena *arena, const Simulation *simulation, const Pipe
 static json_t *json_place(int group, int stage) { return json_pack("[i,i]", group, stage); }
 
 /* The groups and stages of an operator; of what runs on all devices none. */
-static json_t *json_places(const Simulation *simulation, const Op *op)
-{
+static json_t *json_places(const Simulation *simulation, const Op *op) {
     json_t *places = json_array();
     for (int g = 0; g < simulation->groups.count && op->stage != STAGE_ALL; g++)
         for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++)
-            if (op_on_lane(simulation, op, g, s))
-                json_array_append_new(places, json_place(g, s));
+            if (op_on_lane(simulation, op, g, s)) json_array_append_new(places, json_place(g, s));
     return places;
 }
 
 /* ---- conversions ---- */
 
-static json_t *json_conversion(Arena *arena, const Simulation *simulation, const ConversionRow *row)
-{
+static json_t *json_conversion(Arena *arena, const Simulation *simulation,
+                               const ConversionRow *row) {
     const Op *op = row->op;
     json_t *scopes = json_array();
     for (int i = 0; i < row->scopes.count; i++)
-        if (row->scopes.at[i])
-            json_array_append_new(scopes, json_text(arena, row->scopes.at[i]));
-    return json_pack("{s:o,s:i,s:i,s:s,s:o,s:s,s:o,s:o,s:o,s:i,s:I,s:I,s:I,s:o}", "file", json_text(arena, op->at.file), "line",
-                     op->at.line, "column", op->at.column, "phase", phase_name(op_phase(simulation->module, op)), "stages",
-                     json_places(simulation, op), "conversion", plan_name(row->plan), "value", json_text(arena, op->results[0]->name),
-                     "reason", json_text(arena, op->convert.reason ? op->convert.reason : "reshard in the source"), "scopes", scopes, "count",
-                     row->scopes.count, "runs", (json_int_t)row->runs, "bytes", (json_int_t)row->bytes, "received",
-                     (json_int_t)row->received, "seconds", simulation->times.priced ? json_real(row->seconds) : json_null());
+        if (row->scopes.at[i]) json_array_append_new(scopes, json_text(arena, row->scopes.at[i]));
+    return json_pack(
+        "{s:o,s:i,s:i,s:s,s:o,s:s,s:o,s:o,s:o,s:i,s:I,s:I,s:I,s:o}", "file",
+        json_text(arena, op->at.file), "line", op->at.line, "column", op->at.column, "phase",
+        phase_name(op_phase(simulation->module, op)), "stages", json_places(simulation, op),
+        "conversion", plan_name(row->plan), "value", json_text(arena, op->results[0]->name),
+        "reason",
+        json_text(arena, op->convert.reason ? op->convert.reason : "reshard in the source"),
+        "scopes", scopes, "count", row->scopes.count, "runs", (json_int_t)row->runs, "bytes",
+        (json_int_t)row->bytes, "received", (json_int_t)row->received, "seconds",
+        simulation->times.priced ? json_real(row->seconds) : json_null());
 }
 
-static json_t *json_conversions(Arena *arena, Simulation *simulation)
-{
+static json_t *json_conversions(Arena *arena, Simulation *simulation) {
     ConversionRows rows = conversion_rows(arena, simulation);
     json_t *list = json_array();
     for (int i = 0; i < rows.at.count; i++)
@@ -226,13 +227,15 @@ static json_t *json_conversions(Arena *arena, Simulation *simulation)
 }
 
 /* [file, line, conversion, begin, end] */
-static json_t *json_async_collectives(Arena *arena, const Simulation *simulation)
-{
+static json_t *json_async_collectives(Arena *arena, const Simulation *simulation) {
     json_t *collectives = json_array();
     for (int i = 0; i < simulation->collectives.count; i++) {
         const SimulatedMessage *collective = &simulation->collectives.at[i];
-        json_array_append_new(collectives, json_pack("[o,i,s,f,f]", json_text(arena, collective->op->at.file), collective->op->at.line,
-                                                 plan_name(collective->op->convert.plan->plan), collective->span.begin, collective->span.end));
+        json_array_append_new(collectives,
+                              json_pack("[o,i,s,f,f]", json_text(arena, collective->op->at.file),
+                                        collective->op->at.line,
+                                        plan_name(collective->op->convert.plan->plan),
+                                        collective->span.begin, collective->span.end));
     }
     return collectives;
 }
@@ -248,29 +251,28 @@ typedef struct Holders {
 
 typedef Array(Holders) HolderList;
 
-static HolderList holders_of_role(Arena *arena, Module *module, const Role *role)
-{
+static HolderList holders_of_role(Arena *arena, Module *module, const Role *role) {
     HolderList list = {0};
     for (int i = 0; i < role->device_count; i++) {
         int device = role->devices[i], slots = device_slots(module, role, device), h = 0;
         const DeviceClass *class = cluster_class(module->context.options.cluster, device);
-        while (h < list.count && (list.at[h].slots != slots || list.at[h].class != class))
-            h++;
-        if (h == list.count)
-            array_push(arena, &list, (Holders){.slots = slots, .class = class});
+        while (h < list.count && (list.at[h].slots != slots || list.at[h].class != class)) h++;
+        if (h == list.count) array_push(arena, &list, (Holders){.slots = slots, .class = class});
         array_push(arena, &list.at[h].devices, device);
     }
     return list;
 }
 
 /* Where devices stand, each group and stage once. */
-static json_t *json_device_places(const Simulation *simulation, const Holders *holders)
-{
+static json_t *json_device_places(const Simulation *simulation, const Holders *holders) {
     json_t *places = json_array();
     for (int i = 0; i < holders->devices.count; i++) {
         int stage = 0;
         const PipelineRun *run = device_run(simulation->module, holders->devices.at[i], &stage);
-        json_t *place = json_place(run ? simulation_group(simulation, (int)(run - simulation->module->templates.runs.at)) : 0, stage);
+        json_t *place = json_place(
+            run ? simulation_group(simulation, (int)(run - simulation->module->templates.runs.at))
+                : 0,
+            stage);
         bool known = false;
         for (size_t p = 0; p < json_array_size(places) && !known; p++)
             known = json_equal(json_array_get(places, p), place);
@@ -279,27 +281,32 @@ static json_t *json_device_places(const Simulation *simulation, const Holders *h
     return places;
 }
 
-static json_t *json_memory(Arena *arena, const Simulation *simulation, const Role *role, const Holders *holders)
-{
+static json_t *json_memory(Arena *arena, const Simulation *simulation, const Role *role,
+                           const Holders *holders) {
     RoleMemory memory = role_memory(simulation->module, role, holders->slots);
     json_t *bytes = json_object();
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
-        json_object_set_new(bytes, memory_kind_name((MemoryKind)kind), json_integer((json_int_t)memory.bytes[kind]));
+        json_object_set_new(bytes, memory_kind_name((MemoryKind)kind),
+                            json_integer((json_int_t)memory.bytes[kind]));
     const DeviceClass *class = holders->class;
-    return json_pack("{s:o,s:o,s:o,s:o,s:i,s:I,s:o,s:I}", "devices", json_devices(arena, holders->devices.at, holders->devices.count),
-                     "stages", json_device_places(simulation, holders), "class", json_text(arena, class ? class->name : NULL), "limit",
-                     class && class->memory ? json_integer((json_int_t) class->memory) : json_null(), "slots", holders->slots, "slot_bytes",
-                     (json_int_t)role->slot_bytes, "bytes", bytes, "peak", (json_int_t)memory.peak);
+    return json_pack("{s:o,s:o,s:o,s:o,s:i,s:I,s:o,s:I}", "devices",
+                     json_devices(arena, holders->devices.at, holders->devices.count), "stages",
+                     json_device_places(simulation, holders), "class",
+                     json_text(arena, class ? class->name : NULL), "limit",
+                     class && class->memory ? json_integer((json_int_t) class->memory)
+                                            : json_null(),
+                     "slots", holders->slots, "slot_bytes", (json_int_t)role->slot_bytes, "bytes",
+                     bytes, "peak", (json_int_t)memory.peak);
 }
 
-static json_t *json_memories(Arena *arena, const Simulation *simulation)
-{
+static json_t *json_memories(Arena *arena, const Simulation *simulation) {
     const Roles *roles = simulation->module->devices.roles;
     json_t *list = json_array();
     for (int r = 0; r < roles->role_count; r++) {
         HolderList holders = holders_of_role(arena, simulation->module, &roles->at[r]);
         for (int h = 0; h < holders.count; h++)
-            json_array_append_new(list, json_memory(arena, simulation, &roles->at[r], &holders.at[h]));
+            json_array_append_new(list,
+                                  json_memory(arena, simulation, &roles->at[r], &holders.at[h]));
     }
     return list;
 }
@@ -309,64 +316,63 @@ static json_t *json_memories(Arena *arena, const Simulation *simulation)
 enum { MOST_DRAWN = 64 }; // devices of a value whose pieces are told
 
 /* [[lo, hi], ...] by dimension of the view, for each box. */
-static json_t *json_boxes(const Region *region)
-{
+static json_t *json_boxes(const Region *region) {
     json_t *boxes = json_array();
     for (int b = 0; b < region->box_count; b++) {
         json_t *box = json_array();
         for (int d = 0; d < region->rank; d++)
-            json_array_append_new(box, json_pack("[I,I]", (json_int_t)region->boxes[b].dim[d].lo, (json_int_t)region->boxes[b].dim[d].hi));
+            json_array_append_new(box, json_pack("[I,I]", (json_int_t)region->boxes[b].dim[d].lo,
+                                                 (json_int_t)region->boxes[b].dim[d].hi));
         json_array_append_new(boxes, box);
     }
     return boxes;
 }
 
-/* What devices have, those together that have the same: [devices, contribution, boxes]; null where there are too many. */
-static json_t *json_pieces(Arena *arena, const Value *value)
-{
+/* What devices have, those together that have the same: [devices, contribution, boxes]; null where
+ * there are too many. */
+static json_t *json_pieces(Arena *arena, const Value *value) {
     int count = 0;
     Shape shape = {value->type.rank, value->type.extent};
-    const Region *regions = value->layout ? layout_regions(arena, value->layout, shape, &count) : NULL;
+    const Region *regions =
+        value->layout ? layout_regions(arena, value->layout, shape, &count) : NULL;
     const int *devices = value->layout ? layout_devices(arena, value->layout, &count) : NULL;
-    if (!count || count > MOST_DRAWN)
-        return json_null();
+    if (!count || count > MOST_DRAWN) return json_null();
     json_t *pieces = json_array(), *boxes[MOST_DRAWN];
-    for (int i = 0; i < count; i++)
-        boxes[i] = json_boxes(&regions[i]);
+    for (int i = 0; i < count; i++) boxes[i] = json_boxes(&regions[i]);
     bool *told = arena_array(arena, bool, count);
     for (int i = 0; i < count; i++) {
         Array(int) alike = {0};
         for (int k = i; k < count && !told[i]; k++)
-            if (!told[k] && regions[k].partial == regions[i].partial && json_equal(boxes[i], boxes[k])) {
+            if (!told[k] && regions[k].partial == regions[i].partial &&
+                json_equal(boxes[i], boxes[k])) {
                 array_push(arena, &alike, devices[k]);
                 told[k] = k > i;
             }
         if (alike.count)
-            json_array_append_new(pieces, json_pack("[o,i,O]", json_devices(arena, alike.at, alike.count), regions[i].partial, boxes[i]));
+            json_array_append_new(pieces,
+                                  json_pack("[o,i,O]", json_devices(arena, alike.at, alike.count),
+                                            regions[i].partial, boxes[i]));
     }
-    for (int i = 0; i < count; i++)
-        json_decref(boxes[i]);
+    for (int i = 0; i < count; i++) json_decref(boxes[i]);
     return pieces;
 }
 
-static json_t *json_value(Arena *arena, const NamedValue *named)
-{
+static json_t *json_value(Arena *arena, const NamedValue *named) {
     const Value *value = named->value;
     Position at = value_place(value);
     Shape shape = {value->type.rank, value->type.extent};
-    if (value->layout)
-        shape = layout_view(value->layout, shape);
+    if (value->layout) shape = layout_view(value->layout, shape);
     json_t *extent = json_array();
     for (int d = 0; d < shape.rank; d++)
         json_array_append_new(extent, json_integer((json_int_t)shape.extent[d]));
-    return json_pack("{s:s,s:o,s:s,s:o,s:o,s:o,s:i,s:o}", "kind", named->kind, "name", json_text(arena, named->name), "type",
-                     type_text(arena, value->type), "extent", extent, "layout",
-                     value->layout ? json_text(arena, layout_text(arena, value->layout)) : json_null(), "file", json_text(arena, at.file),
-                     "line", at.line, "pieces", json_pieces(arena, value));
+    return json_pack(
+        "{s:s,s:o,s:s,s:o,s:o,s:o,s:i,s:o}", "kind", named->kind, "name",
+        json_text(arena, named->name), "type", type_text(arena, value->type), "extent", extent,
+        "layout", value->layout ? json_text(arena, layout_text(arena, value->layout)) : json_null(),
+        "file", json_text(arena, at.file), "line", at.line, "pieces", json_pieces(arena, value));
 }
 
-static json_t *json_values(Arena *arena, const Module *module)
-{
+static json_t *json_values(Arena *arena, const Module *module) {
     NamedValues values = named_values(arena, module);
     json_t *list = json_array();
     for (int i = 0; i < values.count; i++)
@@ -375,15 +381,13 @@ static json_t *json_values(Arena *arena, const Module *module)
 }
 
 /* The lines of the source; null where it cannot be read any more. */
-static json_t *json_lines(Arena *arena, const Module *module)
-{
+static json_t *json_lines(Arena *arena, const Module *module) {
     const char *why;
     int opened = module->source.file ? reading_open(module->source.file, &why) : -1;
     FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
     char *line = NULL;
     size_t room = 0;
-    if (!file)
-        return json_null();
+    if (!file) return json_null();
     json_t *lines = json_array();
     while (getline(&line, &room, file) >= 0) {
         line[strcspn(line, "\r\n")] = 0;
@@ -396,37 +400,39 @@ static json_t *json_lines(Arena *arena, const Module *module)
 
 /* ---- models ---- */
 
-/* The devices of the strategy that have no part in the program: the idle ones, and where models do not train the other pipelines. */
-static json_t *json_idle(Arena *arena, const Module *module)
-{
+/* The devices of the strategy that have no part in the program: the idle ones, and where models do
+ * not train the other pipelines. */
+static json_t *json_idle(Arena *arena, const Module *module) {
     int count = module->strategy ? strategy_device_count(module->strategy) : 1;
     Array(int) idle = {0};
     for (int device = 0; device < count; device++)
-        if (roles_index(module->devices.roles, device) < 0)
-            array_push(arena, &idle, device);
+        if (roles_index(module->devices.roles, device) < 0) array_push(arena, &idle, device);
     return json_devices(arena, idle.at, idle.count);
 }
 
-static json_t *json_model(Arena *arena, Simulation *simulation)
-{
+static json_t *json_model(Arena *arena, Simulation *simulation) {
     Module *module = simulation->module;
     const Strategy *strategy = module->strategy;
     json_t *groups = json_array();
     for (int g = 0; g < simulation->groups.count; g++)
         json_array_append_new(groups, json_group(arena, simulation, &simulation->groups.at[g]));
-    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:s,s:f,s:o,s:o,s:o,s:o,s:o,s:o}", "model", json_text(arena, module->name), "kind",
-                     module->kind == MODULE_TRAIN ? "train" : "infer", "source", json_text(arena, module->source.file), "strategy",
-                     json_text(arena, strategy ? strategy->name : NULL), "schedule",
-                     json_text(arena, strategy && module->templates.at.count ? schedule_words[strategy_schedule(strategy)] : NULL), "cluster",
-                     json_text(arena, module->context.options.cluster_file), "devices", module->devices.roles->device_count, "idle",
-                     json_idle(arena, module), "unit", simulation->times.priced ? "seconds" : "operations", "length", simulation->length,
-                     "pipelines", groups, "sums", json_async_collectives(arena, simulation), "memory", json_memories(arena, simulation),
-                     "conversions", json_conversions(arena, simulation), "values", json_values(arena, module), "lines",
-                     json_lines(arena, module));
+    return json_pack(
+        "{s:o,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:s,s:f,s:o,s:o,s:o,s:o,s:o,s:o}", "model",
+        json_text(arena, module->name), "kind", module->kind == MODULE_TRAIN ? "train" : "infer",
+        "source", json_text(arena, module->source.file), "strategy",
+        json_text(arena, strategy ? strategy->name : NULL), "schedule",
+        json_text(arena, strategy && module->templates.at.count
+                             ? schedule_words[strategy_schedule(strategy)]
+                             : NULL),
+        "cluster", json_text(arena, module->context.options.cluster_file), "devices",
+        module->devices.roles->device_count, "idle", json_idle(arena, module), "unit",
+        simulation->times.priced ? "seconds" : "operations", "length", simulation->length,
+        "pipelines", groups, "sums", json_async_collectives(arena, simulation), "memory",
+        json_memories(arena, simulation), "conversions", json_conversions(arena, simulation),
+        "values", json_values(arena, module), "lines", json_lines(arena, module));
 }
 
-void report_simulations(Text *out, Simulation *simulations, int count)
-{
+void report_simulations(Text *out, Simulation *simulations, int count) {
     json_t *models = json_array();
     for (int i = 0; i < count; i++)
         json_array_append_new(models, json_model(out->arena, &simulations[i]));
@@ -439,20 +445,16 @@ void report_simulations(Text *out, Simulation *simulations, int count)
 }
 
 /* By the schedules' tables alone. */
-static Simulation *simulations_of(Arena *arena, Module *const *modules, int count)
-{
+static Simulation *simulations_of(Arena *arena, Module *const *modules, int count) {
     Simulation *simulations = arena_array(arena, Simulation, count);
-    for (int i = 0; i < count; i++)
-        simulations[i] = simulation_create(arena, modules[i]);
+    for (int i = 0; i < count; i++) simulations[i] = simulation_create(arena, modules[i]);
     return simulations;
 }
 
-void report_json(Text *out, Module *const *modules, int count)
-{
+void report_json(Text *out, Module *const *modules, int count) {
     report_simulations(out, simulations_of(out->arena, modules, count), count);
 }
 
-void report_page(Text *out, Module *const *modules, int count)
-{
+void report_page(Text *out, Module *const *modules, int count) {
     report_simulations_page(out, simulations_of(out->arena, modules, count), count);
 }

@@ -11,8 +11,7 @@ static const char page[] = {
 static const char mark[] = "PLAN_JSON";
 
 /* JSON as the text of a script: "<" would begin a tag there. */
-static void print_inside(Text *out, const char *json)
-{
+static void print_inside(Text *out, const char *json) {
     for (const char *next; (next = strchr(json, '<')); json = next + 1) {
         text_append(out, json, (size_t)(next - json));
         text_string(out, "\\u003c");
@@ -20,8 +19,7 @@ static void print_inside(Text *out, const char *json)
     text_string(out, json);
 }
 
-void report_simulations_page(Text *out, Simulation *simulations, int count)
-{
+void report_simulations_page(Text *out, Simulation *simulations, int count) {
     Text json = {.arena = out->arena};
     const char *at = strstr(page, mark);
     report_simulations(&json, simulations, count);

@@ -8,8 +8,7 @@
 /* ---- groups ---- */
 
 /* Whether the devices of two pipelines of one body are of the same classes. */
-static bool same_classes(const Module *module, const Pipeline *a, const Pipeline *b)
-{
+static bool same_classes(const Module *module, const Pipeline *a, const Pipeline *b) {
     for (int s = 0; s < a->stages.count; s++)
         for (int i = 0; i < a->stages.at[s].devices.count; i++)
             if (cluster_class(module->context.options.cluster, a->stages.at[s].devices.at[i]) !=
@@ -19,14 +18,12 @@ static bool same_classes(const Module *module, const Pipeline *a, const Pipeline
 }
 
 /* The pipeline of the strategy that stands for a group. */
-static const Pipeline *group_pipeline(const Module *module, const PipelineGroup *group)
-{
+static const Pipeline *group_pipeline(const Module *module, const PipelineGroup *group) {
     return &module->strategy->pipelines.at[module->templates.runs.at[group->runs.at[0]].pipeline];
 }
 
 /* The group that a pipeline joins; NULL: there is none yet. */
-static PipelineGroup *group_of_run(Simulation *simulation, const PipelineRun *run)
-{
+static PipelineGroup *group_of_run(Simulation *simulation, const PipelineRun *run) {
     const Pipeline *pipeline = &simulation->module->strategy->pipelines.at[run->pipeline];
     for (int g = 0; g < simulation->groups.count; g++) {
         PipelineGroup *group = &simulation->groups.at[g];
@@ -37,38 +34,37 @@ static PipelineGroup *group_of_run(Simulation *simulation, const PipelineRun *ru
     return NULL;
 }
 
-static void set_lanes(Arena *arena, const Module *module, PipelineGroup *group)
-{
+static void set_lanes(Arena *arena, const Module *module, PipelineGroup *group) {
     const Pipeline *pipeline = group_pipeline(module, group);
     group->lanes = arena_array(arena, TimelineRow, group->graph.stage_count);
     for (int s = 0; s < group->graph.stage_count; s++) {
         const Stage *stage = &pipeline->stages.at[s];
-        group->lanes[s] = (TimelineRow){.stage = stage, .device_count = stage->devices.count, .devices = stage->devices.at};
+        group->lanes[s] = (TimelineRow){
+            .stage = stage, .device_count = stage->devices.count, .devices = stage->devices.at};
     }
 }
 
-static void add_run(Arena *arena, Simulation *simulation, int number)
-{
+static void add_run(Arena *arena, Simulation *simulation, int number) {
     Module *module = simulation->module;
     const PipelineRun *run = &module->templates.runs.at[number];
     PipelineGroup *group = group_of_run(simulation, run);
     bool known = group != NULL;
     if (!known) {
         array_push(arena, &simulation->groups,
-                   (PipelineGroup){.body = run->template_index, .microbatches = run->microbatches, .schedule = run->schedule});
+                   (PipelineGroup){.body = run->template_index,
+                                   .microbatches = run->microbatches,
+                                   .schedule = run->schedule});
         group = &simulation->groups.at[simulation->groups.count - 1];
         group->first_stage = module->templates.at.at[run->template_index].first_stage;
         group->rows = module->templates.at.at[run->template_index].rows;
         group->graph = template_graph(arena, module, run->template_index);
     }
     array_push(arena, &group->runs, number);
-    if (!known)
-        set_lanes(arena, module, group);
+    if (!known) set_lanes(arena, module, group);
 }
 
 /* All devices as one stage, through which the batch runs as a whole. */
-static void add_whole(Arena *arena, Simulation *simulation)
-{
+static void add_whole(Arena *arena, Simulation *simulation) {
     static const int zero[] = {0};
     const Module *module = simulation->module;
     const Strategy *strategy = module->strategy;
@@ -77,62 +73,64 @@ static void add_whole(Arena *arena, Simulation *simulation)
     group.schedule = schedule_create(arena, SCHEDULE_1F1B, &group.graph, 1);
     group.lanes = arena_new(arena, TimelineRow);
     *group.lanes = (TimelineRow){.stage = strategy ? &strategy->pipelines.at[0].stages.at[0] : NULL,
-                          .device_count = module->devices.roles->device_count,
-                          .devices = module->devices.roles->devices};
+                                 .device_count = module->devices.roles->device_count,
+                                 .devices = module->devices.roles->devices};
     array_push(arena, &simulation->groups, group);
 }
 
-int simulation_group(const Simulation *simulation, int run)
-{
+int simulation_group(const Simulation *simulation, int run) {
     for (int g = 0; g < simulation->groups.count; g++)
         for (int i = 0; i < simulation->groups.at[g].runs.count; i++)
-            if (simulation->groups.at[g].runs.at[i] == run)
-                return g;
+            if (simulation->groups.at[g].runs.at[i] == run) return g;
     return 0;
 }
 
-bool op_on_lane(const Simulation *simulation, const Op *op, int group, int stage)
-{
+bool op_on_lane(const Simulation *simulation, const Op *op, int group, int stage) {
     return op->stage == STAGE_ALL || op->stage == simulation->groups.at[group].first_stage + stage;
 }
 
 /* ---- times of a group ---- */
 
-static double lane_time(const PipelineGroup *group, const TimelineRow *lane, Phase phase, int visit)
-{
+static double lane_time(const PipelineGroup *group, const TimelineRow *lane, Phase phase,
+                        int visit) {
     return lane->times[(int)phase * group->graph.visit_count + visit];
 }
 
 /* What a lane does before its table. */
-static double before_time(const PipelineGroup *group, const TimelineRow *lane)
-{
+static double before_time(const PipelineGroup *group, const TimelineRow *lane) {
     double counting = 0;
     for (int v = 0; v < group->graph.visit_count; v++)
         counting += lane_time(group, lane, PHASE_COUNTING, v);
     return (double)group->microbatches * counting + lane_time(group, lane, PHASE_BEFORE, 0);
 }
 
-static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group)
-{
-    static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD, [SCHEDULE_BACKWARD] = PHASE_BACKWARD, [SCHEDULE_WGRAD] = PHASE_WGRAD};
+static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group) {
+    static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD,
+                                   [SCHEDULE_BACKWARD] = PHASE_BACKWARD,
+                                   [SCHEDULE_WGRAD] = PHASE_WGRAD};
     const StageGraph *graph = &group->graph;
     double *part = arena_array(arena, double, SCHEDULE_PHASES * graph->visit_count);
     for (int p = 0; p < SCHEDULE_PHASES; p++)
         for (int v = 0; v < graph->visit_count; v++)
-            part[p * graph->visit_count + v] = lane_time(group, &group->lanes[graph->stage_of[v]], phases[p], v);
-    const double *forward = graph->edge_count ? times_of_edges(&simulation->times, group->body, graph, false) : NULL;
-    const double *backward = graph->edge_count ? times_of_edges(&simulation->times, group->body, graph, true) : NULL;
-    group->timeline = timeline_create(arena, graph, group->schedule, &(TimelineCosts){part, {forward, backward}});
+            part[p * graph->visit_count + v] =
+                lane_time(group, &group->lanes[graph->stage_of[v]], phases[p], v);
+    const double *forward =
+        graph->edge_count ? times_of_edges(&simulation->times, group->body, graph, false) : NULL;
+    const double *backward =
+        graph->edge_count ? times_of_edges(&simulation->times, group->body, graph, true) : NULL;
+    group->timeline =
+        timeline_create(arena, graph, group->schedule, &(TimelineCosts){part, {forward, backward}});
 }
 
 /* ---- sums of gradients ---- */
 
-/* When a part of a visit has ended with the last micro-batch in a group; what is of no row has ended when the table begins. */
-static double part_end(const PipelineGroup *group, Phase phase, int visit)
-{
-    if (!phase_loops(phase) || phase == PHASE_COUNTING)
-        return group->begin;
-    SchedulePhase part = phase == PHASE_FORWARD ? SCHEDULE_FORWARD : phase == PHASE_BACKWARD ? SCHEDULE_BACKWARD : SCHEDULE_WGRAD;
+/* When a part of a visit has ended with the last micro-batch in a group; what is of no row has
+ * ended when the table begins. */
+static double part_end(const PipelineGroup *group, Phase phase, int visit) {
+    if (!phase_loops(phase) || phase == PHASE_COUNTING) return group->begin;
+    SchedulePhase part = phase == PHASE_FORWARD    ? SCHEDULE_FORWARD
+                         : phase == PHASE_BACKWARD ? SCHEDULE_BACKWARD
+                                                   : SCHEDULE_WGRAD;
     int stage = group->graph.stage_of[visit];
     double end = group->begin;
     for (int i = 0; i < group->schedule->row_count[stage]; i++) {
@@ -143,44 +141,41 @@ static double part_end(const PipelineGroup *group, Phase phase, int visit)
     return end;
 }
 
-/* When what an operator makes is there, on all lanes that have it; `busy` is until when a lane has other sums under way. */
-static double made_at(const Simulation *simulation, const Op *maker, double *const *busy)
-{
+/* When what an operator makes is there, on all lanes that have it; `busy` is until when a lane has
+ * other sums under way. */
+static double made_at(const Simulation *simulation, const Op *maker, double *const *busy) {
     double begin = 0;
     for (int g = 0; g < simulation->groups.count; g++)
         for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++)
             if (op_on_lane(simulation, maker, g, s))
-                begin =
-                    fmax(begin, fmax(busy[g][s], part_end(&simulation->groups.at[g], op_phase(simulation->module, maker), maker->visit)));
+                begin = fmax(begin, fmax(busy[g][s], part_end(&simulation->groups.at[g],
+                                                              op_phase(simulation->module, maker),
+                                                              maker->visit)));
     return begin;
 }
 
-static void occupy(const Simulation *simulation, const Op *maker, double *const *busy, double until)
-{
+static void occupy(const Simulation *simulation, const Op *maker, double *const *busy,
+                   double until) {
     for (int g = 0; g < simulation->groups.count; g++)
         for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++)
-            if (op_on_lane(simulation, maker, g, s))
-                busy[g][s] = until;
+            if (op_on_lane(simulation, maker, g, s)) busy[g][s] = until;
 }
 
 typedef Array(const Op *) Makers;
 
 /* The operators that make what an async collective takes: of a union, those of its operands. */
-static Makers makers(Arena *arena, const Module *module, const AsyncCollective *collective)
-{
+static Makers makers(Arena *arena, const Module *module, const AsyncCollective *collective) {
     Makers made = {0};
     for (int t = 0; t < collective->count; t++) {
         const Op *def = collective->ops[t]->operands[0]->def;
         for (int k = 0; def->def == module->builtin.stage_union && k < def->operand_count; k++)
             array_push(arena, &made, def->operands[k]->def);
-        if (def->def != module->builtin.stage_union)
-            array_push(arena, &made, def);
+        if (def->def != module->builtin.stage_union) array_push(arena, &made, def);
     }
     return made;
 }
 
-static void let_fly(Arena *arena, Simulation *simulation)
-{
+static void let_fly(Arena *arena, Simulation *simulation) {
     double **busy = arena_array(arena, double *, simulation->groups.count);
     for (int g = 0; g < simulation->groups.count; g++)
         busy[g] = arena_array(arena, double, simulation->groups.at[g].graph.stage_count);
@@ -189,8 +184,10 @@ static void let_fly(Arena *arena, Simulation *simulation)
         SimulatedMessage collective = {collectives.at[f].op, {0, 0}};
         Makers made = makers(arena, simulation->module, &collectives.at[f]);
         for (int k = 0; k < made.count; k++)
-            collective.span.begin = fmax(collective.span.begin, made_at(simulation, made.at[k], busy));
-        collective.span.end = collective.span.begin + times_conversion(&simulation->times, collective.op->convert.plan);
+            collective.span.begin =
+                fmax(collective.span.begin, made_at(simulation, made.at[k], busy));
+        collective.span.end = collective.span.begin +
+                              times_conversion(&simulation->times, collective.op->convert.plan);
         for (int k = 0; k < made.count; k++)
             occupy(simulation, made.at[k], busy, collective.span.end);
         array_push(arena, &simulation->collectives, collective);
@@ -200,14 +197,15 @@ static void let_fly(Arena *arena, Simulation *simulation)
 /* ---- the step ---- */
 
 /* Lays what runs before the tables from 0 on; when the last of it ends. */
-static double begin_lanes(Simulation *simulation)
-{
+static double begin_lanes(Simulation *simulation) {
     double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)
         for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++) {
             TimelineRow *lane = &simulation->groups.at[g].lanes[s];
             lane->times = times_of_stage(&simulation->times, lane->devices, lane->device_count,
-                                         simulation->groups.at[g].body < 0 ? STAGE_ALL : simulation->groups.at[g].first_stage + s,
+                                         simulation->groups.at[g].body < 0
+                                             ? STAGE_ALL
+                                             : simulation->groups.at[g].first_stage + s,
                                          &simulation->groups.at[g].graph);
             lane->before = (Span){0, before_time(&simulation->groups.at[g], lane)};
             end = fmax(end, lane->before.end);
@@ -216,35 +214,33 @@ static double begin_lanes(Simulation *simulation)
 }
 
 /* When the tables and what goes beside them have ended. */
-static double tables_end(const Simulation *simulation)
-{
+static double tables_end(const Simulation *simulation) {
     double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)
-        end = fmax(end, simulation->groups.at[g].begin + simulation->groups.at[g].timeline->seconds);
+        end =
+            fmax(end, simulation->groups.at[g].begin + simulation->groups.at[g].timeline->seconds);
     for (int f = 0; f < simulation->collectives.count; f++)
         end = fmax(end, simulation->collectives.at[f].span.end);
     return end;
 }
 
-static void end_lanes(Simulation *simulation)
-{
+static void end_lanes(Simulation *simulation) {
     double begin = tables_end(simulation);
     for (int g = 0; g < simulation->groups.count; g++)
         for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++) {
             TimelineRow *lane = &simulation->groups.at[g].lanes[s];
-            lane->update = (Span){begin, begin + lane_time(&simulation->groups.at[g], lane, PHASE_UPDATE, 0)};
-            lane->busy = lane->before.end + simulation->groups.at[g].timeline->busy[s] + lane->update.end - begin;
+            lane->update =
+                (Span){begin, begin + lane_time(&simulation->groups.at[g], lane, PHASE_UPDATE, 0)};
+            lane->busy = lane->before.end + simulation->groups.at[g].timeline->busy[s] +
+                         lane->update.end - begin;
             simulation->length = fmax(simulation->length, lane->update.end);
         }
 }
 
-static Simulation simulate(Arena *arena, Module *module, bool priced)
-{
+static Simulation simulate(Arena *arena, Module *module, bool priced) {
     Simulation simulation = {.module = module, .times = times_create(arena, module, priced)};
-    for (int r = 0; r < module->templates.runs.count; r++)
-        add_run(arena, &simulation, r);
-    if (!module->templates.runs.count)
-        add_whole(arena, &simulation);
+    for (int r = 0; r < module->templates.runs.count; r++) add_run(arena, &simulation, r);
+    if (!module->templates.runs.count) add_whole(arena, &simulation);
     double begin = begin_lanes(&simulation);
     for (int g = 0; g < simulation.groups.count; g++) {
         simulation.groups.at[g].begin = begin;
@@ -255,8 +251,7 @@ static Simulation simulate(Arena *arena, Module *module, bool priced)
     return simulation;
 }
 
-Simulation simulation_create(Arena *arena, Module *module)
-{
+Simulation simulation_create(Arena *arena, Module *module) {
     Simulation simulation = simulate(arena, module, module->context.options.cluster != NULL);
     return simulation.times.known ? simulation : simulate(arena, module, false);
 }

@@ -1,9 +1,11 @@
-/* When the stages of each pipeline run what in a step, if what they do takes the times of stage_seconds.h.
+/* When the stages of each pipeline run what in a step, if what they do takes the times of
+ * stage_seconds.h.
  *
- * Pipelines whose times are the same, those of one body with as many micro-batches on devices of the same classes, form a group, of which
- * the first pipeline stands for all. What comes before the schedules' tables ends on all devices before one of these begins; sums of
- * gradients go beside the tables, one after the other on a stage, in the order in which the run-time library begins them; the update begins
- * when all of that has ended.
+ * Pipelines whose times are the same, those of one body with as many micro-batches on devices of
+ * the same classes, form a group, of which the first pipeline stands for all. What comes before the
+ * schedules' tables ends on all devices before one of these begins; sums of gradients go beside the
+ * tables, one after the other on a stage, in the order in which the run-time library begins them;
+ * the update begins when all of that has ended.
  */
 #ifndef PLANNER_REPORT_SIMULATION_H
 #define PLANNER_REPORT_SIMULATION_H

@@ -5,122 +5,113 @@
 
 #include <math.h>
 
-Times times_create(Arena *arena, Module *module, bool priced)
-{
+Times times_create(Arena *arena, Module *module, bool priced) {
     Times times = {.arena = arena, .module = module, .priced = priced, .known = true};
     times.converted = arena_array(arena, double, module->devices.conversions.count + 1);
-    for (int i = 0; i < module->devices.conversions.count; i++)
-        times.converted[i] = -1;
+    for (int i = 0; i < module->devices.conversions.count; i++) times.converted[i] = -1;
     return times;
 }
 
 /* A time that is asked for, 0 where it is not known. */
-static double noted(Times *times, double time)
-{
+static double noted(Times *times, double time) {
     times->known &= isfinite(time) != 0;
     return isfinite(time) ? time : 0;
 }
 
-double times_conversion(Times *times, const PlannedConversion *conversion)
-{
+double times_conversion(Times *times, const PlannedConversion *conversion) {
     double *own = &times->converted[conversion->number];
-    if (!times->priced)
-        return 0;
+    if (!times->priced) return 0;
     if (*own < 0)
-        *own = noted(times, conversion_seconds(times->module->context.options.cluster, conversion->plan));
+        *own = noted(times,
+                     conversion_seconds(times->module->context.options.cluster, conversion->plan));
     return *own;
 }
 
-static double op_time(Times *times, const Op *op, int device)
-{
+static double op_time(Times *times, const Op *op, int device) {
     double extent[IR_MAX_FACTORS];
-    if (op->convert.plan)
-        return op->convert.tensor ? 0 : times_conversion(times, op->convert.plan);
+    if (op->convert.plan) return op->convert.tensor ? 0 : times_conversion(times, op->convert.plan);
     op_local_extents(times->module, op, device, extent);
     Work work = op_work(op, extent);
-    return noted(times, times->priced ? work_seconds(cluster_class(times->module->context.options.cluster, device), &work) : work.operations);
+    return noted(
+        times,
+        times->priced
+            ? work_seconds(cluster_class(times->module->context.options.cluster, device), &work)
+            : work.operations);
 }
 
 /* ---- stages ---- */
 
-static const Role *role_of(const Module *module, int device)
-{
-    return &module->devices.roles->at[module->devices.roles->role_of[roles_index(module->devices.roles, device)]];
+static const Role *role_of(const Module *module, int device) {
+    return &module->devices.roles
+                ->at[module->devices.roles->role_of[roles_index(module->devices.roles, device)]];
 }
 
 /* Whether one of the devices before number `index` has the role and the class of that one. */
-static bool known_alike(const Module *module, const int *devices, int index)
-{
+static bool known_alike(const Module *module, const int *devices, int index) {
     for (int i = index - 1; i >= 0; i--)
         if (role_of(module, devices[i]) == role_of(module, devices[index]) &&
-            cluster_class(module->context.options.cluster, devices[i]) == cluster_class(module->context.options.cluster, devices[index]))
+            cluster_class(module->context.options.cluster, devices[i]) ==
+                cluster_class(module->context.options.cluster, devices[index]))
             return true;
     return false;
 }
 
-int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *backward)
-{
+int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *backward) {
     if (!op_crosses_stages(module, op) || !loop_repeats(op->loop) || op->loop == LOOP_COUNT)
         return -1;
     *backward = op_phase(module, op) != PHASE_FORWARD;
-    int maker = op->operands[0]->def->visit, from = *backward ? op->visit : maker, to = *backward ? maker : op->visit;
+    int maker = op->operands[0]->def->visit, from = *backward ? op->visit : maker,
+        to = *backward ? maker : op->visit;
     for (int e = 0; e < graph->edge_count; e++)
-        if (graph->edge[e][0] == from && graph->edge[e][1] == to)
-            return e;
+        if (graph->edge[e][0] == from && graph->edge[e][1] == to) return e;
     return -1;
 }
 
 /* Whether an operator takes its time inside a part of the stage. */
-static bool is_of_part(const Module *module, const StageGraph *graph, const Op *op, int stage)
-{
+static bool is_of_part(const Module *module, const StageGraph *graph, const Op *op, int stage) {
     bool backward;
     return op->def->rule->kind != RULE_VIEW && (op->stage == STAGE_ALL || op->stage == stage) &&
            op_edge(module, graph, op, &backward) < 0 && !op_is_async(module, op);
 }
 
 /* Adds what a device does to its phases and visits. */
-static void add_device(Times *times, int device, int stage, const StageGraph *graph, double *own)
-{
+static void add_device(Times *times, int device, int stage, const StageGraph *graph, double *own) {
     Module *module = times->module;
     const Role *role = role_of(module, device);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!is_of_part(module, graph, op, stage) || !role_runs(module, role, op))
-            continue;
+        if (!is_of_part(module, graph, op, stage) || !role_runs(module, role, op)) continue;
         int visit = phase_loops(op_phase(module, op)) && op->stage != STAGE_ALL ? op->visit : 0;
         own[(int)op_phase(module, op) * graph->visit_count + visit] += op_time(times, op, device);
     }
 }
 
-double *times_of_stage(Times *times, const int *devices, int device_count, int stage, const StageGraph *graph)
-{
+double *times_of_stage(Times *times, const int *devices, int device_count, int stage,
+                       const StageGraph *graph) {
     int count = PHASES * graph->visit_count;
     double *slowest = arena_array(times->arena, double, count);
     for (int d = 0; d < device_count; d++) {
-        if (known_alike(times->module, devices, d))
-            continue;
+        if (known_alike(times->module, devices, d)) continue;
         double *own = arena_array(times->arena, double, count);
         add_device(times, devices[d], stage, graph, own);
-        for (int i = 0; i < count; i++)
-            slowest[i] = fmax(slowest[i], own[i]);
+        for (int i = 0; i < count; i++) slowest[i] = fmax(slowest[i], own[i]);
     }
     return slowest;
 }
 
 /* ---- messages ---- */
 
-double *times_of_edges(Times *times, int body, const StageGraph *graph, bool backward)
-{
+double *times_of_edges(Times *times, int body, const StageGraph *graph, bool backward) {
     const Module *module = times->module;
     double *time = arena_array(times->arena, double, graph->edge_count + 1);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         bool back;
-        if (op->stage == STAGE_ALL || op->convert.tensor || module->templates.stages.at[op->stage].template_index != body)
+        if (op->stage == STAGE_ALL || op->convert.tensor ||
+            module->templates.stages.at[op->stage].template_index != body)
             continue;
         int edge = op_edge(module, graph, op, &back);
-        if (edge >= 0 && back == backward)
-            time[edge] += times_conversion(times, op->convert.plan);
+        if (edge >= 0 && back == backward) time[edge] += times_conversion(times, op->convert.plan);
     }
     return time;
 }

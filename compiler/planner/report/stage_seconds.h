@@ -1,4 +1,5 @@
-/* Times: how long what a stage does takes, in seconds of the module's cluster, or, where these are not known, in operations. */
+/* Times: how long what a stage does takes, in seconds of the module's cluster, or, where these are
+ * not known, in operations. */
 #ifndef PLANNER_REPORT_STAGE_SECONDS_H
 #define PLANNER_REPORT_STAGE_SECONDS_H
 
@@ -18,13 +19,15 @@ Times times_create(Arena *arena, Module *module, bool priced);
 /* A conversion, once. */
 double times_conversion(Times *times, const PlannedConversion *conversion);
 
-/* What a stage does with each run of its parts, transfers aside: by phase and visit, phase * visit_count + visit, where what is of no visit
- * has visit 0. Of the slowest of `devices`, which are those of a stage of a pipeline; `stage` is that of their operators, STAGE_ALL where
- * the batch runs as a whole. */
-double *times_of_stage(Times *times, const int *devices, int device_count, int stage, const StageGraph *graph);
+/* What a stage does with each run of its parts, transfers aside: by phase and visit, phase *
+ * visit_count + visit, where what is of no visit has visit 0. Of the slowest of `devices`, which
+ * are those of a stage of a pipeline; `stage` is that of their operators, STAGE_ALL where the batch
+ * runs as a whole. */
+double *times_of_stage(Times *times, const int *devices, int device_count, int stage,
+                       const StageGraph *graph);
 
-/* The message that an operator is: its edge in the graph of its body, and whether it goes backward; -1: it is none, but a part of the phase
- * that runs it. */
+/* The message that an operator is: its edge in the graph of its body, and whether it goes backward;
+ * -1: it is none, but a part of the phase that runs it. */
 int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *backward);
 
 /* What goes from a visit to another of a body, by edge; the tensors of a message go together. */

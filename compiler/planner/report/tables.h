@@ -5,10 +5,12 @@
 #include "ir/unit.h"
 #include "support/text.h"
 
-/* Bytes of each device by kind, and its ten largest values. Of a module that has come through all passes, as those below. */
+/* Bytes of each device by kind, and its ten largest values. Of a module that has come through all
+ * passes, as those below. */
 void table_memory(Text *out, Module *module);
 
-/* What a session keeps that has all programs of a strategy (NULL: one device), where they are several. */
+/* What a session keeps that has all programs of a strategy (NULL: one device), where they are
+ * several. */
 void table_session(Text *out, const Unit *unit, const Strategy *strategy);
 
 /* The layout of every parameter, state, input and named value, and the devices of its stage. */

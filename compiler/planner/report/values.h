@@ -1,23 +1,27 @@
-/* What has a name in a program, and how it lies: parameters, states, inputs and named values of the forward section. */
+/* What has a name in a program, and how it lies: parameters, states, inputs and named values of the
+ * forward section. */
 #ifndef PLANNER_REPORT_VALUES_H
 #define PLANNER_REPORT_VALUES_H
 
 #include "ir/module.h"
 
 typedef struct NamedValue {
-    const char *kind; // "parameter", "optimizer" (its states, where they lie otherwise), "state", "input", "value", "converted"
+    const char *kind; // "parameter", "optimizer" (its states, where they lie otherwise), "state",
+                      // "input", "value", "converted"
     const char *name; // "h3.w"
     const Value *value;
 } NamedValue;
 typedef Array(NamedValue) NamedValues;
 
-/* Each once for a name, line and layout, in the program's order. Of a module that has come through pass propagate_layouts. */
+/* Each once for a name, line and layout, in the program's order. Of a module that has come through
+ * pass propagate_layouts. */
 NamedValues named_values(Arena *arena, const Module *module);
 
 /* "h3.y", "h3.w", "ht_linear in h3". */
 const char *value_text(Arena *arena, const Value *value);
 
-/* "f32[3,4]"; the layout's text, "by micro-batch" where pipelines have parts of it alone; "gpt.c:42". */
+/* "f32[3,4]"; the layout's text, "by micro-batch" where pipelines have parts of it alone;
+ * "gpt.c:42". */
 const char *type_text(Arena *arena, Type type);
 const char *layout_text(Arena *arena, const Layout *layout);
 const char *place_text(Arena *arena, Position at);

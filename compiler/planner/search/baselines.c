@@ -8,22 +8,21 @@ typedef struct Blocks {
     int used, stages, tensor;
 } Blocks;
 
-/* A micro-batch's rows, of which there are at least so many micro-batches; the batch as a whole where it has no other parts. */
-static int64_t rows_of(const Search *search, int64_t microbatches)
-{
+/* A micro-batch's rows, of which there are at least so many micro-batches; the batch as a whole
+ * where it has no other parts. */
+static int64_t rows_of(const Search *search, int64_t microbatches) {
     const SearchModel *model = &search->model;
     int64_t best = model->batch;
-    if (!model->trains || !model->batch)
-        return 0;
-    for (int64_t rows = model->unit; search->profiles[0].cuts && rows <= model->batch; rows += model->unit)
-        if (model->batch % rows == 0 && model->batch / rows >= microbatches)
-            best = rows;
+    if (!model->trains || !model->batch) return 0;
+    for (int64_t rows = model->unit; search->profiles[0].cuts && rows <= model->batch;
+         rows += model->unit)
+        if (model->batch % rows == 0 && model->batch / rows >= microbatches) best = rows;
     return best;
 }
 
 /* One pipeline of these blocks, layers in equal parts. */
-static Candidate blocks_candidate(Search *search, const SplitList *splits, const Blocks *blocks, int64_t rows, int zero)
-{
+static Candidate blocks_candidate(Search *search, const SplitList *splits, const Blocks *blocks,
+                                  int64_t rows, int zero) {
     int size = blocks->used / blocks->stages, layers = search->model.layer_count;
     SearchPipeline *pipeline = arena_new(search->arena, SearchPipeline);
     SearchStage *stages = arena_array(search->arena, SearchStage, blocks->stages);
@@ -34,22 +33,24 @@ static Candidate blocks_candidate(Search *search, const SplitList *splits, const
                                   .tensor = blocks->tensor,
                                   .first = layers * s / blocks->stages,
                                   .end = layers * (s + 1) / blocks->stages};
-    *pipeline = (SearchPipeline){rows ? search->model.batch / rows : 1, rows, blocks->stages, stages};
+    *pipeline =
+        (SearchPipeline){rows ? search->model.batch / rows : 1, rows, blocks->stages, stages};
     return (Candidate){.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = pipeline};
 }
 
-/* Adds the strategies of these blocks, with ZeRO up to `zero`; nothing where the model has not as many layers or rows. */
-static void add_blocks(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks, int zero)
-{
+/* Adds the strategies of these blocks, with ZeRO up to `zero`; nothing where the model has not as
+ * many layers or rows. */
+static void add_blocks(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
+                       int zero) {
     const SearchModel *model = &search->model;
     int data = blocks.used / blocks.stages / blocks.tensor;
     int64_t last = 0;
     if (blocks.stages > 1 && (blocks.stages > model->layer_count || blocks.stages > STAGE_MOST))
         return;
     for (int round = 0; round < (blocks.stages > 1 ? 3 : 1); round++) {
-        int64_t rows = rows_of(search, round < 2 ? blocks.stages << round : model->batch / model->unit);
-        if (round && rows == last)
-            continue;
+        int64_t rows =
+            rows_of(search, round < 2 ? blocks.stages << round : model->batch / model->unit);
+        if (round && rows == last) continue;
         last = rows;
         if (data > 1 && (!model->batch_dim || (rows ? rows : model->batch) / model->unit < data))
             continue;
@@ -60,9 +61,10 @@ static void add_blocks(Search *search, CandidateList *list, const SplitList *spl
     }
 }
 
-/* Adds what uses all devices of a group, or those of a host: so much tensor parallelism, and over stages where `deep`. */
-static void add_meshes(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks, bool deep)
-{
+/* Adds what uses all devices of a group, or those of a host: so much tensor parallelism, and over
+ * stages where `deep`. */
+static void add_meshes(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
+                       bool deep) {
     int hosts = blocks.group->count / blocks.group->host_most, widest = blocks.used / blocks.tensor;
     const int stages[] = {2, hosts, widest};
     add_blocks(search, list, splits, blocks, deep ? blocks.tensor > 1 ? 1 : 3 : 0);
@@ -74,24 +76,20 @@ static void add_meshes(Search *search, CandidateList *list, const SplitList *spl
     }
 }
 
-static void add_group(Search *search, CandidateList *list, const DeviceGroup *group, int variant)
-{
+static void add_group(Search *search, CandidateList *list, const DeviceGroup *group, int variant) {
     const SplitList *splits = &search->splits[variant];
     const int used[] = {1, group->host_most, group->count};
     for (int i = 0; i < 3; i++) {
         Blocks blocks = {group, used[i], 1, 1};
-        if (i && used[i] == used[i - 1])
-            continue;
-        if (variant == 0)
-            add_meshes(search, list, splits, blocks, used[i] == group->count);
+        if (i && used[i] == used[i - 1]) continue;
+        if (variant == 0) add_meshes(search, list, splits, blocks, used[i] == group->count);
         blocks.tensor = group->host_most;
         if (blocks.tensor > 1 && splits->count && used[i] % blocks.tensor == 0)
             add_meshes(search, list, splits, blocks, used[i] == group->count);
     }
 }
 
-void search_baselines(Search *search)
-{
+void search_baselines(Search *search) {
     int first = search->tried.count, groups = search->devices.group_count;
     CandidateList list = {0};
     for (int v = 0; v < search->variant_count; v++)

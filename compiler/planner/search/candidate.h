@@ -1,4 +1,5 @@
-/* A strategy as the search handles it: pipelines of stages of devices, each with a mesh of at most two axes, dp and tp. */
+/* A strategy as the search handles it: pipelines of stages of devices, each with a mesh of at most
+ * two axes, dp and tp. */
 #ifndef PLANNER_SEARCH_CANDIDATE_H
 #define PLANNER_SEARCH_CANDIDATE_H
 
@@ -6,7 +7,12 @@
 #include "planner/search/model_limits.h"
 #include "support/text.h"
 
-typedef enum Recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTES } Recompute;
+typedef enum Recompute {
+    RECOMPUTE_NONE,
+    RECOMPUTE_SELECTIVE,
+    RECOMPUTE_FULL,
+    RECOMPUTES
+} Recompute;
 
 enum { STAGE_MOST = 64 }; // of a pipeline
 
@@ -40,13 +46,17 @@ typedef struct Candidate {
     double need;    // the most that a device is predicted to need, over what it may have
 } Candidate;
 
-/* The strategy's text, which hetucc takes: for the first `count` devices at least, of which those that do not work are idle. */
-void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const Fleet *devices, int count, const char *name);
+/* The strategy's text, which hetucc takes: for the first `count` devices at least, of which those
+ * that do not work are idle. */
+void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model,
+                     const Fleet *devices, int count, const char *name);
 
-/* A line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1, recompute full". */
+/* A line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1, recompute
+ * full". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);
 
-/* What a candidate is beside ZeRO, recomputing, layers by stage, weights and names: the same text for those of one kind. */
+/* What a candidate is beside ZeRO, recomputing, layers by stage, weights and names: the same text
+ * for those of one kind. */
 const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet *devices);
 
 /* A copy in an arena. */

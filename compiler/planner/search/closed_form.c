@@ -7,31 +7,29 @@ enum { HALVINGS = 18 }; // of a time, or of a share of memory: far finer than cl
 /* ---- a stage ---- */
 
 /* The slots of layers [first, end) and of what is outside of layers on their stage. */
-static void slots_of(const Profile *profile, int first, int end, int *from, int *to)
-{
+static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
     int layers = profile->shop->model->layer_count;
     *from = first ? first + 1 : 0;
     *to = end == layers ? layers + 2 : end + 1;
 }
 
-double stage_seconds(const Profile *profile, const PipelinePlan *plan, int number, int first, int end, Recompute recompute)
-{
+double stage_seconds(const Profile *profile, const PipelinePlan *plan, int number, int first,
+                     int end, Recompute recompute) {
     const SlotCost *slots = plan->stages[number].costs->slots[recompute];
     int from, to;
     double seconds = 0;
     slots_of(profile, first, end, &from, &to);
-    for (int slot = from; slot < to; slot++)
-        seconds += slots[slot].seconds;
+    for (int slot = from; slot < to; slot++) seconds += slots[slot].seconds;
     return seconds;
 }
 
 /* Bytes by what ZeRO cuts, of some slots. */
 typedef struct Bytes {
-    double parameters, states, gradients, cut_parameters, cut_states, cut_gradients, kept, work, widest;
+    double parameters, states, gradients, cut_parameters, cut_states, cut_gradients, kept, work,
+        widest;
 } Bytes;
 
-static void add_slot(Bytes *bytes, const SlotCost *slot)
-{
+static void add_slot(Bytes *bytes, const SlotCost *slot) {
     bytes->parameters += slot->parameters;
     bytes->states += slot->states;
     bytes->gradients += slot->gradients;
@@ -43,18 +41,19 @@ static void add_slot(Bytes *bytes, const SlotCost *slot)
     bytes->widest = fmax(bytes->widest, slot->widest);
 }
 
-static double bytes_needed(const PipelinePlan *plan, int number, const Bytes *bytes)
-{
+static double bytes_needed(const PipelinePlan *plan, int number, const Bytes *bytes) {
     const StagePlan *stage = &plan->stages[number];
-    double d = stage->stage.data, collectives = fmin((double)plan->microbatches, plan->stage_count - number);
-    double needed = (plan->zero >= 1 ? bytes->cut_states / d : bytes->states) +
-                    (plan->zero >= 2 ? bytes->cut_gradients / d : bytes->gradients) +
-                    (plan->zero >= 3 ? bytes->cut_parameters / d + bytes->widest : bytes->parameters);
+    double d = stage->stage.data,
+           collectives = fmin((double)plan->microbatches, plan->stage_count - number);
+    double needed =
+        (plan->zero >= 1 ? bytes->cut_states / d : bytes->states) +
+        (plan->zero >= 2 ? bytes->cut_gradients / d : bytes->gradients) +
+        (plan->zero >= 3 ? bytes->cut_parameters / d + bytes->widest : bytes->parameters);
     return needed + stage->costs->inputs / d + collectives * bytes->kept + bytes->work;
 }
 
-double stage_bytes(const Profile *profile, const PipelinePlan *plan, int number, int first, int end, Recompute recompute)
-{
+double stage_bytes(const Profile *profile, const PipelinePlan *plan, int number, int first, int end,
+                   Recompute recompute) {
     Bytes bytes = {0};
     int from, to;
     slots_of(profile, first, end, &from, &to);
@@ -71,9 +70,10 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The most layers from `first` on that a stage takes in within so many seconds and `room` times its memory; `most` are left to take. */
-static int take_layers(const Filling *filling, int number, int first, int most, Recompute recompute, double seconds, double room)
-{
+/* The most layers from `first` on that a stage takes in within so many seconds and `room` times its
+ * memory; `most` are left to take. */
+static int take_layers(const Filling *filling, int number, int first, int most, Recompute recompute,
+                       double seconds, double room) {
     const StagePlan *stage = &filling->plan->stages[number];
     const SlotCost *slots = stage->costs->slots[recompute];
     int layers = filling->profile->shop->model->layer_count, taken = 0;
@@ -90,16 +90,14 @@ static int take_layers(const Filling *filling, int number, int first, int most, 
             add_slot(&bytes, &slots[layers + 1]);
             time += slots[layers + 1].seconds;
         }
-        if (time > seconds || bytes_needed(filling->plan, number, &bytes) > memory)
-            break;
+        if (time > seconds || bytes_needed(filling->plan, number, &bytes) > memory) break;
         taken++;
     }
     return taken;
 }
 
 /* Fills stage after stage with as many layers as it can take. Whether all found a place. */
-static bool fill(const Filling *filling, double seconds, double room)
-{
+static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     int layers = filling->profile->shop->model->layer_count, first = 0;
     for (int s = 0; s < plan->stage_count; s++) {
@@ -109,13 +107,11 @@ static bool fill(const Filling *filling, double seconds, double room)
             int taken = profile_allows(filling->profile, (Recompute)mode) && best < most
                             ? take_layers(filling, s, first, most, (Recompute)mode, seconds, room)
                             : 0;
-            if (taken <= best)
-                continue;
+            if (taken <= best) continue;
             best = taken;
             stage->recompute = (Recompute)mode;
         }
-        if (!best)
-            return false;
+        if (!best) return false;
         stage->first = first;
         stage->end = first += best;
     }
@@ -123,33 +119,34 @@ static bool fill(const Filling *filling, double seconds, double room)
 }
 
 /* A model without layers is one stage. */
-static bool fill_whole(const Filling *filling, double room)
-{
+static bool fill_whole(const Filling *filling, double room) {
     PipelinePlan *plan = filling->plan;
     SearchStage *stage = &plan->stages[0].stage;
     stage->first = stage->end = 0;
     for (int mode = 0; mode < RECOMPUTES; mode++)
         if (profile_allows(filling->profile, (Recompute)mode)) {
             stage->recompute = (Recompute)mode;
-            if (stage_bytes(filling->profile, plan, 0, 0, 0, stage->recompute) * filling->correction->memory <=
+            if (stage_bytes(filling->profile, plan, 0, 0, 0, stage->recompute) *
+                    filling->correction->memory <=
                 plan->stages[0].memory * room)
                 return true;
         }
     return false;
 }
 
-static bool fill_any(const Filling *filling, double seconds, double room)
-{
-    return filling->profile->shop->model->layer_count ? fill(filling, seconds, room) : fill_whole(filling, room);
+static bool fill_any(const Filling *filling, double seconds, double room) {
+    return filling->profile->shop->model->layer_count ? fill(filling, seconds, room)
+                                                      : fill_whole(filling, room);
 }
 
 /* The shortest time of the slowest stage, by bisection. */
-static void shorten(const Filling *filling, double room)
-{
+static void shorten(const Filling *filling, double room) {
     double high = 0, low = 0;
     int layers = filling->profile->shop->model->layer_count;
     for (int s = 0; s < filling->plan->stage_count; s++)
-        high = fmax(high, stage_seconds(filling->profile, filling->plan, s, 0, layers, RECOMPUTE_FULL) * 1.001);
+        high = fmax(high,
+                    stage_seconds(filling->profile, filling->plan, s, 0, layers, RECOMPUTE_FULL) *
+                        1.001);
     for (int i = 0; i < HALVINGS; i++) {
         double middle = (low + high) / 2;
         *(fill_any(filling, middle, room) ? &high : &low) = middle;
@@ -158,11 +155,9 @@ static void shorten(const Filling *filling, double room)
 }
 
 /* The least share of memory with which the layers find a place. */
-static double least_room(const Filling *filling)
-{
+static double least_room(const Filling *filling) {
     double low = 0, high = 1;
-    while (!fill_any(filling, INFINITY, high) && high < 1e9)
-        high *= 2;
+    while (!fill_any(filling, INFINITY, high) && high < 1e9) high *= 2;
     for (int i = 0; i < HALVINGS; i++) {
         double middle = (low + high) / 2;
         *(fill_any(filling, INFINITY, middle) ? &high : &low) = middle;
@@ -178,8 +173,7 @@ typedef struct Trained {
     int slots;
 } Trained;
 
-static Trained trained_of(const Profile *profile, const StagePlan *stage)
-{
+static Trained trained_of(const Profile *profile, const StagePlan *stage) {
     Trained trained = {0};
     int from, to;
     slots_of(profile, stage->stage.first, stage->stage.end, &from, &to);
@@ -194,35 +188,41 @@ static Trained trained_of(const Profile *profile, const StagePlan *stage)
     return trained;
 }
 
-/* Of a stage once a step: sums of gradients, gathered parameters, the update. Sums run beside the backward part of the last micro-batch,
- * of `seconds` with its forward part, but for the last layer's. Without ZeRO they are one message, else one a parameter. */
-static double once_seconds(const Profile *profile, const PipelinePlan *plan, int number, double seconds)
-{
+/* Of a stage once a step: sums of gradients, gathered parameters, the update. Sums run beside the
+ * backward part of the last micro-batch, of `seconds` with its forward part, but for the last
+ * layer's. Without ZeRO they are one message, else one a parameter. */
+static double once_seconds(const Profile *profile, const PipelinePlan *plan, int number,
+                           double seconds) {
     const double backward = 2.0 / 3;
     const StagePlan *stage = &plan->stages[number];
     const Trained trained = trained_of(profile, stage);
-    double d = stage->stage.data, m = (double)plan->microbatches, hop = (d - 1) * stage->link.latency;
-    if (d < 2)
-        return trained.update;
-    double pass = (d - 1) / d / stage->link.bandwidth, times = plan->zero >= 2 ? m : 1, gathers = plan->zero >= 3 ? 2 * m : 1;
+    double d = stage->stage.data, m = (double)plan->microbatches,
+           hop = (d - 1) * stage->link.latency;
+    if (d < 2) return trained.update;
+    double pass = (d - 1) / d / stage->link.bandwidth, times = plan->zero >= 2 ? m : 1,
+           gathers = plan->zero >= 3 ? 2 * m : 1;
     double sums = times * (trained.gradients * pass + (plan->zero ? trained.count : 1) * hop);
-    double gathered = gathers * (trained.parameters * pass + (plan->zero ? trained.count : 1) * hop);
+    double gathered =
+        gathers * (trained.parameters * pass + (plan->zero ? trained.count : 1) * hop);
     sums += plan->zero ? 0 : gathered;
     double exposed = fmax(sums - backward * seconds * times, sums / (times * trained.slots));
     return trained.update / (plan->zero ? d : 1) + exposed + (plan->zero ? gathered : 0);
 }
 
-void pipeline_estimate(const Profile *profile, const Correction *correction, const PipelinePlan *plan, double *seconds, double *need)
-{
+void pipeline_estimate(const Profile *profile, const Correction *correction,
+                       const PipelinePlan *plan, double *seconds, double *need) {
     double sum = 0, most = 0, once = 0;
     *need = 0;
     for (int s = 0; s < plan->stage_count; s++) {
         const StagePlan *stage = &plan->stages[s];
         const SearchStage *own = &stage->stage;
         double time = stage_seconds(profile, plan, s, own->first, own->end, own->recompute);
-        double bytes = stage_bytes(profile, plan, s, own->first, own->end, own->recompute) * correction->memory;
-        double crossing = s + 1 < plan->stage_count ? stage->costs->slots[RECOMPUTE_NONE][own->end].crossing : 0;
-        sum += time + (crossing > 0 ? 2 * (crossing / stage->ahead.bandwidth + stage->ahead.latency) : 0);
+        double bytes = stage_bytes(profile, plan, s, own->first, own->end, own->recompute) *
+                       correction->memory;
+        double crossing =
+            s + 1 < plan->stage_count ? stage->costs->slots[RECOMPUTE_NONE][own->end].crossing : 0;
+        sum += time +
+               (crossing > 0 ? 2 * (crossing / stage->ahead.bandwidth + stage->ahead.latency) : 0);
         most = fmax(most, time);
         once = fmax(once, once_seconds(profile, plan, s, time));
         *need = fmax(*need, bytes / stage->memory);
@@ -230,12 +230,11 @@ void pipeline_estimate(const Profile *profile, const Correction *correction, con
     *seconds = (sum + (double)(plan->microbatches - 1) * most + once) * correction->seconds;
 }
 
-bool pipeline_fill(const Profile *profile, const Correction *correction, PipelinePlan *plan, double *seconds, double *need)
-{
+bool pipeline_fill(const Profile *profile, const Correction *correction, PipelinePlan *plan,
+                   double *seconds, double *need) {
     Filling filling = {profile, correction, plan};
     int layers = profile->shop->model->layer_count;
-    if (plan->stage_count > (layers ? layers : 1))
-        return false;
+    if (plan->stage_count > (layers ? layers : 1)) return false;
     if (fill_any(&filling, INFINITY, 1))
         shorten(&filling, 1);
     else

@@ -3,8 +3,8 @@
 #include <string.h>
 
 /* By host, then by number. */
-static const int *sorted(Arena *arena, const Cluster *cluster, const DeviceClass *class, int *count)
-{
+static const int *sorted(Arena *arena, const Cluster *cluster, const DeviceClass *class,
+                         int *count) {
     Array(int) list = {0};
     for (int host = 0; host < cluster->host_count; host++)
         for (int d = 0; d < cluster->device_count; d++)
@@ -14,24 +14,24 @@ static const int *sorted(Arena *arena, const Cluster *cluster, const DeviceClass
     return list.at;
 }
 
-static int most_on_a_host(const Cluster *cluster, const int *devices, int count)
-{
+static int most_on_a_host(const Cluster *cluster, const int *devices, int count) {
     int most = 0;
     for (int i = 0, run = 0; i < count; i++) {
-        run = i && cluster->devices[devices[i]].host == cluster->devices[devices[i - 1]].host ? run + 1 : 1;
+        run = i && cluster->devices[devices[i]].host == cluster->devices[devices[i - 1]].host
+                  ? run + 1
+                  : 1;
         most = run > most ? run : most;
     }
     return most;
 }
 
-static int64_t bound(const DeviceClass *class, int64_t memory)
-{
+static int64_t bound(const DeviceClass *class, int64_t memory) {
     int64_t own = class ? class->memory : 0;
     return !own || (memory && memory < own) ? memory : own;
 }
 
-static DeviceGroup group_of(Arena *arena, const Cluster *cluster, const DeviceClass *class, int64_t memory)
-{
+static DeviceGroup group_of(Arena *arena, const Cluster *cluster, const DeviceClass *class,
+                            int64_t memory) {
     DeviceGroup group = {.class = class, .memory = bound(class, memory)};
     group.devices = sorted(arena, cluster, class, &group.count);
     group.host_most = most_on_a_host(cluster, group.devices, group.count);
@@ -39,31 +39,29 @@ static DeviceGroup group_of(Arena *arena, const Cluster *cluster, const DeviceCl
 }
 
 /* The cluster, its classes without memory. */
-static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const DeviceGroup *groups, int count)
-{
+static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const DeviceGroup *groups,
+                                int count) {
     Cluster *copy = arena_copy(arena, cluster, sizeof *cluster);
-    ClusterDevice *devices = arena_copy(arena, cluster->devices, sizeof *devices * (size_t)cluster->device_count);
+    ClusterDevice *devices =
+        arena_copy(arena, cluster->devices, sizeof *devices * (size_t)cluster->device_count);
     for (int g = 0; g < count; g++) {
-        DeviceClass *class = groups[g].class ? arena_copy(arena, groups[g].class, sizeof *class) : NULL;
-        if (class)
-            class->memory = 0;
-        for (int i = 0; i < groups[g].count; i++)
-            devices[groups[g].devices[i]].class = class;
+        DeviceClass *class =
+            groups[g].class ? arena_copy(arena, groups[g].class, sizeof *class) : NULL;
+        if (class) class->memory = 0;
+        for (int i = 0; i < groups[g].count; i++) devices[groups[g].devices[i]].class = class;
     }
     copy->devices = devices;
     return copy;
 }
 
 /* The group whose devices do a large product, or where none is known anything, slowest. */
-static int slowest_of(const DeviceGroup *groups, int count)
-{
+static int slowest_of(const DeviceGroup *groups, int count) {
     int slowest = 0;
     double least = 0;
     for (int g = 0; g < count; g++) {
         const Curve *products = &groups[g].class->products[HT_F32];
         double rate = products->count ? curve_at(products, 1e12) : groups[g].class->arithmetic;
-        if (g && rate >= least)
-            continue;
+        if (g && rate >= least) continue;
         least = rate;
         slowest = g;
     }
@@ -71,14 +69,13 @@ static int slowest_of(const DeviceGroup *groups, int count)
 }
 
 /* All devices, those of a host one after the other. */
-static DeviceGroup pool_of(Arena *arena, const Cluster *cluster, const DeviceGroup *groups, int count)
-{
+static DeviceGroup pool_of(Arena *arena, const Cluster *cluster, const DeviceGroup *groups,
+                           int count) {
     DeviceGroup pool = groups[slowest_of(groups, count)];
     Array(int) list = {0};
     for (int host = 0; host < cluster->host_count; host++)
         for (int d = 0; d < cluster->device_count; d++)
-            if (cluster->devices[d].host == host)
-                array_push(arena, &list, d);
+            if (cluster->devices[d].host == host) array_push(arena, &list, d);
     for (int g = 0; g < count; g++)
         if (groups[g].memory && (!pool.memory || groups[g].memory < pool.memory))
             pool.memory = groups[g].memory;
@@ -88,8 +85,7 @@ static DeviceGroup pool_of(Arena *arena, const Cluster *cluster, const DeviceGro
     return pool;
 }
 
-Fleet devices_of(Arena *arena, const Cluster *cluster, int64_t memory)
-{
+Fleet devices_of(Arena *arena, const Cluster *cluster, int64_t memory) {
     Array(DeviceGroup) groups = {0};
     for (int d = 0; d < cluster->device_count; d++) {
         bool known = false;
@@ -100,28 +96,29 @@ Fleet devices_of(Arena *arena, const Cluster *cluster, int64_t memory)
     }
     int count = groups.count;
     const Cluster *unbound = unbounded(arena, cluster, groups.at, count);
-    if (count > 1)
-        array_push(arena, &groups, pool_of(arena, cluster, groups.at, count));
-    return (Fleet){cluster, unbound, count, cluster->device_count, groups.at, slowest_of(groups.at, count)};
+    if (count > 1) array_push(arena, &groups, pool_of(arena, cluster, groups.at, count));
+    return (Fleet){
+        cluster, unbound, count, cluster->device_count, groups.at, slowest_of(groups.at, count)};
 }
 
-int devices_group(const Fleet *devices, int device)
-{
+int devices_group(const Fleet *devices, int device) {
     int group = 0;
-    while (devices->groups[group].class != devices->cluster->devices[device].class)
-        group++;
+    while (devices->groups[group].class != devices->cluster->devices[device].class) group++;
     return group;
 }
 
-int64_t devices_memory(const Fleet *devices, int device) { return devices->groups[devices_group(devices, device)].memory; }
+int64_t devices_memory(const Fleet *devices, int device) {
+    return devices->groups[devices_group(devices, device)].memory;
+}
 
-Link devices_link(const Fleet *devices, const int *list, int count)
-{
+Link devices_link(const Fleet *devices, const int *list, int count) {
     Link slowest = devices->cluster->local;
     double worst = -1;
     for (int i = 0; i < count; i++) {
         Link link = cluster_link(devices->cluster, list[i], list[(i + 1) % count]);
-        double time = list[i] == list[(i + 1) % count] || link.bandwidth <= 0 ? -1 : link.latency + (1 << 20) / link.bandwidth;
+        double time = list[i] == list[(i + 1) % count] || link.bandwidth <= 0
+                          ? -1
+                          : link.latency + (1 << 20) / link.bandwidth;
         if (time > worst) {
             worst = time;
             slowest = link;

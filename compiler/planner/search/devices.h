@@ -1,4 +1,5 @@
-/* The cluster as the search sees it: devices by class, those of a host together, and how many bytes each may have. */
+/* The cluster as the search sees it: devices by class, those of a host together, and how many bytes
+ * each may have. */
 #ifndef PLANNER_SEARCH_DEVICES_H
 #define PLANNER_SEARCH_DEVICES_H
 
@@ -15,11 +16,13 @@ typedef struct DeviceGroup {
 
 typedef struct Fleet {
     const Cluster *cluster; // as given
-    const Cluster *unbound; // the same without bounds on memory, so that trials of what does not fit say how much it needs
+    const Cluster *unbound; // the same without bounds on memory, so that trials of what does not
+                            // fit say how much it needs
     int group_count, count;
-    const DeviceGroup *groups; // in the order of their first devices; where there are several, one more behind them: all devices, each
-                               // taken for one of the slowest class and the least memory
-    int slowest;               // of the groups
+    const DeviceGroup
+        *groups; // in the order of their first devices; where there are several, one more behind
+                 // them: all devices, each taken for one of the slowest class and the least memory
+    int slowest; // of the groups
 } Fleet;
 
 /* `memory`: bytes that no device may have more than; 0: as classes say. */

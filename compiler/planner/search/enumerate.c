@@ -11,36 +11,36 @@ enum {
 };
 
 /* What fits by seconds, then what does not by need. */
-static int compare(const void *a, const void *b)
-{
+static int compare(const void *a, const void *b) {
     const Choice *first = *(const Choice *const *)a, *second = *(const Choice *const *)b;
     bool fits = first->need <= 1, other = second->need <= 1;
-    if (fits != other)
-        return fits ? -1 : 1;
+    if (fits != other) return fits ? -1 : 1;
     double x = fits ? first->seconds : first->need, y = fits ? second->seconds : second->need;
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
-static void add_single(Arena *arena, Profile *profile, const Correction *correction, ChoiceList *list)
-{
+static void add_single(Arena *arena, Profile *profile, const Correction *correction,
+                       ChoiceList *list) {
     ArrangementList shapes = shapes_all(arena, profile);
     RowList rows = rows_all(arena, profile, profile->shop->model->batch);
     PipelinePlan plan;
     for (int i = 0; i < shapes.count; i++)
         for (int r = 0; r < rows.count; r++)
             for (int zero = 0; zero <= (profile->shop->model->trains ? 3 : 0); zero++) {
-                Choice choice = {
-                    .shape = shapes.at[i], .shape_number = i, .zero = zero, .rows = rows.at[r], .batch = profile->shop->model->batch};
+                Choice choice = {.shape = shapes.at[i],
+                                 .shape_number = i,
+                                 .zero = zero,
+                                 .rows = rows.at[r],
+                                 .batch = profile->shop->model->batch};
                 if (choice_plan(profile, correction, &choice, &plan))
                     array_push(arena, list, choice);
             }
 }
 
-static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *correction, Choice *choice)
-{
+static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *correction,
+                              Choice *choice) {
     PipelinePlan plan;
-    if (choice->other)
-        return *choice->other;
+    if (choice->other) return *choice->other;
     choice_plan(profile, correction, choice, &plan);
     Candidate candidate = {.splits = profile->splits,
                            .zero = choice->zero,
@@ -53,25 +53,23 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
 }
 
 /* The only group that works in a choice; -1: there are several, or the stages are of any. */
-static int lone_group(const Profile *profile, const Choice *choice)
-{
+static int lone_group(const Profile *profile, const Choice *choice) {
     int lone = -1, groups = profile->shop->devices->group_count;
-    if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST])
-        return -1;
+    if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST]) return -1;
     for (int i = 0; i < choice->shape.count; i++) {
-        if (!choice->shape.used[choice->shape.order[i]])
-            continue;
-        if (lone >= 0)
-            return -1;
+        if (!choice->shape.used[choice->shape.order[i]]) continue;
+        if (lone >= 0) return -1;
         lone = choice->shape.order[i];
     }
     return lone;
 }
 
 /* The first of every class alone, where there are several classes. */
-static void add_alone(Arena *arena, Profile *profile, const Correction *correction, Choice *const *sorted, int count, CandidateList *best)
-{
-    for (int group = 0; group < profile->shop->devices->group_count && profile->shop->devices->group_count > 1; group++)
+static void add_alone(Arena *arena, Profile *profile, const Correction *correction,
+                      Choice *const *sorted, int count, CandidateList *best) {
+    for (int group = 0;
+         group < profile->shop->devices->group_count && profile->shop->devices->group_count > 1;
+         group++)
         for (int i = 0, found = 0; i < count && found < ALONE && sorted[i]->need <= 1; i++)
             if (lone_group(profile, sorted[i]) == group) {
                 Candidate candidate = candidate_of(arena, profile, correction, sorted[i]);
@@ -80,8 +78,7 @@ static void add_alone(Arena *arena, Profile *profile, const Correction *correcti
             }
 }
 
-CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most)
-{
+CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most) {
     Arena *scratch = arena_create();
     ChoiceList list = {0};
     CandidateList best = {0};
@@ -89,13 +86,11 @@ CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correc
     heterogeneous_add(scratch, profile, correction, &list);
     Choice **sorted = arena_array(scratch, Choice *, list.count + 1);
     int *taken = arena_array(scratch, int, list.count + 1);
-    for (int i = 0; i < list.count; i++)
-        sorted[i] = &list.at[i];
+    for (int i = 0; i < list.count; i++) sorted[i] = &list.at[i];
     qsort(sorted, (size_t)list.count, sizeof *sorted, compare);
     add_alone(arena, profile, correction, sorted, list.count, &best);
     for (int i = 0; i < list.count && best.count < most; i++) {
-        if (!sorted[i]->other && taken[sorted[i]->shape_number]++ >= SAME_SHAPE)
-            continue;
+        if (!sorted[i]->other && taken[sorted[i]->shape_number]++ >= SAME_SHAPE) continue;
         Candidate candidate = candidate_of(scratch, profile, correction, sorted[i]);
         array_push(arena, &best, candidate_copy(arena, &candidate));
     }
@@ -105,46 +100,39 @@ CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correc
 
 /* ---- what needs little ---- */
 
-static int compare_needs(const void *a, const void *b)
-{
+static int compare_needs(const void *a, const void *b) {
     const Candidate *first = *(const Candidate *const *)a, *second = *(const Candidate *const *)b;
     double x = first->need, y = second->need;
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
-void candidates_sort_by_need(Arena *arena, CandidateList *list)
-{
+void candidates_sort_by_need(Arena *arena, CandidateList *list) {
     const Candidate **sorted = arena_array(arena, const Candidate *, list->count + 1);
     Candidate *copies = arena_array(arena, Candidate, list->count + 1);
-    for (int i = 0; i < list->count; i++)
-        sorted[i] = &list->at[i];
+    for (int i = 0; i < list->count; i++) sorted[i] = &list->at[i];
     qsort(sorted, (size_t)list->count, sizeof *sorted, compare_needs);
-    for (int i = 0; i < list->count; i++)
-        copies[i] = *sorted[i];
-    for (int i = 0; i < list->count; i++)
-        list->at[i] = copies[i];
+    for (int i = 0; i < list->count; i++) copies[i] = *sorted[i];
+    for (int i = 0; i < list->count; i++) list->at[i] = copies[i];
 }
 
 /* Adds the pipeline of a choice in the ways to recompute that need less than `least`. */
-static void add_modes(Arena *arena, Profile *profile, const Correction *correction, Choice *choice, double least, CandidateList *list)
-{
+static void add_modes(Arena *arena, Profile *profile, const Correction *correction, Choice *choice,
+                      double least, CandidateList *list) {
     PipelinePlan plan;
     Candidate candidate = {.splits = profile->splits, .zero = choice->zero, .pipeline_count = 1};
     choice_plan(profile, correction, choice, &plan);
     for (int mode = 0; mode < RECOMPUTES; mode++) {
-        for (int s = 0; s < plan.stage_count; s++)
-            plan.stages[s].stage.recompute = (Recompute)mode;
+        for (int s = 0; s < plan.stage_count; s++) plan.stages[s].stage.recompute = (Recompute)mode;
         pipeline_estimate(profile, correction, &plan, &candidate.seconds, &candidate.need);
-        if (!profile_allows(profile, (Recompute)mode) || candidate.need >= least)
-            continue;
+        if (!profile_allows(profile, (Recompute)mode) || candidate.need >= least) continue;
         candidate.pipelines = arena_new(arena, SearchPipeline);
         candidate.pipelines[0] = plan_pipeline(arena, &plan, choice->rows);
         array_push(arena, list, candidate);
     }
 }
 
-CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction, double least)
-{
+CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction,
+                              double least) {
     ChoiceList choices = {0};
     CandidateList list = {0};
     add_single(arena, profile, correction, &choices);

@@ -14,8 +14,7 @@
 
 /* ---- compiling ---- */
 
-Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool rough)
-{
+Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool rough) {
     Unit *unit = frontend_under(shop->frontend, text);
     PassOptions passes = {.out = stdout, .no_fuse = shop->no_fuse};
     for (int m = 0; unit && m < unit->modules.count; m++) {
@@ -34,40 +33,32 @@ typedef struct Running {
     int number;    // of the trial
 } Running;
 
-static void write_all(int to, const char *bytes, size_t length)
-{
+static void write_all(int to, const char *bytes, size_t length) {
     while (length) {
         ssize_t done = write(to, bytes, length);
-        if (done < 0 && errno != EINTR)
-            _exit(2);
+        if (done < 0 && errno != EINTR) _exit(2);
         bytes += done > 0 ? done : 0;
         length -= done > 0 ? (size_t)done : 0;
     }
 }
 
 /* What a process of its own does. */
-_Noreturn static void work(const EvaluationContext *shop, const Evaluation *trial, int to)
-{
+_Noreturn static void work(const EvaluationContext *shop, const Evaluation *trial, int to) {
     Text out = {.arena = shop->arena};
-    if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout))
-        _exit(2);
+    if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(2);
     Unit *unit = evaluation_compile(shop, trial->text, trial->rough);
-    if (unit)
-        trial->work(shop, unit, &out);
+    if (unit) trial->work(shop, unit, &out);
     write_all(to, text_bytes(&out), out.length);
     _exit(0);
 }
 
-static Running start(const EvaluationContext *shop, const Evaluation *trial, int number)
-{
+static Running start(const EvaluationContext *shop, const Evaluation *trial, int number) {
     int ends[2];
     fflush(stdout);
     fflush(stderr);
-    if (pipe(ends))
-        BUG("no pipe for a trial: %s", strerror(errno));
+    if (pipe(ends)) BUG("no pipe for a trial: %s", strerror(errno));
     pid_t process = fork();
-    if (process < 0)
-        BUG("no process for a trial: %s", strerror(errno));
+    if (process < 0) BUG("no process for a trial: %s", strerror(errno));
     if (!process) {
         close(ends[0]);
         work(shop, trial, ends[1]);
@@ -76,39 +67,33 @@ static Running start(const EvaluationContext *shop, const Evaluation *trial, int
     return (Running){process, ends[0], number};
 }
 
-/* Takes what has come; whether that was all. What a process that failed has written does not count. */
-static bool take(Running *running, Text *out)
-{
+/* Takes what has come; whether that was all. What a process that failed has written does not
+ * count. */
+static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;
     ssize_t length = read(running->from, bytes, sizeof bytes);
-    if (length > 0)
-        text_append(out, bytes, (size_t)length);
-    if (length > 0 || (length < 0 && errno == EINTR))
-        return false;
+    if (length > 0) text_append(out, bytes, (size_t)length);
+    if (length > 0 || (length < 0 && errno == EINTR)) return false;
     close(running->from);
-    while (waitpid(running->process, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (status)
-        out->length = 0;
+    while (waitpid(running->process, &status, 0) < 0 && errno == EINTR);
+    if (status) out->length = 0;
     running->process = 0;
     return true;
 }
 
-static int processors(void)
-{
+static int processors(void) {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count < 1 ? 1 : count > 16 ? 16 : (int)count;
 }
 
-Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluation *trials, int count)
-{
+Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluation *trials,
+                      int count) {
     Text *out = arena_array(arena, Text, count + 1);
     Running running[16] = {{0}};
     struct pollfd wait[16];
     int begun = 0, done = 0, most = processors();
-    for (int i = 0; i < count; i++)
-        out[i].arena = arena;
+    for (int i = 0; i < count; i++) out[i].arena = arena;
     while (done < count) {
         for (int r = 0; r < most; r++) {
             if (!running[r].process && begun < count) {
@@ -117,8 +102,7 @@ Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluat
             }
             wait[r] = (struct pollfd){running[r].process ? running[r].from : -1, POLLIN, 0};
         }
-        if (poll(wait, (nfds_t)most, -1) < 0)
-            continue;
+        if (poll(wait, (nfds_t)most, -1) < 0) continue;
         for (int r = 0; r < most; r++)
             if (running[r].process && wait[r].revents)
                 done += take(&running[r], &out[running[r].number]);
@@ -128,14 +112,14 @@ Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluat
 
 /* ---- whole strategies ---- */
 
-static int64_t state_bytes(const RoleMemory *memory)
-{
-    return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_STATES] + memory->bytes[MEMORY_GRADIENTS];
+static int64_t state_bytes(const RoleMemory *memory) {
+    return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_STATES] +
+           memory->bytes[MEMORY_GRADIENTS];
 }
 
-/* How much memory a device has too little for so many bytes; of a device without bound the less, the fewer they are. */
-static int64_t lack_of(const EvaluationContext *shop, int device, int64_t bytes)
-{
+/* How much memory a device has too little for so many bytes; of a device without bound the less,
+ * the fewer they are. */
+static int64_t lack_of(const EvaluationContext *shop, int device, int64_t bytes) {
     int64_t most = devices_memory(shop->devices, device);
     return bytes - (most ? most : INT64_MAX / 2);
 }
@@ -147,14 +131,12 @@ typedef struct Judging {
 } Judging;
 
 /* Keeps the device that has the least memory left, or where none is bounded needs most. */
-static void note_memory(void *context, int device, const RoleMemory *memory)
-{
+static void note_memory(void *context, int device, const RoleMemory *memory) {
     const Judging *judging = context;
     Verdict *verdict = judging->verdict;
     int64_t lack = lack_of(judging->shop, device, memory->peak);
     verdict->most = memory->peak > verdict->most ? memory->peak : verdict->most;
-    if (verdict->worst >= 0 && lack <= verdict->lack)
-        return;
+    if (verdict->worst >= 0 && lack <= verdict->lack) return;
     verdict->worst = device;
     verdict->peak = memory->peak;
     verdict->lack = lack;
@@ -162,12 +144,10 @@ static void note_memory(void *context, int device, const RoleMemory *memory)
 }
 
 /* What one session with all programs needs; of rough trials, which are not printed, nothing. */
-static void find_together(const EvaluationContext *shop, const Unit *unit, Verdict *verdict)
-{
+static void find_together(const EvaluationContext *shop, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);
-    if (verdict->programs < 2 || unit->modules.at[0]->context.options.estimate_only)
-        return;
+    if (verdict->programs < 2 || unit->modules.at[0]->context.options.estimate_only) return;
     const int64_t *bytes = session_bytes(unit->arena, unit, strategy);
     verdict->fullest = 0;
     for (int d = 1; d < unit_device_count(unit); d++)
@@ -176,8 +156,7 @@ static void find_together(const EvaluationContext *shop, const Unit *unit, Verdi
     verdict->together = bytes[verdict->fullest];
 }
 
-static void find_times(const SimulatedSteps *steps, Verdict *verdict)
-{
+static void find_times(const SimulatedSteps *steps, Verdict *verdict) {
     double whole = steps->seconds[0] > 0 ? steps->seconds[0] : 1;
     verdict->seconds = steps->seconds[0];
     verdict->busiest = -1;
@@ -185,8 +164,7 @@ static void find_times(const SimulatedSteps *steps, Verdict *verdict)
         const ActorTime *time = &steps->times[a];
         verdict->others_exposed = fmax(verdict->others_exposed, time->exposed / whole);
         verdict->others_idle = fmax(verdict->others_idle, time->idle / whole);
-        if (verdict->busiest >= 0 && time->computing / whole <= verdict->computing)
-            continue;
+        if (verdict->busiest >= 0 && time->computing / whole <= verdict->computing) continue;
         verdict->busiest = steps->fold.actors[a].devices[0];
         verdict->computing = time->computing / whole;
         verdict->exposed = time->exposed / whole;
@@ -194,19 +172,19 @@ static void find_times(const SimulatedSteps *steps, Verdict *verdict)
     }
 }
 
-Module *evaluation_module(const EvaluationContext *shop, const Unit *unit)
-{
+Module *evaluation_module(const EvaluationContext *shop, const Unit *unit) {
     for (int m = 0; m < unit->modules.count; m++)
-        if (unit->modules.at[m]->kind == shop->model->module->kind && !strcmp(unit->modules.at[m]->name, shop->model->module->name))
+        if (unit->modules.at[m]->kind == shop->model->module->kind &&
+            !strcmp(unit->modules.at[m]->name, shop->model->module->name))
             return unit->modules.at[m];
     return unit->modules.at[0];
 }
 
-static void judge(const EvaluationContext *shop, const Unit *unit, Text *out)
-{
+static void judge(const EvaluationContext *shop, const Unit *unit, Text *out) {
     Verdict verdict = {.seconds = NAN, .worst = -1};
     SimulateOptions options = {.steps = 1};
-    const SimulatedSteps *steps = steps_simulate(unit->arena, evaluation_module(shop, unit), &options);
+    const SimulatedSteps *steps =
+        steps_simulate(unit->arena, evaluation_module(shop, unit), &options);
     if (steps->error)
         strncpy(verdict.unknown, steps->error, sizeof verdict.unknown - 1);
     else
@@ -217,15 +195,13 @@ static void judge(const EvaluationContext *shop, const Unit *unit, Text *out)
     text_append(out, (const char *)&verdict, sizeof verdict);
 }
 
-void verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count, bool rough, Verdict *verdicts, bool *good)
-{
+void verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
+                   bool rough, Verdict *verdicts, bool *good) {
     Evaluation *trials = arena_array(arena, Evaluation, count + 1);
-    for (int i = 0; i < count; i++)
-        trials[i] = (Evaluation){texts[i], judge, rough};
+    for (int i = 0; i < count; i++) trials[i] = (Evaluation){texts[i], judge, rough};
     const Text *answers = evaluations_run(arena, shop, trials, count);
     for (int i = 0; i < count; i++) {
         good[i] = answers[i].length == sizeof *verdicts;
-        if (good[i])
-            memcpy(&verdicts[i], answers[i].bytes, sizeof *verdicts);
+        if (good[i]) memcpy(&verdicts[i], answers[i].bytes, sizeof *verdicts);
     }
 }

@@ -6,33 +6,27 @@
 
 /* ---- trying ---- */
 
-static bool is_tried(const Search *search, const char *text)
-{
+static bool is_tried(const Search *search, const char *text) {
     for (int i = 0; i < search->tried.count; i++)
-        if (!strcmp(search->tried.at[i]->text, text))
-            return true;
+        if (!strcmp(search->tried.at[i]->text, text)) return true;
     return false;
 }
 
-const TriedStrategy *least_need(const Search *search)
-{
+const TriedStrategy *least_need(const Search *search) {
     const TriedStrategy *least = NULL;
     for (int i = 0; i < search->tried.count; i++) {
         const TriedStrategy *tried = search->tried.at[i];
-        if (tried->good && (!least || tried->verdict.lack < least->verdict.lack))
-            least = tried;
+        if (tried->good && (!least || tried->verdict.lack < least->verdict.lack)) least = tried;
     }
     return least;
 }
 
 /* Compiles and simulates strategies, and takes what comes out. */
-static void judge(Search *search, TriedStrategy *const *list, int count, bool rough)
-{
+static void judge(Search *search, TriedStrategy *const *list, int count, bool rough) {
     const char **texts = arena_array(search->arena, const char *, count + 1);
     Verdict *verdicts = arena_array(search->arena, Verdict, count + 1);
     bool *good = arena_array(search->arena, bool, count + 1);
-    for (int i = 0; i < count; i++)
-        texts[i] = list[i]->text;
+    for (int i = 0; i < count; i++) texts[i] = list[i]->text;
     verdicts_find(search->arena, &search->shop, texts, count, rough, verdicts, good);
     for (int i = 0; i < count; i++) {
         list[i]->verdict = verdicts[i];
@@ -42,34 +36,32 @@ static void judge(Search *search, TriedStrategy *const *list, int count, bool ro
 }
 
 /* Whether it may fit, or be what needs least, when its arenas are packed well. */
-static bool is_close(const Search *search, const TriedStrategy *tried)
-{
+static bool is_close(const Search *search, const TriedStrategy *tried) {
     const double most_gained = 0.15;
     double lack = (double)tried->verdict.lack - most_gained * (double)tried->verdict.peak;
     const TriedStrategy *least = least_need(search);
-    return tried->good && !tried->exact && tried->verdict.lack > 0 && (lack <= 0 || (least && lack <= (double)least->verdict.lack));
+    return tried->good && !tried->exact && tried->verdict.lack > 0 &&
+           (lack <= 0 || (least && lack <= (double)least->verdict.lack));
 }
 
 /* Judges what is close to the byte. */
-static void judge_close(Search *search, TriedStrategy *const *list, int count)
-{
+static void judge_close(Search *search, TriedStrategy *const *list, int count) {
     TriedList close = {0};
     for (int i = 0; i < count; i++)
-        if (is_close(search, list[i]))
-            array_push(search->arena, &close, list[i]);
+        if (is_close(search, list[i])) array_push(search->arena, &close, list[i]);
     judge(search, close.at, close.count, false);
 }
 
-int try_candidates(Search *search, const CandidateList *list, int most)
-{
+int try_candidates(Search *search, const CandidateList *list, int most) {
     int first = search->tried.count;
     for (int i = 0; i < list->count && search->tried.count - first < most; i++) {
         Text text = {.arena = search->arena};
-        candidate_print(&text, &list->at[i], &search->model, &search->devices, search->devices.count, search->name);
-        if (is_tried(search, text_bytes(&text)))
-            continue;
+        candidate_print(&text, &list->at[i], &search->model, &search->devices,
+                        search->devices.count, search->name);
+        if (is_tried(search, text_bytes(&text))) continue;
         TriedStrategy *tried = arena_new(search->arena, TriedStrategy);
-        *tried = (TriedStrategy){.candidate = candidate_copy(search->arena, &list->at[i]), .text = text_bytes(&text)};
+        *tried = (TriedStrategy){.candidate = candidate_copy(search->arena, &list->at[i]),
+                                 .text = text_bytes(&text)};
         array_push(search->arena, &search->tried, tried);
     }
     int count = search->tried.count - first;
@@ -80,43 +72,37 @@ int try_candidates(Search *search, const CandidateList *list, int most)
 
 static bool fits(const TriedStrategy *tried) { return tried->good && tried->verdict.lack <= 0; }
 
-static int compare_tried(const void *a, const void *b)
-{
+static int compare_tried(const void *a, const void *b) {
     const TriedStrategy *first = *(TriedStrategy *const *)a, *second = *(TriedStrategy *const *)b;
     double x = first->verdict.seconds, y = second->verdict.seconds;
     return x < y ? -1 : x > y ? 1 : strcmp(first->text, second->text);
 }
 
-TriedList best_of(const Search *search, int most)
-{
+TriedList best_of(const Search *search, int most) {
     TriedList best = {0};
     for (int i = 0; i < search->tried.count; i++)
-        if (fits(search->tried.at[i]))
-            array_push(search->arena, &best, search->tried.at[i]);
+        if (fits(search->tried.at[i])) array_push(search->arena, &best, search->tried.at[i]);
     qsort(best.at, (size_t)best.count, sizeof *best.at, compare_tried);
     best.count = best.count < most ? best.count : most;
     return best;
 }
 
-/* Whether a strategy is to be printed beside others that are better: of a kind of its own, or one that differs from one of them in ZeRO
- * alone. `kinds`: what these are of, and how many; a new one is added. */
-static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried, const char **kinds, int *count, int most)
-{
+/* Whether a strategy is to be printed beside others that are better: of a kind of its own, or one
+ * that differs from one of them in ZeRO alone. `kinds`: what these are of, and how many; a new one
+ * is added. */
+static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried,
+                    const char **kinds, int *count, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);
     int at = 0;
-    while (at < *count && strcmp(kinds[at], kind))
-        at++;
+    while (at < *count && strcmp(kinds[at], kind)) at++;
     for (int i = 0; i < better->count && at < *count; i++)
-        if (explain_folds(search->arena, better->at[i], tried, &search->devices))
-            return true;
-    if (at < *count || *count == most)
-        return false;
+        if (explain_folds(search->arena, better->at[i], tried, &search->devices)) return true;
+    if (at < *count || *count == most) return false;
     kinds[(*count)++] = kind;
     return true;
 }
 
-TriedList best_kinds(const Search *search, int most)
-{
+TriedList best_kinds(const Search *search, int most) {
     TriedList all = best_of(search, search->tried.count), told = {0};
     const char **kinds = arena_array(search->arena, const char *, most + 1);
     int count = 0;
@@ -126,68 +112,63 @@ TriedList best_kinds(const Search *search, int most)
     return told;
 }
 
-bool anything_fits(const Search *search)
-{
+bool anything_fits(const Search *search) {
     for (int i = 0; i < search->tried.count; i++)
-        if (fits(search->tried.at[i]))
-            return true;
+        if (fits(search->tried.at[i])) return true;
     return false;
 }
 
-void tries_settle(Search *search, const TriedList *list) { judge(search, list->at, list->count, false); }
+void tries_settle(Search *search, const TriedList *list) {
+    judge(search, list->at, list->count, false);
+}
 
 /* ---- closed forms against what came out ---- */
 
-static int compare_numbers(const void *a, const void *b)
-{
+static int compare_numbers(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
-static double median(double *numbers, int count)
-{
+static double median(double *numbers, int count) {
     qsort(numbers, (size_t)count, sizeof *numbers, compare_numbers);
     return count ? numbers[count / 2] : 1;
 }
 
-double real_need(const Search *search, const TriedStrategy *tried)
-{
+double real_need(const Search *search, const TriedStrategy *tried) {
     int64_t most = devices_memory(&search->devices, tried->verdict.worst);
     return most ? (double)tried->verdict.peak / (double)most : 0;
 }
 
 /* Takes the middle of what closed forms were off by, of what was tried since `first`. */
-static void correct(Search *search, int variant, int first)
-{
+static void correct(Search *search, int variant, int first) {
     int count = search->tried.count - first, used = 0;
-    double *memory = arena_array(search->arena, double, count + 1), *seconds = arena_array(search->arena, double, count + 1);
+    double *memory = arena_array(search->arena, double, count + 1),
+           *seconds = arena_array(search->arena, double, count + 1);
     for (int i = first; i < search->tried.count; i++) {
         const TriedStrategy *tried = search->tried.at[i];
-        if (!tried->good || tried->candidate.seconds <= 0 || tried->candidate.splits != &search->splits[variant])
+        if (!tried->good || tried->candidate.seconds <= 0 ||
+            tried->candidate.splits != &search->splits[variant])
             continue;
-        memory[used] = tried->candidate.need > 0 && real_need(search, tried) > 0 ? real_need(search, tried) / tried->candidate.need : 1;
+        memory[used] = tried->candidate.need > 0 && real_need(search, tried) > 0
+                           ? real_need(search, tried) / tried->candidate.need
+                           : 1;
         seconds[used++] = tried->verdict.seconds / tried->candidate.seconds;
     }
     search->corrections[variant].memory *= median(memory, used);
     search->corrections[variant].seconds *= median(seconds, used);
 }
 
-void correct_all(Search *search, int first)
-{
-    for (int v = 0; v < search->variant_count; v++)
-        correct(search, v, first);
+void correct_all(Search *search, int first) {
+    for (int v = 0; v < search->variant_count; v++) correct(search, v, first);
 }
 
-int variant_of(const Search *search, const SplitList *splits)
-{
+int variant_of(const Search *search, const SplitList *splits) {
     for (int v = 0; v < search->variant_count; v++)
-        if (splits == &search->splits[v])
-            return v;
+        if (splits == &search->splits[v]) return v;
     return -1;
 }
 
-int round_size(const Search *search)
-{
+int round_size(const Search *search) {
     int size = 24000 / (search->model.op_count + 1);
     return size < 6 ? 6 : size > 16 ? 16 : size;
 }

@@ -12,7 +12,8 @@ typedef struct Search {
     EvaluationContext shop;
     SearchModel model;
     Fleet devices;
-    int variant_count; // of what tensor parallelism cuts: lists, each with its profile and what that is off by
+    int variant_count; // of what tensor parallelism cuts: lists, each with its profile and what
+                       // that is off by
     SplitList splits[VARIANTS_MOST];
     Profile profiles[VARIANTS_MOST];
     Correction corrections[VARIANTS_MOST];
@@ -20,8 +21,9 @@ typedef struct Search {
     TriedList tried;
 } Search;
 
-/* Tries the first `most` of the candidates that were not tried: compiles and simulates them, and counts the bytes of what is close to
- * fitting, or to needing least, exactly. Returns how many these were. */
+/* Tries the first `most` of the candidates that were not tried: compiles and simulates them, and
+ * counts the bytes of what is close to fitting, or to needing least, exactly. Returns how many
+ * these were. */
 int try_candidates(Search *search, const CandidateList *list, int most);
 
 /* Counts the bytes of what was tried exactly. */
@@ -30,7 +32,8 @@ void tries_settle(Search *search, const TriedList *list);
 /* Those that fit, by seconds; at most `most`. */
 TriedList best_of(const Search *search, int most);
 
-/* The best that fits of each kind (candidate_kind), of at most `most` kinds, each with what differs from it in ZeRO alone; by seconds. */
+/* The best that fits of each kind (candidate_kind), of at most `most` kinds, each with what differs
+ * from it in ZeRO alone; by seconds. */
 TriedList best_kinds(const Search *search, int most);
 
 /* Whether anything that was tried fits. */
@@ -42,13 +45,15 @@ const TriedStrategy *least_need(const Search *search);
 /* What a device needs over what it may have, as hetucc counts. */
 double real_need(const Search *search, const TriedStrategy *tried);
 
-/* Corrects the closed forms of each variant by the middle of what they were off by, of what was tried since `first`. */
+/* Corrects the closed forms of each variant by the middle of what they were off by, of what was
+ * tried since `first`. */
 void correct_all(Search *search, int first);
 
 /* The variant whose names these are; -1: none has them. */
 int variant_of(const Search *search, const SplitList *splits);
 
-/* How many strategies are compiled in a round: fewer of large models, so that a plan does not take minutes. */
+/* How many strategies are compiled in a round: fewer of large models, so that a plan does not take
+ * minutes. */
 int round_size(const Search *search);
 
 #endif

@@ -4,58 +4,58 @@
 #include <string.h>
 
 /* Bytes as people write them: "1.25 GiB". */
-static const char *bytes_text(Arena *arena, int64_t bytes)
-{
+static const char *bytes_text(Arena *arena, int64_t bytes) {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     double number = (double)bytes;
     int unit = 0;
-    for (; number >= 1024 && unit < 4; unit++)
-        number /= 1024;
+    for (; number >= 1024 && unit < 4; unit++) number /= 1024;
     return arena_format(arena, unit ? "%.2f %s" : "%.0f %s", number, units[unit]);
 }
 
-static const char *class_name(const EvaluationContext *shop, int device)
-{
+static const char *class_name(const EvaluationContext *shop, int device) {
     const DeviceClass *class = shop->devices->cluster->devices[device].class;
     return class && class->name ? class->name : "?";
 }
 
 /* What most of a step goes into, on the device that computes longest. */
-static const char *bound_text(Arena *arena, const EvaluationContext *shop, const Verdict *verdict)
-{
-    const char *where = arena_format(arena, "device %d (%s)", verdict->busiest, class_name(shop, verdict->busiest));
-    const char *what = verdict->computing >= verdict->exposed && verdict->computing >= verdict->idle ? "computing on"
-                       : verdict->exposed >= verdict->idle                                           ? "communication of"
-                                                                                                     : "waiting of";
-    return arena_format(arena, "%s %s: computes %.0f%%, communicates alone %.0f%%, waits %.0f%%", what, where, 100 * verdict->computing,
-                        100 * verdict->exposed, 100 * verdict->idle);
+static const char *bound_text(Arena *arena, const EvaluationContext *shop, const Verdict *verdict) {
+    const char *where =
+        arena_format(arena, "device %d (%s)", verdict->busiest, class_name(shop, verdict->busiest));
+    const char *what = verdict->computing >= verdict->exposed && verdict->computing >= verdict->idle
+                           ? "computing on"
+                       : verdict->exposed >= verdict->idle ? "communication of"
+                                                           : "waiting of";
+    return arena_format(arena, "%s %s: computes %.0f%%, communicates alone %.0f%%, waits %.0f%%",
+                        what, where, 100 * verdict->computing, 100 * verdict->exposed,
+                        100 * verdict->idle);
 }
 
-static const char *memory_text(Arena *arena, const EvaluationContext *shop, const Verdict *verdict)
-{
+static const char *memory_text(Arena *arena, const EvaluationContext *shop,
+                               const Verdict *verdict) {
     int64_t most = devices_memory(shop->devices, verdict->worst);
-    const char *peak = arena_format(arena, "%s (%lld bytes)", bytes_text(arena, verdict->peak), (long long)verdict->peak);
-    if (!most)
-        return arena_format(arena, "%s on device %d", peak, verdict->worst);
-    return arena_format(arena, "%s of %s on device %d", peak, bytes_text(arena, most), verdict->worst);
+    const char *peak = arena_format(arena, "%s (%lld bytes)", bytes_text(arena, verdict->peak),
+                                    (long long)verdict->peak);
+    if (!most) return arena_format(arena, "%s on device %d", peak, verdict->worst);
+    return arena_format(arena, "%s of %s on device %d", peak, bytes_text(arena, most),
+                        verdict->worst);
 }
 
-/* What the source's programs need when one session has them all, a line behind `begin`; nothing where there is one. */
-static void print_together(Text *out, const char *begin, const EvaluationContext *shop, const Verdict *verdict)
-{
+/* What the source's programs need when one session has them all, a line behind `begin`; nothing
+ * where there is one. */
+static void print_together(Text *out, const char *begin, const EvaluationContext *shop,
+                           const Verdict *verdict) {
     int64_t most = devices_memory(shop->devices, verdict->fullest);
-    if (verdict->programs < 2)
-        return;
-    text_print(out, "%sa session with all %d programs keeps %s (%lld bytes)", begin, verdict->programs,
-               bytes_text(out->arena, verdict->together), (long long)verdict->together);
-    if (most)
-        text_print(out, " of %s", bytes_text(out->arena, most));
-    text_print(out, " on device %d%s\n", verdict->fullest, most && verdict->together > most ? ", which is too much" : "");
+    if (verdict->programs < 2) return;
+    text_print(out, "%sa session with all %d programs keeps %s (%lld bytes)", begin,
+               verdict->programs, bytes_text(out->arena, verdict->together),
+               (long long)verdict->together);
+    if (most) text_print(out, " of %s", bytes_text(out->arena, most));
+    text_print(out, " on device %d%s\n", verdict->fullest,
+               most && verdict->together > most ? ", which is too much" : "");
 }
 
 /* A candidate for people, ZeRO aside. */
-static const char *without_zero(Arena *arena, const TriedStrategy *tried, const Fleet *devices)
-{
+static const char *without_zero(Arena *arena, const TriedStrategy *tried, const Fleet *devices) {
     Text text = {.arena = arena};
     Candidate candidate = tried->candidate;
     candidate.zero = 0;
@@ -63,45 +63,42 @@ static const char *without_zero(Arena *arena, const TriedStrategy *tried, const 
     return text_bytes(&text);
 }
 
-bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other, const Fleet *devices)
-{
+bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other,
+                   const Fleet *devices) {
     return head->candidate.zero != other->candidate.zero &&
            !strcmp(without_zero(arena, head, devices), without_zero(arena, other, devices));
 }
 
 /* What differs from a strategy of the list in ZeRO alone, on a line. */
-static void print_levels(Text *out, const EvaluationContext *shop, const TriedList *best, int head)
-{
+static void print_levels(Text *out, const EvaluationContext *shop, const TriedList *best,
+                         int head) {
     bool any = false;
     for (int i = head + 1; i < best->count; i++) {
         const TriedStrategy *own = best->at[i];
-        if (!explain_folds(out->arena, best->at[head], own, shop->devices))
-            continue;
-        text_print(out, "%szero %d: %.6g s, %s", any ? "; " : "   with ", own->candidate.zero, own->verdict.seconds,
-                   bytes_text(out->arena, own->verdict.peak));
+        if (!explain_folds(out->arena, best->at[head], own, shop->devices)) continue;
+        text_print(out, "%szero %d: %.6g s, %s", any ? "; " : "   with ", own->candidate.zero,
+                   own->verdict.seconds, bytes_text(out->arena, own->verdict.peak));
         any = true;
     }
     text_string(out, any ? "\n" : "");
 }
 
 /* Whether a strategy of the list stands on the line of one before it. */
-static bool is_folded(Arena *arena, const EvaluationContext *shop, const TriedList *best, int at)
-{
+static bool is_folded(Arena *arena, const EvaluationContext *shop, const TriedList *best, int at) {
     for (int i = 0; i < at; i++)
-        if (explain_folds(arena, best->at[i], best->at[at], shop->devices))
-            return true;
+        if (explain_folds(arena, best->at[i], best->at[at], shop->devices)) return true;
     return false;
 }
 
-void explain_print(Text *out, const EvaluationContext *shop, const TriedList *best, int tried)
-{
-    text_print(out, "%s of %s on %d devices: the best of %d strategies that were compiled and simulated\n", shop->model->module->name,
-               shop->model->module->source.file, shop->devices->count, tried);
+void explain_print(Text *out, const EvaluationContext *shop, const TriedList *best, int tried) {
+    text_print(
+        out, "%s of %s on %d devices: the best of %d strategies that were compiled and simulated\n",
+        shop->model->module->name, shop->model->module->source.file, shop->devices->count, tried);
     for (int i = 0, number = 0; i < best->count; i++) {
         const TriedStrategy *own = best->at[i];
-        if (is_folded(out->arena, shop, best, i))
-            continue;
-        text_print(out, "%d. %.6g s, %s: ", ++number, own->verdict.seconds, memory_text(out->arena, shop, &own->verdict));
+        if (is_folded(out->arena, shop, best, i)) continue;
+        text_print(out, "%d. %.6g s, %s: ", ++number, own->verdict.seconds,
+                   memory_text(out->arena, shop, &own->verdict));
         candidate_describe(out, &own->candidate, shop->devices);
         text_print(out, "\n   bound by %s\n", bound_text(out->arena, shop, &own->verdict));
         print_levels(out, shop, best, i);
@@ -109,24 +106,28 @@ void explain_print(Text *out, const EvaluationContext *shop, const TriedList *be
     }
 }
 
-void explain_comment(Text *out, const EvaluationContext *shop, const TriedStrategy *plan, const char *source)
-{
-    text_print(out, "// planned for %s by hetucc --plan: a step of %.6g s, %s\n", source, plan->verdict.seconds,
-               memory_text(out->arena, shop, &plan->verdict));
+void explain_comment(Text *out, const EvaluationContext *shop, const TriedStrategy *plan,
+                     const char *source) {
+    text_print(out, "// planned for %s by hetucc --plan: a step of %.6g s, %s\n", source,
+               plan->verdict.seconds, memory_text(out->arena, shop, &plan->verdict));
     text_print(out, "// bound by %s\n", bound_text(out->arena, shop, &plan->verdict));
     print_together(out, "// ", shop, &plan->verdict);
 }
 
-void explain_report(Diag *diag, const EvaluationContext *shop, const TriedStrategy *least, int tried)
-{
+void explain_report(Diag *diag, const EvaluationContext *shop, const TriedStrategy *least,
+                    int tried) {
     Text text = {.arena = shop->arena};
     const Verdict *verdict = &least->verdict;
     int64_t most = devices_memory(shop->devices, verdict->worst);
     candidate_describe(&text, &least->candidate, shop->devices);
     diag_error(diag, (Position){0},
-               "no strategy fits: device %d (%s) has %s (%lld bytes) and lacks %s, with %s (%lld bytes) a device one would", verdict->worst,
-               class_name(shop, verdict->worst), bytes_text(shop->arena, most), (long long)most, bytes_text(shop->arena, verdict->lack),
+               "no strategy fits: device %d (%s) has %s (%lld bytes) and lacks %s, with %s (%lld "
+               "bytes) a device one would",
+               verdict->worst, class_name(shop, verdict->worst), bytes_text(shop->arena, most),
+               (long long)most, bytes_text(shop->arena, verdict->lack),
                bytes_text(shop->arena, verdict->most), (long long)verdict->most);
-    diag_note(diag, (Position){0}, "of %d that were compiled, the one that needs least: %s; %s of it are parameters, gradients and states",
+    diag_note(diag, (Position){0},
+              "of %d that were compiled, the one that needs least: %s; %s of it are parameters, "
+              "gradients and states",
               tried, text_bytes(&text), bytes_text(shop->arena, verdict->states));
 }

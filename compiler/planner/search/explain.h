@@ -16,17 +16,20 @@ typedef struct TriedStrategy {
 
 typedef Array(TriedStrategy *) TriedList;
 
-/* The best strategies that fit, the first the plan: seconds, bytes, what bounds them. Behind each, on its line, those of the list that
- * differ from it in ZeRO alone. */
+/* The best strategies that fit, the first the plan: seconds, bytes, what bounds them. Behind each,
+ * on its line, those of the list that differ from it in ZeRO alone. */
 void explain_print(Text *out, const EvaluationContext *shop, const TriedList *best, int tried);
 
 /* Whether two strategies differ in ZeRO alone. */
-bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other, const Fleet *devices);
+bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other,
+                   const Fleet *devices);
 
 /* The same of the plan, as comments in front of its strategy. */
-void explain_comment(Text *out, const EvaluationContext *shop, const TriedStrategy *plan, const char *source);
+void explain_comment(Text *out, const EvaluationContext *shop, const TriedStrategy *plan,
+                     const char *source);
 
 /* Reports that nothing fits: what is missing where least is, and how much would do. */
-void explain_report(Diag *diag, const EvaluationContext *shop, const TriedStrategy *least, int tried);
+void explain_report(Diag *diag, const EvaluationContext *shop, const TriedStrategy *least,
+                    int tried);
 
 #endif

@@ -16,33 +16,32 @@ typedef struct Mixer {
 
 static const SearchModel *model_of(const Mixer *mixer) { return mixer->profile->shop->model; }
 
-static void add_candidate(Mixer *mixer, const Candidate *candidate)
-{
+static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     Choice choice = {.seconds = candidate->seconds, .need = candidate->need};
     choice.other = arena_copy(mixer->arena, candidate, sizeof *candidate);
     array_push(mixer->arena, mixer->list, choice);
 }
 
 /* Whether a is to be taken before b: what fits, by seconds; what does not, by need. */
-static bool is_better(double seconds, double need, double other_seconds, double other_need)
-{
-    if ((need <= 1) != (other_need <= 1))
-        return need <= 1;
+static bool is_better(double seconds, double need, double other_seconds, double other_need) {
+    if ((need <= 1) != (other_need <= 1)) return need <= 1;
     return need <= 1 ? seconds < other_seconds : need < other_need;
 }
 
 /* ---- a pipeline for each class ---- */
 
-/* The best pipeline of all devices of a class for so many rows of the batch; false: there is none. */
-static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, PipelinePlan *best, Choice *chosen)
-{
+/* The best pipeline of all devices of a class for so many rows of the batch; false: there is
+ * none. */
+static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, PipelinePlan *best,
+                          Choice *chosen) {
     ArrangementList shapes = shapes_of_group(mixer->arena, mixer->profile, group);
     RowList rows = rows_all(mixer->arena, mixer->profile, batch);
     PipelinePlan plan;
     bool found = false;
     for (int i = 0; i < shapes.count; i++)
         for (int r = 0; r < rows.count; r++) {
-            Choice choice = {.shape = shapes.at[i], .zero = zero, .rows = rows.at[r], .batch = batch};
+            Choice choice = {
+                .shape = shapes.at[i], .zero = zero, .rows = rows.at[r], .batch = batch};
             if (!choice_plan(mixer->profile, mixer->correction, &choice, &plan) ||
                 (found && !is_better(choice.seconds, choice.need, chosen->seconds, chosen->need)))
                 continue;
@@ -54,30 +53,28 @@ static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, Pipe
 }
 
 /* Pipelines that have these rows; nothing where one finds none. */
-static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero)
-{
-    Candidate candidate = {
-        .splits = mixer->profile->splits, .zero = zero, .pipelines = arena_array(mixer->arena, SearchPipeline, mixer->groups)};
+static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
+    Candidate candidate = {.splits = mixer->profile->splits,
+                           .zero = zero,
+                           .pipelines = arena_array(mixer->arena, SearchPipeline, mixer->groups)};
     for (int g = 0; g < mixer->groups; g++) {
         PipelinePlan plan;
         Choice choice;
-        if (batch[g] < 1)
-            continue;
-        if (!best_of_group(mixer, g, batch[g], zero, &plan, &choice))
-            return;
-        candidate.pipelines[candidate.pipeline_count++] = plan_pipeline(mixer->arena, &plan, choice.rows);
+        if (batch[g] < 1) continue;
+        if (!best_of_group(mixer, g, batch[g], zero, &plan, &choice)) return;
+        candidate.pipelines[candidate.pipeline_count++] =
+            plan_pipeline(mixer->arena, &plan, choice.rows);
         candidate.seconds = fmax(candidate.seconds, choice.seconds);
         candidate.need = fmax(candidate.need, choice.need);
     }
-    Link link = devices_link(mixer->profile->shop->devices, (const int[]){0, mixer->profile->shop->devices->count - 1}, 2);
+    Link link = devices_link(mixer->profile->shop->devices,
+                             (const int[]){0, mixer->profile->shop->devices->count - 1}, 2);
     candidate.seconds += 2 * (double)model_of(mixer)->parameter_bytes / link.bandwidth;
-    if (candidate.pipeline_count > 1)
-        add_candidate(mixer, &candidate);
+    if (candidate.pipeline_count > 1) add_candidate(mixer, &candidate);
 }
 
 /* Rows by how fast each class does the whole batch, and around that. */
-static void add_class_pipelines(Mixer *mixer)
-{
+static void add_class_pipelines(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     int64_t units = model->batch / model->unit, batch[GROUPS_MOST] = {0};
     double rate[GROUPS_MOST], all = 0;
@@ -86,13 +83,16 @@ static void add_class_pipelines(Mixer *mixer)
     for (int zero = 0; zero <= 1 && mixer->profile->cuts && model->trains; zero++) {
         all = 0;
         for (int g = 0; g < mixer->groups; g++) {
-            rate[g] = best_of_group(mixer, g, model->batch, zero, &plan, &choice) ? 1 / choice.seconds : 0;
+            rate[g] = best_of_group(mixer, g, model->batch, zero, &plan, &choice)
+                          ? 1 / choice.seconds
+                          : 0;
             all += rate[g];
         }
         for (int shift = -2; all > 0 && shift <= 2; shift++) {
             int64_t left = units;
             for (int g = 1; g < mixer->groups; g++) {
-                int64_t own = (int64_t)floor((double)units * rate[g] / all + 0.5) + (g == 1 ? shift : 0);
+                int64_t own =
+                    (int64_t)floor((double)units * rate[g] / all + 0.5) + (g == 1 ? shift : 0);
                 own = own < 0 ? 0 : own > left ? left : own;
                 batch[g] = own * model->unit;
                 left -= own;
@@ -106,12 +106,10 @@ static void add_class_pipelines(Mixer *mixer)
 /* ---- weights ---- */
 
 /* Small whole numbers in the ratio of the rates. */
-static void weights_of(const double *rate, int count, int *weight)
-{
+static void weights_of(const double *rate, int count, int *weight) {
     enum { MOST = 8 };
     double best = INFINITY, least = INFINITY;
-    for (int g = 0; g < count; g++)
-        least = fmin(least, rate[g]);
+    for (int g = 0; g < count; g++) least = fmin(least, rate[g]);
     for (int base = 1; base <= MOST; base++) {
         double error = 0;
         int own[GROUPS_MOST];
@@ -137,34 +135,40 @@ typedef struct Weighted {
 } Weighted;
 
 /* The link between the first two classes that have members. */
-static Link heterogeneous_link(const Mixer *mixer)
-{
+static Link heterogeneous_link(const Mixer *mixer) {
     int ends[2] = {0, 0}, found = 0;
     for (int g = 0; g < mixer->groups && found < 2; g++)
-        if (mixer->members[g].count)
-            ends[found++] = mixer->members[g].devices[0];
+        if (mixer->members[g].count) ends[found++] = mixer->members[g].devices[0];
     return devices_link(mixer->profile->shop->devices, ends, 2);
 }
 
 /* What devices of a class do under weights: closed forms of one stage. */
-static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Recompute recompute, double *seconds, double *need)
-{
+static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Recompute recompute,
+                           double *seconds, double *need) {
     const SearchModel *model = model_of(mixer);
     const DeviceGroup *devices = &mixer->members[group];
-    double share = weighted->weight[group] / weighted->total, rows = (double)(weighted->rows ? weighted->rows : model->batch);
-    double tensor = weighted->along_data ? weighted->tensor : 1 / share, own = weighted->along_data ? rows * share : rows / weighted->data;
-    PipelinePlan plan = {.stage_count = 1, .zero = weighted->zero, .microbatches = weighted->rows ? model->batch / weighted->rows : 1};
-    plan.stages[0] = (StagePlan){.stage = {.data = weighted->data, .tensor = 1, .end = model->layer_count, .recompute = recompute},
-                                 .costs = profile_costs(mixer->profile, group, tensor, own),
-                                 .memory = devices->memory ? (double)devices->memory : (double)INFINITY,
-                                 .link = heterogeneous_link(mixer)};
+    double share = weighted->weight[group] / weighted->total,
+           rows = (double)(weighted->rows ? weighted->rows : model->batch);
+    double tensor = weighted->along_data ? weighted->tensor : 1 / share,
+           own = weighted->along_data ? rows * share : rows / weighted->data;
+    PipelinePlan plan = {.stage_count = 1,
+                         .zero = weighted->zero,
+                         .microbatches = weighted->rows ? model->batch / weighted->rows : 1};
+    plan.stages[0] =
+        (StagePlan){.stage = {.data = weighted->data,
+                              .tensor = 1,
+                              .end = model->layer_count,
+                              .recompute = recompute},
+                    .costs = profile_costs(mixer->profile, group, tensor, own),
+                    .memory = devices->memory ? (double)devices->memory : (double)INFINITY,
+                    .link = heterogeneous_link(mixer)};
     pipeline_estimate(mixer->profile, mixer->correction, &plan, seconds, need);
 }
 
 /* Fleet so that those of one position of dp stand together, and the weights of the axis. */
-static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage)
-{
-    int *list = arena_array(mixer->arena, int, mixer->member_count), count = weighted->along_data ? weighted->data : weighted->tensor;
+static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage) {
+    int *list = arena_array(mixer->arena, int, mixer->member_count),
+        count = weighted->along_data ? weighted->data : weighted->tensor;
     int *weights = arena_array(mixer->arena, int, count), filled = 0, position = 0;
     for (int g = 0; g < mixer->groups && weighted->along_data; g++)
         for (int i = 0; i < mixer->members[g].count; i++) {
@@ -177,12 +181,14 @@ static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *
                 weights[position++] = weighted->weight[g];
                 list[filled++] = mixer->members[g].devices[d * own + i];
             }
-    *stage = (SearchStage){.device_count = filled, .devices = list, .data = weighted->data, .tensor = weighted->tensor};
+    *stage = (SearchStage){.device_count = filled,
+                           .devices = list,
+                           .data = weighted->data,
+                           .tensor = weighted->tensor};
     *(weighted->along_data ? &stage->data_weights : &stage->tensor_weights) = weights;
 }
 
-static void add_weighted(Mixer *mixer, const Weighted *weighted)
-{
+static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     const SearchModel *model = model_of(mixer);
     Candidate best = {.need = INFINITY};
     for (int mode = 0; mode < RECOMPUTES; mode++) {
@@ -191,12 +197,10 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted)
                                .pipeline_count = 1,
                                .pipelines = arena_new(mixer->arena, SearchPipeline)};
         SearchStage *stage = arena_new(mixer->arena, SearchStage);
-        if (!profile_allows(mixer->profile, (Recompute)mode))
-            continue;
+        if (!profile_allows(mixer->profile, (Recompute)mode)) continue;
         for (int g = 0; g < mixer->groups; g++) {
             double seconds, need;
-            if (!mixer->members[g].count)
-                continue;
+            if (!mixer->members[g].count) continue;
             estimate_group(mixer, weighted, g, (Recompute)mode, &seconds, &need);
             candidate.seconds = fmax(candidate.seconds, seconds);
             candidate.need = fmax(candidate.need, need);
@@ -204,22 +208,25 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted)
         place_weighted(mixer, weighted, stage);
         stage->end = model->layer_count;
         stage->recompute = (Recompute)mode;
-        candidate.pipelines[0] = (SearchPipeline){weighted->rows ? model->batch / weighted->rows : 1, weighted->rows, 1, stage};
-        if (!best.pipeline_count || is_better(candidate.seconds, candidate.need, best.seconds, best.need))
+        candidate.pipelines[0] = (SearchPipeline){
+            weighted->rows ? model->batch / weighted->rows : 1, weighted->rows, 1, stage};
+        if (!best.pipeline_count ||
+            is_better(candidate.seconds, candidate.need, best.seconds, best.need))
             best = candidate;
     }
     add_candidate(mixer, &best);
 }
 
-/* The rates of classes at a degree, and weights by them. False: they do not differ, or some class has nothing of it. */
-static bool weigh(Mixer *mixer, Weighted *weighted)
-{
+/* The rates of classes at a degree, and weights by them. False: they do not differ, or some class
+ * has nothing of it. */
+static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;
     int count = weighted->along_data ? weighted->data : weighted->tensor, first = -1;
     for (int g = 0; g < mixer->groups; g++) {
         double rows = device_rows(model_of(mixer), weighted->rows, weighted->data), seconds = 0;
-        const Costs *costs = profile_costs(mixer->profile, g, weighted->along_data ? weighted->tensor : count, rows);
+        const Costs *costs =
+            profile_costs(mixer->profile, g, weighted->along_data ? weighted->tensor : count, rows);
         for (int slot = 0; slot < model_of(mixer)->layer_count + 2; slot++)
             seconds += costs->slots[RECOMPUTE_NONE][slot].seconds;
         rate[g] = 1 / seconds;
@@ -227,27 +234,24 @@ static bool weigh(Mixer *mixer, Weighted *weighted)
     weights_of(rate, mixer->groups, weighted->weight);
     weighted->total = 0;
     for (int g = 0; g < mixer->groups; g++) {
-        int positions = weighted->along_data ? mixer->members[g].count / weighted->tensor : mixer->members[g].count / weighted->data;
+        int positions = weighted->along_data ? mixer->members[g].count / weighted->tensor
+                                             : mixer->members[g].count / weighted->data;
         weighted->total += (double)positions * weighted->weight[g];
-        if (mixer->members[g].count && first < 0)
-            first = g;
+        if (mixer->members[g].count && first < 0) first = g;
         differ |= mixer->members[g].count && weighted->weight[g] != weighted->weight[first];
     }
     return differ && weighted->total > 0;
 }
 
 /* Whether every class has whole positions of the axis that is not weighted. */
-static bool divides(const Mixer *mixer, int by)
-{
+static bool divides(const Mixer *mixer, int by) {
     for (int g = 0; g < mixer->groups; g++)
-        if (mixer->members[g].count % by)
-            return false;
+        if (mixer->members[g].count % by) return false;
     return true;
 }
 
 /* The highest degree of tensor parallelism of any class, or of all devices. */
-static int most_tensor(const Mixer *mixer)
-{
+static int most_tensor(const Mixer *mixer) {
     int most = 1;
     for (int g = 0; g <= mixer->groups; g++) {
         int own = profile_most_tensor(mixer->profile, g);
@@ -257,28 +261,34 @@ static int most_tensor(const Mixer *mixer)
 }
 
 /* Strategies of one stage of all members. */
-static void add_weights(Mixer *mixer)
-{
+static void add_weights(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
-    const int count = mixer->member_count, most = most_tensor(mixer), widest = mixer->near ? count : 2 * most;
+    const int count = mixer->member_count, most = most_tensor(mixer),
+              widest = mixer->near ? count : 2 * most;
     RowList rows = rows_all(mixer->arena, mixer->profile, model->batch);
     for (int by = 1; by <= count; by++)
         for (int r = 0; divides(mixer, by) && r < rows.count; r++)
             for (int zero = 0; zero <= 3; zero++) {
-                Weighted data = {.along_data = true, .data = count / by, .tensor = by, .zero = zero, .rows = rows.at[r]};
-                Weighted tensor = {.data = by, .tensor = count / by, .zero = zero, .rows = rows.at[r]};
+                Weighted data = {.along_data = true,
+                                 .data = count / by,
+                                 .tensor = by,
+                                 .zero = zero,
+                                 .rows = rows.at[r]};
+                Weighted tensor = {
+                    .data = by, .tensor = count / by, .zero = zero, .rows = rows.at[r]};
                 int64_t units = (rows.at[r] ? rows.at[r] : model->batch) / model->unit;
-                if (by <= most && data.data > 1 && model->batch_dim && units >= data.data && weigh(mixer, &data))
+                if (by <= most && data.data > 1 && model->batch_dim && units >= data.data &&
+                    weigh(mixer, &data))
                     add_weighted(mixer, &data);
-                if (tensor.tensor <= widest && most > 1 && (by == 1 || (model->batch_dim && units >= by)) && (zero == 0 || by > 1) &&
+                if (tensor.tensor <= widest && most > 1 &&
+                    (by == 1 || (model->batch_dim && units >= by)) && (zero == 0 || by > 1) &&
                     weigh(mixer, &tensor))
                     add_weighted(mixer, &tensor);
             }
 }
 
 /* The devices of a class that are on a host. */
-static DeviceGroup part_on(const Mixer *mixer, int group, int host)
-{
+static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     const Fleet *devices = mixer->profile->shop->devices;
     DeviceGroup part = devices->groups[group];
     int *list = arena_array(mixer->arena, int, part.count), count = 0;
@@ -291,11 +301,11 @@ static DeviceGroup part_on(const Mixer *mixer, int group, int host)
 }
 
 /* The same of the devices of each host that has several classes, where there are other hosts. */
-static void add_weights_of_hosts(Mixer *mixer)
-{
+static void add_weights_of_hosts(Mixer *mixer) {
     const Fleet *devices = mixer->profile->shop->devices;
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);
-    for (int host = 0; host < devices->cluster->host_count && devices->cluster->host_count > 1; host++) {
+    for (int host = 0; host < devices->cluster->host_count && devices->cluster->host_count > 1;
+         host++) {
         int classes = 0;
         mixer->member_count = 0;
         for (int g = 0; g < mixer->groups; g++) {
@@ -305,14 +315,13 @@ static void add_weights_of_hosts(Mixer *mixer)
         }
         mixer->members = parts;
         mixer->near = true;
-        if (classes > 1)
-            add_weights(mixer);
+        if (classes > 1) add_weights(mixer);
     }
 }
 
-/* Takes so many devices of each class, the first ones; whether they are of several classes, and not all. */
-static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts)
-{
+/* Takes so many devices of each class, the first ones; whether they are of several classes, and not
+ * all. */
+static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts) {
     const Fleet *devices = mixer->profile->shop->devices;
     int classes = 0, first = -1;
     mixer->members = parts;
@@ -333,34 +342,35 @@ static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts)
 }
 
 /* The next numbers of devices of each class; false: there are no more. */
-static bool next_counts(const Mixer *mixer, int *counts)
-{
+static bool next_counts(const Mixer *mixer, int *counts) {
     for (int g = 0; g < mixer->groups; g++) {
-        if (counts[g]++ < mixer->profile->shop->devices->groups[g].count)
-            return true;
+        if (counts[g]++ < mixer->profile->shop->devices->groups[g].count) return true;
         counts[g] = 0;
     }
     return false;
 }
 
 /* The same of some devices of each class, where there are few: the others are left out. */
-static void add_weights_of_some(Mixer *mixer)
-{
+static void add_weights_of_some(Mixer *mixer) {
     enum { FEW = 8 };
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);
     int counts[GROUPS_MOST] = {0};
     while (mixer->profile->shop->devices->count <= FEW && next_counts(mixer, counts))
-        if (take_some(mixer, parts, counts))
-            add_weights(mixer);
+        if (take_some(mixer, parts, counts)) add_weights(mixer);
 }
 
-void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction, ChoiceList *list)
-{
+void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction,
+                       ChoiceList *list) {
     const Fleet *devices = profile->shop->devices;
-    Mixer mixer = {
-        arena, profile, correction, list, devices->group_count, devices->groups, devices->count, devices->cluster->host_count == 1};
-    if (mixer.groups < 2 || mixer.groups > GROUPS_MOST)
-        return;
+    Mixer mixer = {arena,
+                   profile,
+                   correction,
+                   list,
+                   devices->group_count,
+                   devices->groups,
+                   devices->count,
+                   devices->cluster->host_count == 1};
+    if (mixer.groups < 2 || mixer.groups > GROUPS_MOST) return;
     add_class_pipelines(&mixer);
     add_weights(&mixer);
     add_weights_of_hosts(&mixer);

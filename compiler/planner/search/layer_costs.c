@@ -14,26 +14,20 @@ typedef struct Grid {
 
 /* ---- probes ---- */
 
-int probe_rows(const SearchModel *model, int64_t rows[2])
-{
+int probe_rows(const SearchModel *model, int64_t rows[2]) {
     int64_t least = model->batch;
-    if (!model->trains || !model->batch)
-        return 0;
+    if (!model->trains || !model->batch) return 0;
     for (int64_t r = model->batch; r >= 1; r--)
-        if (model->batch % r == 0 && r % model->unit == 0)
-            least = r;
+        if (model->batch % r == 0 && r % model->unit == 0) least = r;
     rows[0] = rows[1] = least;
     for (int64_t r = model->batch; r >= 4 * least; r--)
-        if (model->batch % r == 0 && r % model->unit == 0)
-            rows[1] = r;
-    if (rows[1] == least)
-        rows[1] = model->batch;
+        if (model->batch % r == 0 && r % model->unit == 0) rows[1] = r;
+    if (rows[1] == least) rows[1] = model->batch;
     return rows[1] > rows[0] ? 2 : 1;
 }
 
-const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits, int group, int tensor, int64_t rows,
-                       Recompute recompute, int zero)
-{
+const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
+                       int group, int tensor, int64_t rows, Recompute recompute, int zero) {
     Text text = {.arena = arena};
     SearchStage stage = {.device_count = tensor,
                          .devices = shop->devices->groups[group].devices,
@@ -41,15 +35,20 @@ const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitL
                          .tensor = tensor,
                          .end = shop->model->layer_count,
                          .recompute = recompute};
-    SearchPipeline pipeline = {.microbatches = rows ? shop->model->batch / rows : 1, .rows = rows, .stage_count = 1, .stages = &stage};
-    Candidate candidate = {.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = &pipeline};
+    SearchPipeline pipeline = {.microbatches = rows ? shop->model->batch / rows : 1,
+                               .rows = rows,
+                               .stage_count = 1,
+                               .stages = &stage};
+    Candidate candidate = {
+        .splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = &pipeline};
     candidate_print(&text, &candidate, shop->model, shop->devices, 0, "probe");
     return text_bytes(&text);
 }
 
-/* The degrees to probe: powers of two and the highest. That is what a host has, or a few lone hosts; across hosts, where it may be wide. */
-static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide, Grid *grid)
-{
+/* The degrees to probe: powers of two and the highest. That is what a host has, or a few lone
+ * hosts; across hosts, where it may be wide. */
+static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide,
+                           Grid *grid) {
     enum { LONE_HOSTS = 8, WIDEST = 64 };
     int bound = wide ? WIDEST : LONE_HOSTS, most = group->count < bound ? group->count : bound;
     most = group->host_most > 1 && (!wide || group->host_most > most) ? group->host_most : most;
@@ -61,21 +60,20 @@ static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bo
 
 typedef Array(const char *) TextList;
 
-static void add_grid(Arena *arena, const EvaluationContext *shop, const SplitList *splits, int group, const Grid *grid, TextList *texts)
-{
+static void add_grid(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
+                     int group, const Grid *grid, TextList *texts) {
     for (int t = 0; t < grid->tensor_count; t++)
         for (int r = 0; r < (grid->row_count ? grid->row_count : 1); r++)
             array_push(arena, texts,
-                       probe_text(arena, shop, splits, group, grid->tensors[t], grid->row_count ? grid->rows[r] : 0, RECOMPUTE_NONE, 0));
+                       probe_text(arena, shop, splits, group, grid->tensors[t],
+                                  grid->row_count ? grid->rows[r] : 0, RECOMPUTE_NONE, 0));
 }
 
 /* Drops degrees of which a probe has failed. */
-static void keep_good(Grid *grid)
-{
+static void keep_good(Grid *grid) {
     int kept = 0;
     for (int t = 0; t < grid->tensor_count; t++) {
-        if (!grid->at[t][0].good || (grid->row_count > 1 && !grid->at[t][1].good))
-            continue;
+        if (!grid->at[t][0].good || (grid->row_count > 1 && !grid->at[t][1].good)) continue;
         grid->tensors[kept] = grid->tensors[t];
         memcpy(grid->at[kept++], grid->at[t], sizeof grid->at[t]);
     }
@@ -83,19 +81,18 @@ static void keep_good(Grid *grid)
     grid->most = kept ? grid->tensors[kept - 1] : 0;
 }
 
-/* How many groups are probed: all classes, and all devices together where no class has several that could work on one tensor, or tensors
- * may be cut widely. */
-static int probed_groups(const Fleet *fleet, bool wide)
-{
+/* How many groups are probed: all classes, and all devices together where no class has several that
+ * could work on one tensor, or tensors may be cut widely. */
+static int probed_groups(const Fleet *fleet, bool wide) {
     bool several = false;
-    for (int g = 0; g < fleet->group_count; g++)
-        several |= fleet->groups[g].count > 1;
+    for (int g = 0; g < fleet->group_count; g++) several |= fleet->groups[g].count > 1;
     return fleet->group_count + (fleet->group_count > 1 && (wide || !several));
 }
 
-/* Probes all degrees of all groups with so many kinds of rows; whether one device of each group gave an answer. */
-static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, int row_count, const int64_t *rows)
-{
+/* Probes all degrees of all groups with so many kinds of rows; whether one device of each group
+ * gave an answer. */
+static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, int row_count,
+                        const int64_t *rows) {
     const Fleet *fleet = profile->shop->devices;
     const int groups = probed_groups(fleet, wide);
     TextList texts = {0};
@@ -113,8 +110,7 @@ static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, in
     for (int g = 0; g < groups; g++) {
         Grid *grid = &profile->grids[g];
         for (int t = 0; t < grid->tensor_count; t++)
-            for (int r = 0; r < (row_count ? row_count : 1); r++)
-                grid->at[t][r] = *next++;
+            for (int r = 0; r < (row_count ? row_count : 1); r++) grid->at[t][r] = *next++;
         keep_good(grid);
         good = good && grid->tensor_count && grid->tensors[0] == 1;
     }
@@ -124,24 +120,23 @@ static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, in
 }
 
 /* Probes what recomputing does, beside a probe that is there. */
-static void probe_modes(Profile *profile, const SplitList *splits)
-{
+static void probe_modes(Profile *profile, const SplitList *splits) {
     const Grid *grid = &profile->grids[0];
     int t = grid->tensor_count > 1 ? 1 : 0, r = grid->row_count > 1 ? 1 : 0;
     Probe *probes = arena_array(profile->arena, Probe, RECOMPUTES);
     const char *texts[RECOMPUTES];
     for (int mode = 1; mode < RECOMPUTES; mode++)
-        texts[mode] =
-            probe_text(profile->arena, profile->shop, splits, 0, grid->tensors[t], grid->row_count ? grid->rows[r] : 0, (Recompute)mode, 0);
+        texts[mode] = probe_text(profile->arena, profile->shop, splits, 0, grid->tensors[t],
+                                 grid->row_count ? grid->rows[r] : 0, (Recompute)mode, 0);
     probes_run(profile->arena, profile->shop, texts + 1, RECOMPUTES - 1, probes + 1);
     profile->plain = profile->modes[RECOMPUTE_NONE] = &grid->at[t][r];
     for (int mode = 1; mode < RECOMPUTES; mode++)
         profile->modes[mode] = probes[mode].good ? &probes[mode] : NULL;
 }
 
-/* Says why no probe could be taken: what hetucc says of the smallest strategy, or what the cluster does not say. */
-static bool report_failure(const EvaluationContext *shop, const SplitList *splits)
-{
+/* Says why no probe could be taken: what hetucc says of the smallest strategy, or what the cluster
+ * does not say. */
+static bool report_failure(const EvaluationContext *shop, const SplitList *splits) {
     int before = diag_errors(shop->diag);
     for (int g = 0; g < shop->devices->group_count && diag_errors(shop->diag) == before; g++) {
         const char *text = probe_text(shop->arena, shop, splits, g, 1, 0, RECOMPUTE_NONE, 0);
@@ -158,24 +153,26 @@ static bool report_failure(const EvaluationContext *shop, const SplitList *split
     return false;
 }
 
-bool profile_run(Arena *arena, const EvaluationContext *shop, const SplitList *splits, bool wide, Profile *profile)
-{
+bool profile_run(Arena *arena, const EvaluationContext *shop, const SplitList *splits, bool wide,
+                 Profile *profile) {
     int64_t rows[2] = {0, 0};
     int row_count = probe_rows(shop->model, rows);
-    *profile = (Profile){.arena = arena, .shop = shop, .splits = splits, .cuts = row_count > 0, .wide = wide};
+    *profile = (Profile){
+        .arena = arena, .shop = shop, .splits = splits, .cuts = row_count > 0, .wide = wide};
     if (row_count && !probe_grids(profile, splits, wide, row_count, rows)) {
         row_count = 0;
         profile->cuts = false;
     }
-    if (!row_count && !probe_grids(profile, splits, wide, 0, (const int64_t[2]){shop->model->batch, 0}))
+    if (!row_count &&
+        !probe_grids(profile, splits, wide, 0, (const int64_t[2]){shop->model->batch, 0}))
         return report_failure(shop, splits);
     probe_modes(profile, splits);
     return true;
 }
 
-bool profile_allows(const Profile *profile, Recompute recompute)
-{
-    return recompute == RECOMPUTE_NONE || (profile->shop->model->trains && profile->modes[recompute]);
+bool profile_allows(const Profile *profile, Recompute recompute) {
+    return recompute == RECOMPUTE_NONE ||
+           (profile->shop->model->trains && profile->modes[recompute]);
 }
 
 int profile_most_tensor(const Profile *profile, int group) { return profile->grids[group].most; }
@@ -183,8 +180,7 @@ int profile_most_tensor(const Profile *profile, int group) { return profile->gri
 /* ---- between probes ---- */
 
 /* a slot's numbers: each is so much of one and so much of another. */
-static SlotCost mix(const SlotCost *a, const SlotCost *b, double share)
-{
+static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {
     SlotCost result;
     const double *from = (const double *)a, *to = (const double *)b;
     double *at = (double *)&result;
@@ -193,12 +189,13 @@ static SlotCost mix(const SlotCost *a, const SlotCost *b, double share)
     return result;
 }
 
-/* A slot on `rows` rows at a probed degree. Where one number of rows was probed, what micro-batches have grows with the rows. */
-static SlotCost at_rows(const Grid *grid, int t, int slot, double rows)
-{
+/* A slot on `rows` rows at a probed degree. Where one number of rows was probed, what micro-batches
+ * have grows with the rows. */
+static SlotCost at_rows(const Grid *grid, int t, int slot, double rows) {
     const SlotCost *first = &grid->at[t][0].slots[slot];
     if (grid->row_count > 1)
-        return mix(first, &grid->at[t][1].slots[slot], (rows - (double)grid->rows[0]) / (double)(grid->rows[1] - grid->rows[0]));
+        return mix(first, &grid->at[t][1].slots[slot],
+                   (rows - (double)grid->rows[0]) / (double)(grid->rows[1] - grid->rows[0]));
     SlotCost cost = *first;
     double factor = grid->rows[0] > 0 ? rows / (double)grid->rows[0] : 1;
     cost.seconds *= factor;
@@ -208,14 +205,11 @@ static SlotCost at_rows(const Grid *grid, int t, int slot, double rows)
     return cost;
 }
 
-static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows)
-{
+static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows) {
     int t = 0;
-    while (t + 2 < grid->tensor_count && grid->tensors[t + 1] < tensor)
-        t++;
+    while (t + 2 < grid->tensor_count && grid->tensors[t + 1] < tensor) t++;
     SlotCost low = at_rows(grid, t, slot, rows);
-    if (grid->tensor_count == 1)
-        return low;
+    if (grid->tensor_count == 1) return low;
     SlotCost high = at_rows(grid, t + 1, slot, rows);
     double a = 1.0 / grid->tensors[t], b = 1.0 / grid->tensors[t + 1];
     return mix(&low, &high, (a - 1 / tensor) / (a - b));
@@ -223,58 +217,57 @@ static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows
 
 static double ratio(double changed, double plain) { return plain > 0 ? changed / plain : 1; }
 
-/* A grid of several degrees: a group's own, or where its devices are too few for that another one's; NULL: there is none. */
-static const Grid *degrees_of(const Profile *profile, int group)
-{
+/* A grid of several degrees: a group's own, or where its devices are too few for that another
+ * one's; NULL: there is none. */
+static const Grid *degrees_of(const Profile *profile, int group) {
     const Grid *found = profile->grids[group].tensor_count > 1 ? &profile->grids[group] : NULL;
     for (int g = 0; g < profile->shop->devices->group_count && !found; g++)
         found = profile->grids[g].tensor_count > 1 ? &profile->grids[g] : NULL;
     return found;
 }
 
-/* A slot on a device of a group at any degree. A lone device's takes so much less of what is cut as one of other devices does. */
-static SlotCost at_degree(const Profile *profile, int group, double tensor, int slot, double rows)
-{
+/* A slot on a device of a group at any degree. A lone device's takes so much less of what is cut as
+ * one of other devices does. */
+static SlotCost at_degree(const Profile *profile, int group, double tensor, int slot, double rows) {
     const Grid *grid = &profile->grids[group], *degrees = degrees_of(profile, group);
-    if (!degrees || degrees == grid)
-        return at_tensor(grid, tensor, slot, rows);
-    SlotCost cost = at_tensor(grid, 1, slot, rows), whole = at_tensor(degrees, 1, slot, rows), cut = at_tensor(degrees, tensor, slot, rows);
+    if (!degrees || degrees == grid) return at_tensor(grid, tensor, slot, rows);
+    SlotCost cost = at_tensor(grid, 1, slot, rows), whole = at_tensor(degrees, 1, slot, rows),
+             cut = at_tensor(degrees, tensor, slot, rows);
     double *at = (double *)&cost;
     const double *from = (const double *)&whole, *to = (const double *)&cut;
-    for (size_t i = 0; i < sizeof cost / sizeof *at; i++)
-        at[i] *= ratio(to[i], from[i]);
+    for (size_t i = 0; i < sizeof cost / sizeof *at; i++) at[i] *= ratio(to[i], from[i]);
     return cost;
 }
 
 /* A slot that recomputes, by what that did to the slot of the probe. */
-static SlotCost recomputed(const Profile *profile, const SlotCost *plain, Recompute recompute, int slot)
-{
+static SlotCost recomputed(const Profile *profile, const SlotCost *plain, Recompute recompute,
+                           int slot) {
     SlotCost cost = *plain;
     const Probe *probe = profile->modes[recompute];
-    if (recompute == RECOMPUTE_NONE || !probe)
-        return cost;
+    if (recompute == RECOMPUTE_NONE || !probe) return cost;
     const SlotCost *before = &profile->plain->slots[slot], *after = &probe->slots[slot];
     cost.seconds *= ratio(after->seconds, before->seconds);
-    cost.work = fmax(0, cost.work + (after->work - before->work) * ratio(cost.kept + cost.work, before->kept + before->work));
+    cost.work = fmax(0, cost.work + (after->work - before->work) *
+                                        ratio(cost.kept + cost.work, before->kept + before->work));
     cost.kept *= ratio(after->kept, before->kept);
     return cost;
 }
 
-const Costs *profile_costs(Profile *profile, int group, double tensor, double rows)
-{
+const Costs *profile_costs(Profile *profile, int group, double tensor, double rows) {
     const Grid *grid = &profile->grids[group];
     int slots = profile->shop->model->layer_count + 2;
     for (int i = 0; i < profile->known.count; i++) {
         const Costs *known = profile->known.at[i];
-        if (known->group == group && known->tensor == tensor && known->rows == rows)
-            return known;
+        if (known->group == group && known->tensor == tensor && known->rows == rows) return known;
     }
     Costs *costs = arena_new(profile->arena, Costs);
-    *costs = (Costs){.group = group, .tensor = tensor, .rows = rows, .inputs = grid->at[0][0].inputs};
+    *costs =
+        (Costs){.group = group, .tensor = tensor, .rows = rows, .inputs = grid->at[0][0].inputs};
     for (int mode = 0; mode < RECOMPUTES; mode++)
         costs->slots[mode] = arena_array(profile->arena, SlotCost, slots);
     for (int slot = 0; slot < slots; slot++) {
-        SlotCost plain = at_degree(profile, group, tensor, slot, rows), whole = at_tensor(grid, 1, slot, rows);
+        SlotCost plain = at_degree(profile, group, tensor, slot, rows),
+                 whole = at_tensor(grid, 1, slot, rows);
         plain.cut_parameters = whole.parameters / tensor;
         plain.cut_states = whole.states / tensor;
         plain.cut_gradients = whole.gradients / tensor;

@@ -12,12 +12,11 @@ enum { SMALL = 40, THRIFTY_MOST = 16 };
 /* ---- like what needs least ---- */
 
 /* With so many rows in a micro-batch, and one way to recompute for all stages. */
-static void add_variant(Search *search, CandidateList *list, const Candidate *candidate, int64_t rows, Recompute mode, int zero)
-{
+static void add_variant(Search *search, CandidateList *list, const Candidate *candidate,
+                        int64_t rows, Recompute mode, int zero) {
     Candidate changed = candidate_copy(search->arena, candidate);
     SearchPipeline *pipeline = &changed.pipelines[0];
-    for (int s = 0; s < pipeline->stage_count; s++)
-        pipeline->stages[s].recompute = mode;
+    for (int s = 0; s < pipeline->stage_count; s++) pipeline->stages[s].recompute = mode;
     pipeline->rows = rows;
     pipeline->microbatches = rows ? search->model.batch / rows : 1;
     changed.zero = zero;
@@ -25,8 +24,7 @@ static void add_variant(Search *search, CandidateList *list, const Candidate *ca
 }
 
 /* All rows, ways to recompute and levels of ZeRO on the stages of a candidate. */
-static void change_all(Search *search, CandidateList *list, const Candidate *candidate)
-{
+static void change_all(Search *search, CandidateList *list, const Candidate *candidate) {
     RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
     bool copies = false;
     for (int s = 0; s < candidate->pipelines[0].stage_count; s++)
@@ -39,8 +37,7 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
 }
 
 /* A name more or less that is cut along tp, with ZeRO as it is and where it cuts most. */
-static void change_splits(Search *search, CandidateList *list, const Candidate *candidate)
-{
+static void change_splits(Search *search, CandidateList *list, const Candidate *candidate) {
     SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
     bool cut = false;
     for (int s = 0; s < candidate->pipelines[0].stage_count; s++)
@@ -54,27 +51,26 @@ static void change_splits(Search *search, CandidateList *list, const Candidate *
         }
 }
 
-/* Of the candidates that need least the whole batch at once, whose gradients need not be kept together, and as few rows as there are. */
-static void change_extremes(Search *search, CandidateList *list, const CandidateList *from)
-{
+/* Of the candidates that need least the whole batch at once, whose gradients need not be kept
+ * together, and as few rows as there are. */
+static void change_extremes(Search *search, CandidateList *list, const CandidateList *from) {
     RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
     for (int i = 0; i < from->count; i++)
         for (int mode = RECOMPUTES - 1; mode >= 0 && from->at[i].pipeline_count == 1; mode--) {
             array_push(search->arena, list, from->at[i]);
-            if (!profile_allows(&search->profiles[0], (Recompute)mode))
-                continue;
-            add_variant(search, list, &from->at[i], rows.at[rows.count - 1], (Recompute)mode, from->at[i].zero);
-            add_variant(search, list, &from->at[i], from->at[i].pipelines[0].rows, (Recompute)mode, from->at[i].zero);
+            if (!profile_allows(&search->profiles[0], (Recompute)mode)) continue;
+            add_variant(search, list, &from->at[i], rows.at[rows.count - 1], (Recompute)mode,
+                        from->at[i].zero);
+            add_variant(search, list, &from->at[i], from->at[i].pipelines[0].rows, (Recompute)mode,
+                        from->at[i].zero);
         }
 }
 
 /* Tries the neighbours of what needs least really. Returns how many were new. */
-static int look_around_least(Search *search, int most)
-{
+static int look_around_least(Search *search, int most) {
     const TriedStrategy *least = least_need(search);
     CandidateList list = {0};
-    if (!least)
-        return 0;
+    if (!least) return 0;
     change_layers(search, &list, &least->candidate);
     change_splits(search, &list, &least->candidate);
     change_all(search, &list, &least->candidate);
@@ -82,11 +78,11 @@ static int look_around_least(Search *search, int most)
 }
 
 /* Tries what needs least by closed form, and what is like it. */
-static int try_least_round(Search *search, int most)
-{
+static int try_least_round(Search *search, int most) {
     int count = 0, first = search->tried.count;
     for (int v = 0; v < search->variant_count; v++) {
-        CandidateList list = {0}, best = enumerate(search->arena, &search->profiles[v], &search->corrections[v], ENUMERATED);
+        CandidateList list = {0}, best = enumerate(search->arena, &search->profiles[v],
+                                                   &search->corrections[v], ENUMERATED);
         change_extremes(search, &list, &best);
         count += try_candidates(search, &list, (most + v) / search->variant_count);
     }
@@ -96,33 +92,29 @@ static int try_least_round(Search *search, int most)
 
 /* ---- what tensor parallelism cuts ---- */
 
-static bool same_splits(const SplitList *a, const SplitList *b)
-{
+static bool same_splits(const SplitList *a, const SplitList *b) {
     bool same = a->count == b->count;
-    for (int i = 0; same && i < a->count; i++)
-        same = !strcmp(a->dims[i], b->dims[i]);
+    for (int i = 0; same && i < a->count; i++) same = !strcmp(a->dims[i], b->dims[i]);
     return same;
 }
 
-/* Lets tensors be cut across hosts and classes, where they are not yet: slow, but a device needs less. */
-static void widen(Search *search)
-{
+/* Lets tensors be cut across hosts and classes, where they are not yet: slow, but a device needs
+ * less. */
+static void widen(Search *search) {
     for (int v = 0; v < search->variant_count; v++) {
         Profile wide;
-        if (!search->profiles[v].wide && profile_run(search->arena, &search->shop, &search->splits[v], true, &wide))
+        if (!search->profiles[v].wide &&
+            profile_run(search->arena, &search->shop, &search->splits[v], true, &wide))
             search->profiles[v] = wide;
     }
 }
 
 /* Takes in a list where it is not there yet. */
-static void add_splits(Search *search, const SplitList *list)
-{
+static void add_splits(Search *search, const SplitList *list) {
     int at = search->variant_count;
     for (int v = 0; v < at; v++)
-        if (same_splits(list, &search->splits[v]))
-            return;
-    if (at == VARIANTS_MOST)
-        return;
+        if (same_splits(list, &search->splits[v])) return;
+    if (at == VARIANTS_MOST) return;
     search->splits[at] = *list;
     search->corrections[at] = (Correction){1, 1};
     if (profile_run(search->arena, &search->shop, &search->splits[at], true, &search->profiles[at]))
@@ -135,63 +127,62 @@ typedef struct Thrifty {
     SplitList lists[2][THRIFTY_MOST];
 } Thrifty;
 
-static void find_thrifty(Search *search, Thrifty *thrifty)
-{
+static void find_thrifty(Search *search, Thrifty *thrifty) {
     *thrifty = (Thrifty){0};
     for (int z = 0; z <= search->model.trains; z++)
-        thrifty->counts[z] = splits_find_thrifty(search->arena, &search->shop, 3 * z, thrifty->lists[z], round_size(search));
+        thrifty->counts[z] = splits_find_thrifty(search->arena, &search->shop, 3 * z,
+                                                 thrifty->lists[z], round_size(search));
 }
 
 /* Takes in the lists [from, to) of both. */
-static void add_thrifty(Search *search, const Thrifty *thrifty, int from, int to)
-{
+static void add_thrifty(Search *search, const Thrifty *thrifty, int from, int to) {
     for (int i = from; i < to; i++)
         for (int z = 0; z < 2; z++)
-            if (i < thrifty->counts[z])
-                add_splits(search, &thrifty->lists[z][i]);
+            if (i < thrifty->counts[z]) add_splits(search, &thrifty->lists[z][i]);
 }
 
 /* ---- all of it ---- */
 
-/* Tries what needs least by closed form, and around what needs least really, until some rounds in a row bring nothing that needs less. */
-static void try_rounds(Search *search)
-{
+/* Tries what needs least by closed form, and around what needs least really, until some rounds in a
+ * row bring nothing that needs less. */
+static void try_rounds(Search *search) {
     enum { MOST = 16, IN_VAIN = 4 };
     const int a_round = 3 * round_size(search);
-    for (int round = 0, vain = 0; round < MOST && vain < IN_VAIN && !anything_fits(search); round++) {
+    for (int round = 0, vain = 0; round < MOST && vain < IN_VAIN && !anything_fits(search);
+         round++) {
         const TriedStrategy *least = least_need(search);
-        int around = look_around_least(search, a_round), others = anything_fits(search) ? 0 : try_least_round(search, a_round);
-        if (!around && !others)
-            return;
+        int around = look_around_least(search, a_round),
+            others = anything_fits(search) ? 0 : try_least_round(search, a_round);
+        if (!around && !others) return;
         vain = least == least_need(search) ? vain + 1 : 0;
     }
 }
 
-/* All single pipelines that may need less than what needs least really, by how little that could be. */
-static CandidateList hopeful(Search *search, Arena *scratch)
-{
+/* All single pipelines that may need less than what needs least really, by how little that could
+ * be. */
+static CandidateList hopeful(Search *search, Arena *scratch) {
     const Correction none = {1, 1};
     const OptimisticBound hope = optimistic_bound_learn(search);
     double least = real_need(search, least_need(search));
     CandidateList list = {0};
     for (int v = 0; v < search->variant_count; v++) {
-        CandidateList small = enumerate_small(scratch, &search->profiles[v], &none, least / hope.lowest);
+        CandidateList small =
+            enumerate_small(scratch, &search->profiles[v], &none, least / hope.lowest);
         for (int i = 0; i < small.count; i++) {
             small.at[i].need = optimistic_bound_of(&hope, &small.at[i]);
-            if (small.at[i].need < least)
-                array_push(scratch, &list, small.at[i]);
+            if (small.at[i].need < least) array_push(scratch, &list, small.at[i]);
         }
     }
     candidates_sort_by_need(scratch, &list);
     return list;
 }
 
-/* Tries what may need less than what needs least really, the best hope first, and learns from it what else may. */
-static void try_small(Search *search)
-{
+/* Tries what may need less than what needs least really, the best hope first, and learns from it
+ * what else may. */
+static void try_small(Search *search) {
     const int a_round = 3 * round_size(search);
-    for (int left = SMALL * round_size(search), count = 1; left > 0 && count && least_need(search) && !anything_fits(search);
-         left -= count) {
+    for (int left = SMALL * round_size(search), count = 1;
+         left > 0 && count && least_need(search) && !anything_fits(search); left -= count) {
         Arena *scratch = arena_create();
         CandidateList list = hopeful(search, scratch);
         count = try_candidates(search, &list, a_round < left ? a_round : left);
@@ -199,18 +190,17 @@ static void try_small(Search *search)
     }
 }
 
-void search_min_memory(Search *search)
-{
+void search_min_memory(Search *search) {
     Thrifty thrifty;
     widen(search);
     find_thrifty(search, &thrifty);
     add_thrifty(search, &thrifty, 0, 1);
     try_rounds(search);
-    if (anything_fits(search))
-        return;
+    if (anything_fits(search)) return;
     add_thrifty(search, &thrifty, 1, THRIFTY_MOST);
     try_small(search);
-    for (const TriedStrategy *around = NULL; around != least_need(search) && !anything_fits(search);) {
+    for (const TriedStrategy *around = NULL;
+         around != least_need(search) && !anything_fits(search);) {
         around = least_need(search);
         look_around_least(search, 3 * round_size(search));
     }

@@ -4,7 +4,8 @@
 
 #include "planner/search/evaluated.h"
 
-/* Tries strategies until one fits, or nothing is left that closed forms let hope for less than what needs least. */
+/* Tries strategies until one fits, or nothing is left that closed forms let hope for less than what
+ * needs least. */
 void search_min_memory(Search *search);
 
 #endif

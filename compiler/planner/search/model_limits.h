@@ -10,7 +10,8 @@ typedef struct SearchDim {
 } SearchDim;
 
 typedef struct SearchModel {
-    const Module *module; // of the program that the plan is for: the first that trains, else the first
+    const Module
+        *module; // of the program that the plan is for: the first that trains, else the first
     bool trains;
     int layer_count;
     const Layer *const *layers; // in the order in which the model runs them
@@ -33,7 +34,8 @@ void model_survey(Arena *arena, SearchModel *model);
 /* The layers [first, end) as a strategy lists them: "0-3, head". */
 const char *model_layers(Arena *arena, const SearchModel *model, int first, int end);
 
-/* The place of an operator among the layers: 0 before them, l + 1 in layer l, layer_count + 1 behind them. */
+/* The place of an operator among the layers: 0 before them, l + 1 in layer l, layer_count + 1
+ * behind them. */
 int model_slot(const SearchModel *model, const Op *op);
 
 #endif

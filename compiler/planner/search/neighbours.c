@@ -2,8 +2,7 @@
 
 #include "planner/search/space.h"
 
-void add_changed(Search *search, CandidateList *list, const Candidate *changed)
-{
+void add_changed(Search *search, CandidateList *list, const Candidate *changed) {
     Candidate copy = candidate_copy(search->arena, changed);
     int variant = variant_of(search, changed->splits);
     copy.seconds = copy.need = 0;
@@ -12,25 +11,22 @@ void add_changed(Search *search, CandidateList *list, const Candidate *changed)
     array_push(search->arena, list, copy);
 }
 
-void change_rows(Search *search, CandidateList *list, const Candidate *candidate)
-{
-    for (int up = 0; up < 2 && candidate->pipeline_count == 1 && candidate->pipelines[0].rows; up++) {
+void change_rows(Search *search, CandidateList *list, const Candidate *candidate) {
+    for (int up = 0; up < 2 && candidate->pipeline_count == 1 && candidate->pipelines[0].rows;
+         up++) {
         Candidate changed = candidate_copy(search->arena, candidate);
         SearchPipeline *pipeline = &changed.pipelines[0];
         int64_t rows = pipeline->rows;
-        do
-            rows += up ? search->model.unit : -search->model.unit;
+        do rows += up ? search->model.unit : -search->model.unit;
         while (rows > 0 && rows <= search->model.batch && search->model.batch % rows);
-        if (rows <= 0 || rows > search->model.batch || !search->profiles[0].cuts)
-            continue;
+        if (rows <= 0 || rows > search->model.batch || !search->profiles[0].cuts) continue;
         pipeline->rows = rows;
         pipeline->microbatches = search->model.batch / rows;
         add_changed(search, list, &changed);
     }
 }
 
-void change_layers(Search *search, CandidateList *list, const Candidate *candidate)
-{
+void change_layers(Search *search, CandidateList *list, const Candidate *candidate) {
     for (int s = 0; s + 1 < candidate->pipelines[0].stage_count; s++)
         for (int way = -1; way <= 1; way += 2) {
             Candidate changed = candidate_copy(search->arena, candidate);
@@ -43,17 +39,14 @@ void change_layers(Search *search, CandidateList *list, const Candidate *candida
 }
 
 /* Whether devices of a stage have copies of something that ZeRO could cut. */
-static bool has_copies(const Candidate *candidate)
-{
+static bool has_copies(const Candidate *candidate) {
     for (int p = 0; p < candidate->pipeline_count; p++)
         for (int s = 0; s < candidate->pipelines[p].stage_count; s++)
-            if (candidate->pipelines[p].stages[s].device_count > 1)
-                return true;
+            if (candidate->pipelines[p].stages[s].device_count > 1) return true;
     return candidate->pipeline_count > 1;
 }
 
-void change_modes(Search *search, CandidateList *list, const Candidate *candidate)
-{
+void change_modes(Search *search, CandidateList *list, const Candidate *candidate) {
     int levels = search->model.trains && has_copies(candidate) ? 3 : 0;
     for (int mode = 0; mode < RECOMPUTES; mode++) {
         Candidate changed = candidate_copy(search->arena, candidate);

@@ -19,36 +19,33 @@ typedef struct Reading {
 
 /* ---- seconds ---- */
 
-static void read_seconds(Reading *reading)
-{
+static void read_seconds(Reading *reading) {
     for (int i = 0; i < reading->role->row_count; i++) {
         const CostRow *row = &reading->role->rows[i];
         SlotCost *slot = &reading->probe->slots[reading->slot_of[row->op->index]];
         bool loops = phase_loops(op_phase(reading->module, row->op));
         reading->probe->seconds += row->seconds;
-        *(loops ? &slot->seconds : &slot->once) += loops && row->runs > 1 ? row->seconds / (double)row->runs : row->seconds;
+        *(loops ? &slot->seconds : &slot->once) +=
+            loops && row->runs > 1 ? row->seconds / (double)row->runs : row->seconds;
     }
 }
 
 /* ---- what stays ---- */
 
 /* By value id: the slot of the first operator that reads it; -1: none. */
-static int *first_readers(const Reading *reading)
-{
+static int *first_readers(const Reading *reading) {
     const Module *module = reading->module;
     int *first = arena_array(reading->arena, int, module->context.next_id);
     memset(first, -1, sizeof *first * (size_t)module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++) {
             const Value *value = module->ops.at[i]->operands[k];
-            if (value && first[value->id] < 0)
-                first[value->id] = reading->slot_of[i];
+            if (value && first[value->id] < 0) first[value->id] = reading->slot_of[i];
         }
     return first;
 }
 
-static void read_given(Reading *reading)
-{
+static void read_given(Reading *reading) {
     Module *module = reading->module;
     const int *first = first_readers(reading);
     for (int i = 0; i < module->params.count; i++) {
@@ -67,20 +64,23 @@ static void read_given(Reading *reading)
 
 /* ---- what comes and goes ---- */
 
-/* By value id: what backward reads of what forward makes in the same micro-batch, and what becomes a parameter's gradient. */
-static void mark_kept(const Reading *reading, bool *kept)
-{
+/* By value id: what backward reads of what forward makes in the same micro-batch, and what becomes
+ * a parameter's gradient. */
+static void mark_kept(const Reading *reading, bool *kept) {
     const Module *module = reading->module;
     for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; module->ops.at[i]->section == SECTION_BACKWARD && k < module->ops.at[i]->operand_count; k++) {
-            const Value *value = module->ops.at[i]->operands[k], *owner = value ? value_storage(value) : NULL;
-            if (owner && owner->def && owner->def->section == SECTION_FORWARD && owner->def->loop == module->ops.at[i]->loop)
+        for (int k = 0;
+             module->ops.at[i]->section == SECTION_BACKWARD && k < module->ops.at[i]->operand_count;
+             k++) {
+            const Value *value = module->ops.at[i]->operands[k],
+                        *owner = value ? value_storage(value) : NULL;
+            if (owner && owner->def && owner->def->section == SECTION_FORWARD &&
+                owner->def->loop == module->ops.at[i]->loop)
                 kept[owner->id] = true;
         }
 }
 
-static void mark_gradients(const Reading *reading, bool *gradient)
-{
+static void mark_gradients(const Reading *reading, bool *gradient) {
     const Module *module = reading->module;
     for (int i = 0; i < module->params.count; i++)
         if (module->params.at[i]->gradient)
@@ -93,11 +93,12 @@ static void mark_gradients(const Reading *reading, bool *gradient)
     }
 }
 
-/* Adds what lies in the arena: kept values to the slot that makes them, others to all operators while they are needed. */
-static void read_arena(Reading *reading)
-{
+/* Adds what lies in the arena: kept values to the slot that makes them, others to all operators
+ * while they are needed. */
+static void read_arena(Reading *reading) {
     Module *module = reading->module;
-    bool *kept = arena_array(reading->arena, bool, module->context.next_id), *gradient = arena_array(reading->arena, bool, module->context.next_id);
+    bool *kept = arena_array(reading->arena, bool, module->context.next_id),
+         *gradient = arena_array(reading->arena, bool, module->context.next_id);
     double *live = arena_array(reading->arena, double, module->ops.count + 2);
     const int *last = last_uses(reading->arena, module);
     mark_kept(reading, kept);
@@ -106,7 +107,8 @@ static void read_arena(Reading *reading)
         const Op *op = module->ops.at[i];
         for (int r = 0; r < op->result_count; r++) {
             const Value *value = op->results[r];
-            if (value_storage(value) != value || !role_has(module, reading->role->role, value) || gradient[value->id])
+            if (value_storage(value) != value || !role_has(module, reading->role->role, value) ||
+                gradient[value->id])
                 continue;
             double bytes = (double)value_local_bytes(module, value, reading->device);
             if (kept[value->id]) {
@@ -116,7 +118,8 @@ static void read_arena(Reading *reading)
             live[i] += bytes;
             live[(last[value->id] < i ? i : last[value->id]) + 1] -= bytes;
         }
-        double scratch = op->convert.plan ? (double)role_scratch_bytes(module, reading->role->role, op) : 0;
+        double scratch =
+            op->convert.plan ? (double)role_scratch_bytes(module, reading->role->role, op) : 0;
         live[i] += scratch;
         live[i + 1] -= scratch;
     }
@@ -128,39 +131,40 @@ static void read_arena(Reading *reading)
 }
 
 /* What layers hand to later ones in forward. */
-static void read_crossing(Reading *reading)
-{
+static void read_crossing(Reading *reading) {
     Module *module = reading->module;
     int *latest = arena_array(reading->arena, int, module->context.next_id);
     for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; module->ops.at[i]->section == SECTION_FORWARD && k < module->ops.at[i]->operand_count; k++) {
+        for (int k = 0;
+             module->ops.at[i]->section == SECTION_FORWARD && k < module->ops.at[i]->operand_count;
+             k++) {
             const Value *value = module->ops.at[i]->operands[k];
-            if (!value || value->kind != VALUE_RESULT || !value->micro || !value->def)
-                continue;
+            if (!value || value->kind != VALUE_RESULT || !value->micro || !value->def) continue;
             int from = reading->slot_of[value->def->index], to = reading->slot_of[i];
             to = to > latest[value->id] ? to : latest[value->id];
             for (int slot = latest[value->id] > from ? latest[value->id] : from; slot < to; slot++)
-                reading->probe->slots[slot].crossing += (double)value_local_bytes(module, value, reading->device);
+                reading->probe->slots[slot].crossing +=
+                    (double)value_local_bytes(module, value, reading->device);
             latest[value->id] = to;
         }
 }
 
 /* ---- all of it ---- */
 
-static const RoleCost *slowest_role(const CostReport *report)
-{
+static const RoleCost *slowest_role(const CostReport *report) {
     const RoleCost *slowest = &report->roles[0];
     for (int r = 1; r < report->role_count; r++)
-        if (report->roles[r].seconds > slowest->seconds)
-            slowest = &report->roles[r];
+        if (report->roles[r].seconds > slowest->seconds) slowest = &report->roles[r];
     return slowest;
 }
 
-static void read_role(const EvaluationContext *shop, Arena *arena, const CostReport *report, Probe *probe)
-{
+static void read_role(const EvaluationContext *shop, Arena *arena, const CostReport *report,
+                      Probe *probe) {
     Module *module = report->module;
     const RoleCost *role = slowest_role(report);
-    Reading reading = {arena, module, role, role->role->devices[0], arena_array(arena, int, module->ops.count + 1), probe};
+    Reading reading = {
+        arena, module, role, role->role->devices[0], arena_array(arena, int, module->ops.count + 1),
+        probe};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
         reading.slot_of[i] = model_slot(shop->model, module->ops.at[i]);
@@ -173,8 +177,7 @@ static void read_role(const EvaluationContext *shop, Arena *arena, const CostRep
         probe->peak = fmax(probe->peak, (double)report->roles[r].memory.peak);
 }
 
-static void probe_unit(const EvaluationContext *shop, const Unit *unit, Text *out)
-{
+static void probe_unit(const EvaluationContext *shop, const Unit *unit, Text *out) {
     CostReport report = cost_report(unit->arena, evaluation_module(shop, unit));
     size_t count = (size_t)shop->model->layer_count + 2;
     Probe probe = {.slots = arena_array(unit->arena, SlotCost, count)};
@@ -183,19 +186,18 @@ static void probe_unit(const EvaluationContext *shop, const Unit *unit, Text *ou
     text_append(out, (const char *)probe.slots, sizeof *probe.slots * count);
 }
 
-void probes_run(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count, Probe *probes)
-{
+void probes_run(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
+                Probe *probes) {
     size_t slots = (size_t)shop->model->layer_count + 2;
     Evaluation *trials = arena_array(arena, Evaluation, count + 1);
-    for (int i = 0; i < count; i++)
-        trials[i] = (Evaluation){texts[i], probe_unit, true};
+    for (int i = 0; i < count; i++) trials[i] = (Evaluation){texts[i], probe_unit, true};
     const Text *answers = evaluations_run(arena, shop, trials, count);
     for (int i = 0; i < count; i++) {
         probes[i] = (Probe){.good = false};
-        if (answers[i].length != sizeof *probes + sizeof(SlotCost) * slots)
-            continue;
+        if (answers[i].length != sizeof *probes + sizeof(SlotCost) * slots) continue;
         memcpy(&probes[i], answers[i].bytes, sizeof *probes);
-        probes[i].slots = arena_copy(arena, answers[i].bytes + sizeof *probes, sizeof(SlotCost) * slots);
+        probes[i].slots =
+            arena_copy(arena, answers[i].bytes + sizeof *probes, sizeof(SlotCost) * slots);
         probes[i].good = !isnan(probes[i].seconds);
     }
 }

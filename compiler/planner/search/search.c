@@ -12,12 +12,12 @@ enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
 /* ---- what is fast ---- */
 
 /* Tries the best of each variant by closed form. Returns how many were new. */
-static int try_round(Search *search, int most)
-{
+static int try_round(Search *search, int most) {
     int first = search->tried.count, count = 0;
     for (int v = 0; v < search->variant_count; v++) {
         Arena *scratch = arena_create();
-        CandidateList list = enumerate(scratch, &search->profiles[v], &search->corrections[v], ENUMERATED);
+        CandidateList list =
+            enumerate(scratch, &search->profiles[v], &search->corrections[v], ENUMERATED);
         count += try_candidates(search, &list, (most + v) / search->variant_count);
         arena_destroy(scratch);
     }
@@ -26,23 +26,19 @@ static int try_round(Search *search, int most)
 }
 
 /* Tries what people begin with, and what is best by closed forms. */
-static void try_best(Search *search)
-{
+static void try_best(Search *search) {
     search_baselines(search);
     for (int round = 0; round < ROUNDS; round++)
-        if (!try_round(search, round_size(search)))
-            return;
+        if (!try_round(search, round_size(search))) return;
 }
 
 /* Tries the neighbours of the best, and of what is better then. */
-static void look_around(Search *search)
-{
+static void look_around(Search *search) {
     const TriedStrategy *around = NULL;
     for (int look = 0; look < LOOKS; look++) {
         TriedList best = best_of(search, 1);
         CandidateList list = {0};
-        if (!best.count || best.at[0] == around)
-            return;
+        if (!best.count || best.at[0] == around) return;
         around = best.at[0];
         change_rows(search, &list, &around->candidate);
         change_modes(search, &list, &around->candidate);
@@ -53,37 +49,32 @@ static void look_around(Search *search)
 
 /* ---- all of it ---- */
 
-static bool prepare(Search *search, const SearchOptions *options)
-{
+static bool prepare(Search *search, const SearchOptions *options) {
     Frontend *frontend = search->shop.frontend;
-    const char *text = arena_format(search->arena, "strategy %s\n  stage devices(0)\nend strategy\n", options->name);
+    const char *text = arena_format(
+        search->arena, "strategy %s\n  stage devices(0)\nend strategy\n", options->name);
     Unit *unit = frontend_under(frontend, text);
     if (unit && !unit->modules.count)
         diag_error(search->shop.diag, (Position){0}, "%s trains or runs no model", unit->file);
-    if (!unit || !unit->modules.count)
-        return false;
+    if (!unit || !unit->modules.count) return false;
     search->model = model_begin(unit);
     PassOptions passes = {.stop_after = "refine", .out = stdout};
     for (int m = 0; m < unit->modules.count; m++)
         unit->modules.at[m]->context.options = search->shop.compile;
-    if (!passes_run(unit, &passes))
-        return false;
+    if (!passes_run(unit, &passes)) return false;
     model_survey(search->arena, &search->model);
     return true;
 }
 
 /* Whether --memory alone bounds the devices. */
-static bool bounded_alike(const Search *search, int64_t memory)
-{
+static bool bounded_alike(const Search *search, int64_t memory) {
     for (int d = 0; d < search->devices.count; d++)
-        if (devices_memory(&search->devices, d) != memory)
-            return false;
+        if (devices_memory(&search->devices, d) != memory) return false;
     return memory > 0;
 }
 
 /* Gives devices so many bytes instead; what was tried lacks more or less then. */
-static void bound_by(Search *search, int64_t memory)
-{
+static void bound_by(Search *search, int64_t memory) {
     search->devices = devices_of(search->arena, search->devices.cluster, memory);
     for (int i = 0; i < search->tried.count; i++) {
         Verdict *verdict = &search->tried.at[i]->verdict;
@@ -91,15 +82,13 @@ static void bound_by(Search *search, int64_t memory)
     }
 }
 
-/* The search for what is fast as it would be by itself, with the first `variants` lists of what tensor parallelism cuts; whether anything
- * fits. What it has tried comes to the rest. */
-static bool find_anew(Search *search, int variants)
-{
+/* The search for what is fast as it would be by itself, with the first `variants` lists of what
+ * tensor parallelism cuts; whether anything fits. What it has tried comes to the rest. */
+static bool find_anew(Search *search, int variants) {
     Search anew = *search;
     anew.tried = (TriedList){0};
     anew.variant_count = variants;
-    for (int v = 0; v < variants; v++)
-        anew.corrections[v] = (Correction){1, 1};
+    for (int v = 0; v < variants; v++) anew.corrections[v] = (Correction){1, 1};
     try_best(&anew);
     look_around(&anew);
     for (int i = 0; i < anew.tried.count; i++)
@@ -107,10 +96,9 @@ static bool find_anew(Search *search, int variants)
     return anything_fits(&anew);
 }
 
-/* Whether what is found by time fits in a byte less than what needs least does, and so on: with the bytes that would do, as they are
- * reported, a plan is found, and with less none. */
-static void lower(Search *search, int64_t memory, int variants)
-{
+/* Whether what is found by time fits in a byte less than what needs least does, and so on: with the
+ * bytes that would do, as they are reported, a plan is found, and with less none. */
+static void lower(Search *search, int64_t memory, int variants) {
     enum { TURNS = 4 };
     bool lower = bounded_alike(search, memory);
     for (int turn = 0; turn < TURNS && lower; turn++) {
@@ -123,16 +111,17 @@ static void lower(Search *search, int64_t memory, int variants)
     }
 }
 
-/* What the search begins with: in a small cluster tensors may be cut across hosts and classes from the beginning, so that what was tried
- * where nothing else fits is tried where there is more memory, too. */
-static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason)
-{
-    if (!prepare(search, options))
-        return false;
-    int variants = search->variant_count = splits_find(search->arena, &search->shop, search->splits);
+/* What the search begins with: in a small cluster tensors may be cut across hosts and classes from
+ * the beginning, so that what was tried where nothing else fits is tried where there is more
+ * memory, too. */
+static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason) {
+    if (!prepare(search, options)) return false;
+    int variants = search->variant_count =
+        splits_find(search->arena, &search->shop, search->splits);
     for (int v = 0; v < search->variant_count; v++) {
         search->corrections[v] = (Correction){1, 1};
-        if (!profile_run(search->arena, &search->shop, &search->splits[v], search->devices.count <= SMALL_FLEET, &search->profiles[v]))
+        if (!profile_run(search->arena, &search->shop, &search->splits[v],
+                         search->devices.count <= SMALL_FLEET, &search->profiles[v]))
             return false;
     }
     try_best(search);
@@ -140,8 +129,7 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     if (!anything_fits(search)) {
         search_min_memory(search);
         look_around(search);
-        if (!anything_fits(search) && least_need(search))
-            lower(search, options->memory, variants);
+        if (!anything_fits(search) && least_need(search)) lower(search, options->memory, variants);
     }
     TriedList best = best_kinds(search, BEST);
     tries_settle(search, &best);
@@ -153,24 +141,24 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     }
     const TriedStrategy *least = least_need(search);
     if (!least)
-        BUG("hetucc takes none of %d strategies of %s", search->tried.count, search->model.module->name);
+        BUG("hetucc takes none of %d strategies of %s", search->tried.count,
+            search->model.module->name);
     explain_report(search->shop.diag, &search->shop, least, search->tried.count);
     return false;
 }
 
-bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy, Text *reason)
-{
+bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
+                 Text *reason) {
     Search search = {.arena = arena, .name = options->name};
     search.devices = devices_of(arena, options->frontend->cluster, options->memory);
     search.shop = (EvaluationContext){.arena = arena,
-                             .diag = diag,
-                             .compile = options->compile,
-                             .no_fuse = options->no_fuse,
-                             .model = &search.model,
-                             .devices = &search.devices};
+                                      .diag = diag,
+                                      .compile = options->compile,
+                                      .no_fuse = options->no_fuse,
+                                      .model = &search.model,
+                                      .devices = &search.devices};
     search.shop.frontend = frontend_open(arena, diag, options->frontend);
-    if (!search.shop.frontend)
-        return false;
+    if (!search.shop.frontend) return false;
     bool found = find(&search, options, strategy, reason);
     frontend_close(search.shop.frontend);
     return found;

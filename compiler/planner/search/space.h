@@ -9,7 +9,7 @@ enum { GROUPS_MOST = 4 }; // classes that work together
 /* Of each group of devices so many, in so many equal stages of so much tensor parallelism. */
 typedef struct Arrangement {
     int used[GROUPS_MOST + 1], stages[GROUPS_MOST + 1], tensor[GROUPS_MOST + 1]; // by group
-    int count, order[GROUPS_MOST];                                               // the groups along the pipeline
+    int count, order[GROUPS_MOST]; // the groups along the pipeline
 } Arrangement;
 
 typedef struct Choice {
@@ -33,10 +33,11 @@ ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group)
 RowList rows_all(Arena *arena, const Profile *profile, int64_t batch);
 
 /* The pipeline of a choice, filled with layers; sets its seconds and need. False: it is none. */
-bool choice_plan(Profile *profile, const Correction *correction, Choice *choice, PipelinePlan *plan);
+bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
+                 PipelinePlan *plan);
 
-/* Sets the seconds and the need of a candidate by closed form, under the names that the profile is of. False, and both 0: it is no single
- * pipeline of equal devices. */
+/* Sets the seconds and the need of a candidate by closed form, under the names that the profile is
+ * of. False, and both 0: it is no single pipeline of equal devices. */
 bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate);
 
 /* As a part of a candidate. */

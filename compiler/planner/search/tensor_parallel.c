@@ -31,41 +31,37 @@ typedef struct Trier {
     SetList tried;
 } Trier;
 
-static double score(const Trier *trier, const Set *set) { return trier->bytes_alone ? set->bytes : set->seconds * set->bytes; }
+static double score(const Trier *trier, const Set *set) {
+    return trier->bytes_alone ? set->bytes : set->seconds * set->bytes;
+}
 
-static bool same_names(const Set *a, const Set *b)
-{
+static bool same_names(const Set *a, const Set *b) {
     return a->count == b->count && !memcmp(a->names, b->names, sizeof(int) * (size_t)a->count);
 }
 
-static const Set *find_tried(const Trier *trier, const Set *set)
-{
+static const Set *find_tried(const Trier *trier, const Set *set) {
     for (int i = 0; i < trier->tried.count; i++)
-        if (same_names(&trier->tried.at[i], set))
-            return &trier->tried.at[i];
+        if (same_names(&trier->tried.at[i], set)) return &trier->tried.at[i];
     return NULL;
 }
 
-static SplitList list_of(Arena *arena, const SearchModel *model, const Set *set)
-{
+static SplitList list_of(Arena *arena, const SearchModel *model, const Set *set) {
     const char **dims = arena_array(arena, const char *, set->count + 1);
-    for (int i = 0; i < set->count; i++)
-        dims[i] = model->dims[set->names[i]].name;
+    for (int i = 0; i < set->count; i++) dims[i] = model->dims[set->names[i]].name;
     return (SplitList){set->count, dims};
 }
 
 /* Tries sets that were not tried before, and sets the numbers of all. */
-static void try_sets(Trier *trier, SetList *sets)
-{
+static void try_sets(Trier *trier, SetList *sets) {
     const char **texts = arena_array(trier->arena, const char *, sets->count + 1);
     Probe *probes = arena_array(trier->arena, Probe, sets->count + 1);
     int first = trier->tried.count;
     for (int i = 0; i < sets->count; i++) {
-        if (find_tried(trier, &sets->at[i]))
-            continue;
+        if (find_tried(trier, &sets->at[i])) continue;
         SplitList list = list_of(trier->arena, trier->shop->model, &sets->at[i]);
         texts[trier->tried.count - first] =
-            probe_text(trier->arena, trier->shop, &list, trier->group, list.count || trier->zero ? trier->degree : 1, trier->rows,
+            probe_text(trier->arena, trier->shop, &list, trier->group,
+                       list.count || trier->zero ? trier->degree : 1, trier->rows,
                        trier->bytes_alone ? RECOMPUTE_FULL : RECOMPUTE_NONE, trier->zero);
         array_push(trier->arena, &trier->tried, sets->at[i]);
     }
@@ -75,23 +71,19 @@ static void try_sets(Trier *trier, SetList *sets)
         trier->tried.at[i].seconds = probe->good ? probe->seconds : (double)INFINITY;
         trier->tried.at[i].bytes = probe->good ? probe->peak : (double)INFINITY;
     }
-    for (int i = 0; i < sets->count; i++)
-        sets->at[i] = *find_tried(trier, &sets->at[i]);
+    for (int i = 0; i < sets->count; i++) sets->at[i] = *find_tried(trier, &sets->at[i]);
 }
 
 /* ---- from set to set ---- */
 
-static bool has_name(const Set *set, int name)
-{
+static bool has_name(const Set *set, int name) {
     for (int i = 0; i < set->count; i++)
-        if (set->names[i] == name)
-            return true;
+        if (set->names[i] == name) return true;
     return false;
 }
 
 /* With one name more, which stands behind those of its kind. */
-static Set with_name(const SearchDim *dims, const Set *set, int name)
-{
+static Set with_name(const SearchDim *dims, const Set *set, int name) {
     Set larger = *set;
     int at = 0;
     while (at < set->count && (!dims[name].of_parameters || dims[set->names[at]].of_parameters))
@@ -102,22 +94,21 @@ static Set with_name(const SearchDim *dims, const Set *set, int name)
     return larger;
 }
 
-static Set without(const Set *set, int at)
-{
+static Set without(const Set *set, int at) {
     Set smaller = *set;
     smaller.count--;
     memmove(smaller.names + at, set->names + at + 1, sizeof(int) * (size_t)(smaller.count - at));
     return smaller;
 }
 
-/* The best of the sets that are one name away; whether it is better than the set, which becomes it. With `others`, names that no parameter
- * has may come. */
-static bool step(Trier *trier, Set *set, bool others)
-{
+/* The best of the sets that are one name away; whether it is better than the set, which becomes it.
+ * With `others`, names that no parameter has may come. */
+static bool step(Trier *trier, Set *set, bool others) {
     const SearchModel *model = trier->shop->model;
     SetList near = {0};
     for (int name = 0; name < model->dim_count && name < NAMES_MOST; name++)
-        if (!has_name(set, name) && set->count < NAMES_MOST && model->dims[name].of_parameters != others)
+        if (!has_name(set, name) && set->count < NAMES_MOST &&
+            model->dims[name].of_parameters != others)
             array_push(trier->arena, &near, with_name(model->dims, set, name));
     for (int i = 0; i < set->count && set->count > 1 && !others; i++)
         array_push(trier->arena, &near, without(set, i));
@@ -126,85 +117,78 @@ static bool step(Trier *trier, Set *set, bool others)
     for (int i = 0; i < near.count; i++)
         if (!isinf(near.at[i].seconds) && (!best || score(trier, &near.at[i]) < score(trier, best)))
             best = &near.at[i];
-    bool more = best && trier->bytes_alone && best->count > set->count && score(trier, best) <= score(trier, set);
-    if (!best || (!more && score(trier, best) >= PAYS_OFF * score(trier, set)))
-        return false;
+    bool more = best && trier->bytes_alone && best->count > set->count &&
+                score(trier, best) <= score(trier, set);
+    if (!best || (!more && score(trier, best) >= PAYS_OFF * score(trier, set))) return false;
     *set = *best;
     return true;
 }
 
 /* The fastest of what was tried that needs about as many bytes; NULL: none is much faster. */
-static const Set *find_faster(const Trier *trier, const Set *best)
-{
+static const Set *find_faster(const Trier *trier, const Set *best) {
     const Set *faster = NULL;
     for (int i = 0; i < trier->tried.count; i++) {
         const Set *set = &trier->tried.at[i];
-        if (set->count && set->bytes <= AS_MANY_BYTES * best->bytes && set->seconds < MUCH_FASTER * best->seconds &&
+        if (set->count && set->bytes <= AS_MANY_BYTES * best->bytes &&
+            set->seconds < MUCH_FASTER * best->seconds &&
             (!faster || set->seconds < faster->seconds))
             faster = set;
     }
     return faster;
 }
 
-/* The group with most devices that may work together on a tensor, or all devices where each class has one; -1: there is one alone. */
-static int group_of_trials(const Fleet *fleet)
-{
+/* The group with most devices that may work together on a tensor, or all devices where each class
+ * has one; -1: there is one alone. */
+static int group_of_trials(const Fleet *fleet) {
     int best = -1;
     for (int g = 0; g < fleet->group_count; g++)
-        if (fleet->groups[g].count > 1 && (best < 0 || fleet->groups[g].host_most > fleet->groups[best].host_most))
+        if (fleet->groups[g].count > 1 &&
+            (best < 0 || fleet->groups[g].host_most > fleet->groups[best].host_most))
             best = g;
     return best < 0 && fleet->group_count > 1 ? fleet->group_count : best;
 }
 
 /* As many devices as a host has, or a few of several hosts. */
-static int degree_of_trials(const DeviceGroup *group)
-{
+static int degree_of_trials(const DeviceGroup *group) {
     int most = group->host_most > 1 ? group->host_most : group->count;
     return most < TRIED_DEGREE ? most : TRIED_DEGREE;
 }
 
 /* Goes from set to set; the last of them. False: there is nothing to try. */
-static bool search_sets(Trier *trier, Set *best)
-{
+static bool search_sets(Trier *trier, Set *best) {
     const EvaluationContext *shop = trier->shop;
     int64_t rows[2] = {0, 0};
     SetList none = {0};
     trier->group = group_of_trials(shop->devices);
-    if (trier->group < 0 || !shop->model->dim_count)
-        return false;
+    if (trier->group < 0 || !shop->model->dim_count) return false;
     trier->degree = degree_of_trials(&shop->devices->groups[trier->group]);
     trier->rows = probe_rows(shop->model, rows) ? rows[trier->bytes_alone ? 0 : 1] : 0;
     array_push(trier->arena, &none, (Set){0});
     try_sets(trier, &none);
     *best = none.at[0];
     for (int steps = 0; steps < 2 * NAMES_MOST; steps++)
-        if (!step(trier, best, false) && !step(trier, best, true))
-            break;
+        if (!step(trier, best, false) && !step(trier, best, true)) break;
     return true;
 }
 
-int splits_find(Arena *arena, const EvaluationContext *shop, SplitList lists[SPLITS_FAST])
-{
+int splits_find(Arena *arena, const EvaluationContext *shop, SplitList lists[SPLITS_FAST]) {
     Trier trier = {.arena = arena, .shop = shop};
     Set best;
     lists[0] = (SplitList){0, NULL};
-    if (!search_sets(&trier, &best))
-        return 1;
+    if (!search_sets(&trier, &best)) return 1;
     const Set *faster = find_faster(&trier, &best);
     lists[0] = list_of(arena, shop->model, &best);
-    if (faster)
-        lists[1] = list_of(arena, shop->model, faster);
+    if (faster) lists[1] = list_of(arena, shop->model, faster);
     return faster ? 2 : 1;
 }
 
-/* Adds what begins with a set: names of parameters come in any order, for rules take the first that applies, others behind them in one. */
-static void add_orders(Trier *trier, const Set *set, bool others, int from, SetList *sets)
-{
+/* Adds what begins with a set: names of parameters come in any order, for rules take the first that
+ * applies, others behind them in one. */
+static void add_orders(Trier *trier, const Set *set, bool others, int from, SetList *sets) {
     const SearchModel *model = trier->shop->model;
     array_push(trier->arena, sets, *set);
     for (int name = from; name < model->dim_count && sets->count <= trier->most; name++) {
-        if (has_name(set, name) || (others && model->dims[name].of_parameters))
-            continue;
+        if (has_name(set, name) || (others && model->dims[name].of_parameters)) continue;
         Set larger = with_name(model->dims, set, name);
         bool other = !model->dims[name].of_parameters;
         add_orders(trier, &larger, other, other ? name + 1 : 0, sets);
@@ -212,18 +196,15 @@ static void add_orders(Trier *trier, const Set *set, bool others, int from, SetL
 }
 
 /* Tries all names of the model in all orders, where these are `most` at most. */
-static void try_all(Trier *trier)
-{
+static void try_all(Trier *trier) {
     SetList sets = {0};
-    if (trier->shop->model->dim_count < NAMES_MOST)
-        add_orders(trier, &(Set){0}, false, 0, &sets);
-    if (sets.count <= trier->most)
-        try_sets(trier, &sets);
+    if (trier->shop->model->dim_count < NAMES_MOST) add_orders(trier, &(Set){0}, false, 0, &sets);
+    if (sets.count <= trier->most) try_sets(trier, &sets);
 }
 
-/* By bytes, then by seconds; those that cost the same stay in the order in which they were tried. */
-static int compare_bytes(const void *a, const void *b)
-{
+/* By bytes, then by seconds; those that cost the same stay in the order in which they were
+ * tried. */
+static int compare_bytes(const void *a, const void *b) {
     const Set *first = *(const Set *const *)a, *second = *(const Set *const *)b;
     bool alike = first->bytes == second->bytes;
     double x = alike ? first->seconds : first->bytes, y = alike ? second->seconds : second->bytes;
@@ -231,32 +212,34 @@ static int compare_bytes(const void *a, const void *b)
 }
 
 /* Whether two sets cost the same: names of which others leave nothing to cut are of no account. */
-static bool same_numbers(const Set *a, const Set *b) { return a->bytes == b->bytes && a->seconds == b->seconds; }
+static bool same_numbers(const Set *a, const Set *b) {
+    return a->bytes == b->bytes && a->seconds == b->seconds;
+}
 
-/* Appends the sets that need not much more than the best one to the list of that, one of those that cost the same. */
-static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int most)
-{
-    const Set **sorted = arena_array(trier->arena, const Set *, trier->tried.count + 1), *last = best;
+/* Appends the sets that need not much more than the best one to the list of that, one of those that
+ * cost the same. */
+static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int most) {
+    const Set **sorted = arena_array(trier->arena, const Set *, trier->tried.count + 1),
+              *last = best;
     int count = 1;
-    for (int i = 0; i < trier->tried.count; i++)
-        sorted[i] = &trier->tried.at[i];
+    for (int i = 0; i < trier->tried.count; i++) sorted[i] = &trier->tried.at[i];
     qsort(sorted, (size_t)trier->tried.count, sizeof *sorted, compare_bytes);
-    for (int i = 0; i < trier->tried.count && count < most && sorted[i]->bytes <= THRIFTY * best->bytes; i++) {
-        if (same_numbers(sorted[i], last) || same_numbers(sorted[i], best))
-            continue;
+    for (int i = 0;
+         i < trier->tried.count && count < most && sorted[i]->bytes <= THRIFTY * best->bytes; i++) {
+        if (same_numbers(sorted[i], last) || same_numbers(sorted[i], best)) continue;
         lists[count++] = list_of(trier->arena, trier->shop->model, sorted[i]);
         last = sorted[i];
     }
     return count;
 }
 
-int splits_find_thrifty(Arena *arena, const EvaluationContext *shop, int zero, SplitList *lists, int most)
-{
-    Trier trier = {.arena = arena, .shop = shop, .bytes_alone = true, .zero = zero, .most = ORDERS * most};
+int splits_find_thrifty(Arena *arena, const EvaluationContext *shop, int zero, SplitList *lists,
+                        int most) {
+    Trier trier = {
+        .arena = arena, .shop = shop, .bytes_alone = true, .zero = zero, .most = ORDERS * most};
     Set best;
     lists[0] = (SplitList){0, NULL};
-    if (!search_sets(&trier, &best))
-        return 1;
+    if (!search_sets(&trier, &best)) return 1;
     lists[0] = list_of(arena, shop->model, &best);
     try_all(&trier);
     return list_thrifty(&trier, &best, lists, most);
@@ -264,33 +247,30 @@ int splits_find_thrifty(Arena *arena, const EvaluationContext *shop, int zero, S
 
 /* ---- around a list ---- */
 
-static Set set_of(const SearchModel *model, const SplitList *list)
-{
+static Set set_of(const SearchModel *model, const SplitList *list) {
     Set set = {0};
     for (int i = 0; i < list->count; i++)
         for (int name = 0; name < model->dim_count && name < NAMES_MOST; name++)
-            if (!strcmp(model->dims[name].name, list->dims[i]))
-                set.names[set.count++] = name;
+            if (!strcmp(model->dims[name].name, list->dims[i])) set.names[set.count++] = name;
     return set;
 }
 
-static void add_list(Arena *arena, const SearchModel *model, const Set *set, SplitListArray *lists)
-{
+static void add_list(Arena *arena, const SearchModel *model, const Set *set,
+                     SplitListArray *lists) {
     SplitList list = list_of(arena, model, set);
     array_push(arena, lists, arena_copy(arena, &list, sizeof list));
 }
 
-SplitListArray splits_near(Arena *arena, const SearchModel *model, const SplitList *list)
-{
+SplitListArray splits_near(Arena *arena, const SearchModel *model, const SplitList *list) {
     SplitListArray near = {0};
     Set set = set_of(model, list), changed;
     for (int i = 0; i < set.count; i++) {
         changed = without(&set, i);
         add_list(arena, model, &changed, &near);
     }
-    for (int name = 0; name < model->dim_count && name < NAMES_MOST && set.count < NAMES_MOST; name++) {
-        if (has_name(&set, name))
-            continue;
+    for (int name = 0; name < model->dim_count && name < NAMES_MOST && set.count < NAMES_MOST;
+         name++) {
+        if (has_name(&set, name)) continue;
         changed = with_name(model->dims, &set, name);
         add_list(arena, model, &changed, &near);
     }

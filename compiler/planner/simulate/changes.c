@@ -13,54 +13,44 @@ typedef struct Reader {
 
 typedef Array(int) DeviceList;
 
-static DeviceList all_devices(const Reader *reader)
-{
+static DeviceList all_devices(const Reader *reader) {
     DeviceList list = {0};
-    for (int d = 0; d < reader->cluster->device_count; d++)
-        array_push(reader->arena, &list, d);
+    for (int d = 0; d < reader->cluster->device_count; d++) array_push(reader->arena, &list, d);
     return list;
 }
 
-static DeviceList class_devices(const Reader *reader, Field name)
-{
+static DeviceList class_devices(const Reader *reader, Field name) {
     DeviceList list = {0};
     const DeviceClass *class = cluster_class_named(reader->cluster, field_string(name));
     if (!class)
         field_refuse(name, "no device of the cluster is of the class \"%s\"", field_string(name));
     for (int d = 0; class && d < reader->cluster->device_count; d++)
-        if (reader->cluster->devices[d].class == class)
-            array_push(reader->arena, &list, d);
+        if (reader->cluster->devices[d].class == class) array_push(reader->arena, &list, d);
     return list;
 }
 
-static DeviceList host_devices(const Reader *reader, Field name)
-{
+static DeviceList host_devices(const Reader *reader, Field name) {
     DeviceList list = {0};
     int host = cluster_host_number(reader->cluster, field_string(name));
-    if (host < 0)
-        field_refuse(name, "the cluster has no host \"%s\"", field_string(name));
+    if (host < 0) field_refuse(name, "the cluster has no host \"%s\"", field_string(name));
     for (int d = 0; d < reader->cluster->device_count; d++)
-        if (reader->cluster->devices[d].host == host)
-            array_push(reader->arena, &list, d);
+        if (reader->cluster->devices[d].host == host) array_push(reader->arena, &list, d);
     return list;
 }
 
-static DeviceList listed_devices(const Reader *reader, Field field)
-{
+static DeviceList listed_devices(const Reader *reader, Field field) {
     DeviceList list = {0};
-    int count = 0, *devices = field_integers(field, 1, 0, reader->cluster->device_count - 1, &count);
-    for (int i = 0; i < count; i++)
-        array_push(reader->arena, &list, devices[i]);
+    int count = 0,
+        *devices = field_integers(field, 1, 0, reader->cluster->device_count - 1, &count);
+    for (int i = 0; i < count; i++) array_push(reader->arena, &list, devices[i]);
     return list;
 }
 
 /* The devices of an event; of a link alone, all. */
-static DeviceList event_devices(const Reader *reader, Field event)
-{
+static DeviceList event_devices(const Reader *reader, Field event) {
     static const char *const whose[] = {"devices", "class", "host", "link"};
     int given = 0;
-    for (int i = 0; i < 4; i++)
-        given += field_has(event, whose[i]);
+    for (int i = 0; i < 4; i++) given += field_has(event, whose[i]);
     if (given != 1)
         field_refuse(event, "needs one of \"devices\", \"class\", \"host\" and \"link\"");
     return field_has(event, "devices") ? listed_devices(reader, field_get(event, "devices"))
@@ -70,10 +60,12 @@ static DeviceList event_devices(const Reader *reader, Field event)
 }
 
 /* The kind of link that "local", "remote" or a pair of hosts names. */
-static int link_kind(const Reader *reader, Field link)
-{
+static int link_kind(const Reader *reader, Field link) {
     if (json_is_array(link.json)) {
-        int kind = field_count(link, 2) == 2 ? cluster_link_between(reader->cluster, field_string(field_at(link, 0)), field_string(field_at(link, 1))) : -1;
+        int kind = field_count(link, 2) == 2
+                       ? cluster_link_between(reader->cluster, field_string(field_at(link, 0)),
+                                              field_string(field_at(link, 1)))
+                       : -1;
         if (kind < 0)
             field_refuse(link, "\"pairs\" of the cluster has no link between two such hosts");
         return kind;
@@ -84,9 +76,9 @@ static int link_kind(const Reader *reader, Field link)
     return strcmp(name, "remote") ? LINK_LOCAL : LINK_REMOTE;
 }
 
-static Change read_event(const Reader *reader, Field event)
-{
-    static const char *const keys[] = {"at", "devices", "class", "host", "link", "slowdown", "bandwidth", NULL};
+static Change read_event(const Reader *reader, Field event) {
+    static const char *const keys[] = {"at",   "devices",  "class",     "host",
+                                       "link", "slowdown", "bandwidth", NULL};
     field_keys(event, keys);
     bool slower = field_has(event, "slowdown"), link = field_has(event, "link");
     if (slower == field_has(event, "bandwidth"))
@@ -94,22 +86,23 @@ static Change read_event(const Reader *reader, Field event)
     if (slower && link)
         field_refuse(field_get(event, "slowdown"), "of a link it is \"bandwidth\" that changes");
     DeviceList devices = event_devices(reader, event);
-    Change change = {.at = field_number(field_get(event, "at"), 0), .computing = slower, .device_count = devices.count, .devices = devices.at};
-    change.rate = slower ? 1 / field_positive(field_get(event, "slowdown")) : field_positive(field_get(event, "bandwidth"));
+    Change change = {.at = field_number(field_get(event, "at"), 0),
+                     .computing = slower,
+                     .device_count = devices.count,
+                     .devices = devices.at};
+    change.rate = slower ? 1 / field_positive(field_get(event, "slowdown"))
+                         : field_positive(field_get(event, "bandwidth"));
     change.kind = link ? link_kind(reader, field_get(event, "link")) : -1;
     return change;
 }
 
 /* Behind those of its time and before. */
-static void insert(Change *changes, int count, Change change)
-{
-    for (; count && changes[count - 1].at > change.at; count--)
-        changes[count] = changes[count - 1];
+static void insert(Change *changes, int count, Change change) {
+    for (; count && changes[count - 1].at > change.at; count--) changes[count] = changes[count - 1];
     changes[count] = change;
 }
 
-Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, const char **error)
-{
+Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, const char **error) {
     static const char *const keys[] = {"events", NULL};
     Reader reader = {arena, cluster};
     Field top = input_open(arena, path);

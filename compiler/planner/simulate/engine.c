@@ -20,10 +20,11 @@ typedef struct Engine {
     const EngineProblem *problem;
     EngineSpan *spans;
     TaskRun *courses;
-    int *first, *next;      // by task: those that wait for it are next[first[t]] to next[first[t + 1] - 1]
-    int *heap, heap_count;  // tasks by the end of their legs
-    int *computing, *busy;  // by device: tasks that use what computes, and others
-    int change;             // that comes next
+    int *first,
+        *next; // by task: those that wait for it are next[first[t]] to next[first[t + 1] - 1]
+    int *heap, heap_count; // tasks by the end of their legs
+    int *computing, *busy; // by device: tasks that use what computes, and others
+    int change;            // that comes next
     MaxMin fair;
     double now;
 } Engine;
@@ -31,38 +32,34 @@ typedef struct Engine {
 /* ---- the heap ---- */
 
 /* Whether a task is due before another; of two at one time that of the lower number is. */
-static bool due_before(const Engine *engine, int a, int b)
-{
+static bool due_before(const Engine *engine, int a, int b) {
     double x = engine->courses[a].due, y = engine->courses[b].due;
     return x < y || (!(y < x) && a < b);
 }
 
-static void set_place(Engine *engine, int place, int task)
-{
+static void set_place(Engine *engine, int place, int task) {
     engine->heap[place] = task;
     engine->courses[task].place = place;
 }
 
-static void rise(Engine *engine, int place, int task)
-{
-    for (int above; place && due_before(engine, task, engine->heap[above = (place - 1) / 2]); place = above)
+static void rise(Engine *engine, int place, int task) {
+    for (int above; place && due_before(engine, task, engine->heap[above = (place - 1) / 2]);
+         place = above)
         set_place(engine, place, engine->heap[above]);
     set_place(engine, place, task);
 }
 
-static void sink(Engine *engine, int place, int task)
-{
+static void sink(Engine *engine, int place, int task) {
     for (int below; (below = 2 * place + 1) < engine->heap_count; place = below) {
-        below += below + 1 < engine->heap_count && due_before(engine, engine->heap[below + 1], engine->heap[below]);
-        if (!due_before(engine, engine->heap[below], task))
-            break;
+        below += below + 1 < engine->heap_count &&
+                 due_before(engine, engine->heap[below + 1], engine->heap[below]);
+        if (!due_before(engine, engine->heap[below], task)) break;
         set_place(engine, place, engine->heap[below]);
     }
     set_place(engine, place, task);
 }
 
-static void heap_put(Engine *engine, int task, double due)
-{
+static void heap_put(Engine *engine, int task, double due) {
     TaskRun *course = &engine->courses[task];
     bool later = course->place >= 0 && course->due < due;
     course->due = due;
@@ -74,28 +71,24 @@ static void heap_put(Engine *engine, int task, double due)
         rise(engine, course->place, task);
 }
 
-static int heap_take(Engine *engine)
-{
+static int heap_take(Engine *engine) {
     int task = engine->heap[0], last = engine->heap[--engine->heap_count];
     engine->courses[task].place = -1;
-    if (engine->heap_count)
-        sink(engine, 0, last);
+    if (engine->heap_count) sink(engine, 0, last);
     return task;
 }
 
 /* ---- speeds ---- */
 
 /* The rate of a resource now: less while its device computes and communicates at once. */
-static double rate_now(const Engine *engine, int resource)
-{
+static double rate_now(const Engine *engine, int resource) {
     const EngineResource *own = &engine->problem->resources[resource];
     bool both = own->device >= 0 && engine->computing[own->device] && engine->busy[own->device];
     return engine->fair.rate[resource] / (both ? engine->problem->overlap[own->device] : 1);
 }
 
 /* A task goes on at another speed. */
-static void set_speed(void *state, int task, double speed)
-{
+static void set_speed(void *state, int task, double speed) {
     Engine *engine = state;
     TaskRun *course = &engine->courses[task];
     course->left = fmax(course->left - engine->fair.speed[task] * (engine->now - course->since), 0);
@@ -108,28 +101,25 @@ static void set_speed(void *state, int task, double speed)
 
 static double rate_of(void *state, int resource) { return rate_now(state, resource); }
 
-/* Notes that a task begins or ends to use its resources, and has all speeds that depend on these found anew. */
-static void change_uses(Engine *engine, int task, int step)
-{
+/* Notes that a task begins or ends to use its resources, and has all speeds that depend on these
+ * found anew. */
+static void change_uses(Engine *engine, int task, int step) {
     const EngineTask *own = &engine->problem->tasks[task];
     for (int u = 0; u < own->use_count; u++) {
         const EngineResource *resource = &engine->problem->resources[own->uses[u].resource];
-        if (resource->device < 0)
-            continue;
+        if (resource->device < 0) continue;
         int *count = &(resource->computes ? engine->computing : engine->busy)[resource->device];
         bool before = engine->computing[resource->device] && engine->busy[resource->device];
         *count += step;
         bool after = engine->computing[resource->device] && engine->busy[resource->device];
-        if (before != after)
-            max_min_disturb_device(&engine->fair, resource->device);
+        if (before != after) max_min_disturb_device(&engine->fair, resource->device);
     }
     (step > 0 ? max_min_enter : max_min_leave)(&engine->fair, task);
 }
 
 /* ---- events ---- */
 
-static void begin_work(Engine *engine, int task)
-{
+static void begin_work(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
     TaskRun *course = &engine->courses[task];
     course->leg = LEG_MOVES;
@@ -142,8 +132,7 @@ static void begin_work(Engine *engine, int task)
     heap_put(engine, task, engine->now + own->work);
 }
 
-static void begin_task(Engine *engine, int task)
-{
+static void begin_task(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
     engine->spans[task].begin = engine->now;
     engine->courses[task].leg = LEG_LATENCY;
@@ -153,8 +142,7 @@ static void begin_task(Engine *engine, int task)
         begin_work(engine, task);
 }
 
-static void end_task(Engine *engine, int task)
-{
+static void end_task(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
     engine->spans[task].end = engine->now;
     engine->courses[task].leg = LEG_OVER;
@@ -164,20 +152,17 @@ static void end_task(Engine *engine, int task)
             engine->problem->observe(engine->problem->state, engine->now, task, 0);
     }
     for (int i = engine->first[task]; i < engine->first[task + 1]; i++)
-        if (!--engine->courses[engine->next[i]].waits)
-            begin_task(engine, engine->next[i]);
+        if (!--engine->courses[engine->next[i]].waits) begin_task(engine, engine->next[i]);
 }
 
-static void end_leg(Engine *engine, int task)
-{
+static void end_leg(Engine *engine, int task) {
     if (engine->courses[task].leg == LEG_LATENCY)
         begin_work(engine, task);
     else
         end_task(engine, task);
 }
 
-static void change_rate(Engine *engine, const EngineChange *change)
-{
+static void change_rate(Engine *engine, const EngineChange *change) {
     engine->fair.rate[change->resource] = change->rate;
     max_min_disturb(&engine->fair, change->resource);
 }
@@ -185,23 +170,20 @@ static void change_rate(Engine *engine, const EngineChange *change)
 /* ---- running ---- */
 
 /* Who waits for whom, the other way round. */
-static void find_followers(Arena *arena, Engine *engine)
-{
+static void find_followers(Arena *arena, Engine *engine) {
     const EngineProblem *problem = engine->problem;
     int *first = engine->first = arena_array(arena, int, problem->task_count + 2), total = 0;
     for (int t = 0; t < problem->task_count; t++)
         for (int w = 0; w < problem->tasks[t].wait_count; w++, total++)
             first[problem->tasks[t].waits[w] + 2]++;
-    for (int t = 0; t < problem->task_count; t++)
-        first[t + 2] += first[t + 1];
+    for (int t = 0; t < problem->task_count; t++) first[t + 2] += first[t + 1];
     engine->next = arena_array(arena, int, total + 1);
     for (int t = 0; t < problem->task_count; t++)
         for (int w = 0; w < problem->tasks[t].wait_count; w++)
             engine->next[first[problem->tasks[t].waits[w] + 1]++] = t;
 }
 
-static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSpan *spans)
-{
+static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSpan *spans) {
     Engine engine = {.problem = problem,
                      .spans = spans,
                      .courses = arena_array(arena, TaskRun, problem->task_count),
@@ -216,12 +198,11 @@ static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSp
 }
 
 /* Does the next event; false when there is none. Changes come before what ends at their time. */
-static bool next_event(Engine *engine)
-{
+static bool next_event(Engine *engine) {
     const EngineProblem *problem = engine->problem;
-    const EngineChange *change = engine->change < problem->change_count ? &problem->changes[engine->change] : NULL;
-    if (!engine->heap_count)
-        return false;
+    const EngineChange *change =
+        engine->change < problem->change_count ? &problem->changes[engine->change] : NULL;
+    if (!engine->heap_count) return false;
     if (change && change->at <= engine->courses[engine->heap[0]].due) {
         engine->now = fmax(engine->now, change->at);
         change_rate(engine, change);
@@ -234,16 +215,13 @@ static bool next_event(Engine *engine)
     return true;
 }
 
-EngineSpan *engine_run(Arena *arena, const EngineProblem *problem)
-{
+EngineSpan *engine_run(Arena *arena, const EngineProblem *problem) {
     Arena *scratch = arena_create();
     EngineSpan *spans = arena_array(arena, EngineSpan, problem->task_count);
     Engine engine = engine_create(scratch, problem, spans);
     for (int t = 0; t < problem->task_count; t++)
-        if (!problem->tasks[t].wait_count)
-            begin_task(&engine, t);
-    do
-        max_min_settle(&engine.fair, rate_of, set_speed, &engine);
+        if (!problem->tasks[t].wait_count) begin_task(&engine, t);
+    do max_min_settle(&engine.fair, rate_of, set_speed, &engine);
     while (next_event(&engine));
     for (int t = 0; t < problem->task_count; t++)
         if (engine.courses[t].leg != LEG_OVER)

@@ -1,14 +1,17 @@
 /* The engine: when tasks that share resources begin and end, event by event.
  *
- * A task begins when all that it waits for has ended. For its `latency` it uses nothing; then it goes on at a speed, until `work` seconds at
- * speed 1 are done. Of each resource that it uses it takes `share` times its speed, and what all tasks take of a resource is never more than
- * its rate. Within these bounds speeds are fair: all grow alike until a resource that they use is used up (max-min fairness by progressive
- * filling). A processor is a resource, and so is each direction of a link's port.
+ * A task begins when all that it waits for has ended. For its `latency` it uses nothing; then it
+ * goes on at a speed, until `work` seconds at speed 1 are done. Of each resource that it uses it
+ * takes `share` times its speed, and what all tasks take of a resource is never more than its rate.
+ * Within these bounds speeds are fair: all grow alike until a resource that they use is used up
+ * (max-min fairness by progressive filling). A processor is a resource, and so is each direction of
+ * a link's port.
  *
- * Rates change at given times. A device slows itself down while it computes and communicates at once: by its `overlap`, all its resources.
+ * Rates change at given times. A device slows itself down while it computes and communicates at
+ * once: by its `overlap`, all its resources.
  *
- * There is no tolerance in the engine, and no constant of time: where all rates are halved, and latencies doubled, all times are doubled to
- * the bit.
+ * There is no tolerance in the engine, and no constant of time: where all rates are halved, and
+ * latencies doubled, all times are doubled to the bit.
  */
 #ifndef PLANNER_SIMULATE_ENGINE_H
 #define PLANNER_SIMULATE_ENGINE_H
@@ -36,7 +39,7 @@ typedef struct EngineResource {
 } EngineResource;
 
 typedef struct EngineChange {
-    double at;    // seconds
+    double at; // seconds
     int resource;
     double rate; // from then on: above 0
 } EngineChange;

@@ -5,8 +5,7 @@
 
 #include <math.h>
 
-Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked)
-{
+Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
     const Module *module = fold->module;
     int runs = module->templates.runs.count;
     StageGraph *graphs = arena_array(arena, StageGraph, runs + 1);
@@ -24,39 +23,40 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked)
 /* ---- seconds ---- */
 
 /* Says, once, what the cluster does not. */
-static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work)
-{
+static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work) {
     const char *file = scripts->fold->module->context.options.cluster_file;
-    if (scripts->unknown)
-        return;
+    if (scripts->unknown) return;
     if (!actor->class)
-        scripts->unknown = arena_format(scripts->arena, "%s: devices: there is no device %d", file, actor->devices[0]);
+        scripts->unknown = arena_format(scripts->arena, "%s: devices: there is no device %d", file,
+                                        actor->devices[0]);
     else
-        scripts->unknown =
-            arena_format(scripts->arena, "%s: classes.%s.%s: missing; %s at %s:%d needs it", file, actor->class->name,
-                         work->product ? arena_format(scripts->arena, "products.%s", dtype_word(work->dtype)) : "arithmetic", op->def->name,
-                         op->at.file ? op->at.file : "-", op->at.line);
+        scripts->unknown = arena_format(
+            scripts->arena, "%s: classes.%s.%s: missing; %s at %s:%d needs it", file,
+            actor->class->name,
+            work->product ? arena_format(scripts->arena, "products.%s", dtype_word(work->dtype))
+                          : "arithmetic",
+            op->def->name, op->at.file ? op->at.file : "-", op->at.line);
 }
 
-static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor)
-{
+static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
     double extent[IR_MAX_FACTORS];
     op_local_extents(scripts->fold->module, op, actor->devices[0], extent);
     Work work = op_work(op, extent);
     double seconds = work_seconds(actor->class, &work);
-    if (!isfinite(seconds))
-        note_unknown(scripts, op, actor, &work);
+    if (!isfinite(seconds)) note_unknown(scripts, op, actor, &work);
     return isfinite(seconds) ? seconds : 0;
 }
 
 /* ---- items ---- */
 
-/* Adds what an operator takes to the last item, or to a new one where that is a conversion or ends. */
-static void add_computing(Scripts *scripts, Script *script, const Op *op)
-{
+/* Adds what an operator takes to the last item, or to a new one where that is a conversion or
+ * ends. */
+static void add_computing(Scripts *scripts, Script *script, const Op *op) {
     ScriptItem *last = script->items.count ? &script->items.at[script->items.count - 1] : NULL;
     if (!last || last->hops || scripts->marked[last->op->index]) {
-        array_push(scripts->arena, &script->items, (ScriptItem){op, arena_array(scripts->arena, double, script->actor_count), NULL});
+        array_push(
+            scripts->arena, &script->items,
+            (ScriptItem){op, arena_array(scripts->arena, double, script->actor_count), NULL});
         last = &script->items.at[script->items.count - 1];
     }
     last->op = op;
@@ -67,43 +67,46 @@ static void add_computing(Scripts *scripts, Script *script, const Op *op)
     }
 }
 
-static void add_conversion(Scripts *scripts, Script *script, const Op *op, int run)
-{
+static void add_conversion(Scripts *scripts, Script *script, const Op *op, int run) {
     const ActorTransfers *hops = symmetry_transfers(scripts->fold, op->convert.plan, run);
     if (!op->convert.tensor && (hops->count || hops->mover_count))
         array_push(scripts->arena, &script->items, (ScriptItem){op, NULL, hops});
     else if (scripts->marked[op->index])
-        array_push(scripts->arena, &script->items, (ScriptItem){op, arena_array(scripts->arena, double, script->actor_count), NULL});
+        array_push(
+            scripts->arena, &script->items,
+            (ScriptItem){op, arena_array(scripts->arena, double, script->actor_count), NULL});
 }
 
 /* ---- parts ---- */
 
 /* The actors of a stage of a run. */
-static void find_actors(Scripts *scripts, Script *script, int run, int stage)
-{
+static void find_actors(Scripts *scripts, Script *script, int run, int stage) {
     const Symmetry *fold = scripts->fold;
     const Module *module = fold->module;
     int *actors = arena_array(scripts->arena, int, fold->actor_count);
     for (int a = 0; a < fold->actor_count; a++) {
         const Actor *actor = &fold->actors[a];
-        if (run < 0 || (actor->run && fold->stands[actor->run - module->templates.runs.at] == run && actor->stage == stage))
+        if (run < 0 || (actor->run && fold->stands[actor->run - module->templates.runs.at] == run &&
+                        actor->stage == stage))
             actors[script->actor_count++] = a;
     }
     script->actors = actors;
 }
 
-static const Script *make_part(Scripts *scripts, int run, Phase phase, int visit)
-{
+static const Script *make_part(Scripts *scripts, int run, Phase phase, int visit) {
     const Module *module = scripts->fold->module;
     const StageGraph *graph = &scripts->graphs[run];
-    int stage = graph->stage_of[visit], own = module->templates.at.at[module->templates.runs.at[run].template_index].first_stage + stage;
+    int stage = graph->stage_of[visit],
+        own = module->templates.at.at[module->templates.runs.at[run].template_index].first_stage +
+              stage;
     Script *script = arena_new(scripts->arena, Script);
     find_actors(scripts, script, run, stage);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         bool backward;
         bool everywhere = op->stage == STAGE_ALL;
-        if (!(everywhere ? visit == 0 : op->stage == own && op->visit == visit) || op_phase(module, op) != phase || op_is_async(module, op) ||
+        if (!(everywhere ? visit == 0 : op->stage == own && op->visit == visit) ||
+            op_phase(module, op) != phase || op_is_async(module, op) ||
             op_edge(module, graph, op, &backward) >= 0)
             continue;
         if (op->convert.plan)
@@ -114,36 +117,32 @@ static const Script *make_part(Scripts *scripts, int run, Phase phase, int visit
     return script;
 }
 
-const Script *script_of(Scripts *scripts, int run, Phase phase, int visit)
-{
-    const Script **slot = &scripts->parts[run][(int)phase * scripts->graphs[run].visit_count + visit];
-    if (!*slot)
-        *slot = make_part(scripts, run, phase, visit);
+const Script *script_of(Scripts *scripts, int run, Phase phase, int visit) {
+    const Script **slot =
+        &scripts->parts[run][(int)phase * scripts->graphs[run].visit_count + visit];
+    if (!*slot) *slot = make_part(scripts, run, phase, visit);
     return *slot;
 }
 
 /* Adds a conversion of all devices, or by each pipeline that is simulated of one of a stage. */
-static void add_everywhere(Scripts *scripts, Script *script, const Op *op)
-{
+static void add_everywhere(Scripts *scripts, Script *script, const Op *op) {
     const Module *module = scripts->fold->module;
-    if (op->stage == STAGE_ALL)
-        add_conversion(scripts, script, op, -1);
+    if (op->stage == STAGE_ALL) add_conversion(scripts, script, op, -1);
     for (int r = 0; op->stage != STAGE_ALL && r < module->templates.runs.count; r++)
-        if (scripts->fold->stands[r] == r && module->templates.runs.at[r].template_index == module->templates.stages.at[op->stage].template_index)
+        if (scripts->fold->stands[r] == r &&
+            module->templates.runs.at[r].template_index ==
+                module->templates.stages.at[op->stage].template_index)
             add_conversion(scripts, script, op, r);
 }
 
-const Script *whole_script_of(Scripts *scripts, Phase phase)
-{
+const Script *whole_script_of(Scripts *scripts, Phase phase) {
     const Module *module = scripts->fold->module;
-    if (scripts->whole[phase])
-        return scripts->whole[phase];
+    if (scripts->whole[phase]) return scripts->whole[phase];
     Script *script = arena_new(scripts->arena, Script);
     find_actors(scripts, script, -1, 0);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op_phase(module, op) != phase || op_is_async(module, op))
-            continue;
+        if (op_phase(module, op) != phase || op_is_async(module, op)) continue;
         if (op->convert.plan)
             add_everywhere(scripts, script, op);
         else if (op->def->rule->kind != RULE_VIEW || scripts->marked[op->index])
@@ -154,29 +153,29 @@ const Script *whole_script_of(Scripts *scripts, Phase phase)
 
 /* ---- edges ---- */
 
-static const EdgeScript *make_edge(Scripts *scripts, int run, int edge, bool backward)
-{
+static const EdgeScript *make_edge(Scripts *scripts, int run, int edge, bool backward) {
     const Module *module = scripts->fold->module;
     Array(const Op *) ops = {0};
     Array(const ActorTransfers *) hops = {0};
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         bool back = false;
-        if (op->convert.tensor || op->stage == STAGE_ALL || module->templates.stages.at[op->stage].template_index != module->templates.runs.at[run].template_index ||
+        if (op->convert.tensor || op->stage == STAGE_ALL ||
+            module->templates.stages.at[op->stage].template_index !=
+                module->templates.runs.at[run].template_index ||
             op_edge(module, &scripts->graphs[run], op, &back) != edge || back != backward)
             continue;
         array_push(scripts->arena, &ops, op);
         array_push(scripts->arena, &hops, symmetry_transfers(scripts->fold, op->convert.plan, run));
     }
     EdgeScript *script = arena_new(scripts->arena, EdgeScript);
-    *script = (EdgeScript){ops.count, (const Op *const *)ops.at, (const ActorTransfers *const *)hops.at};
+    *script =
+        (EdgeScript){ops.count, (const Op *const *)ops.at, (const ActorTransfers *const *)hops.at};
     return script;
 }
 
-const EdgeScript *edge_script_of(Scripts *scripts, int run, int edge, bool backward)
-{
+const EdgeScript *edge_script_of(Scripts *scripts, int run, int edge, bool backward) {
     const EdgeScript **slot = &scripts->edges[run][edge * 2 + backward];
-    if (!*slot)
-        *slot = make_edge(scripts, run, edge, backward);
+    if (!*slot) *slot = make_edge(scripts, run, edge, backward);
     return *slot;
 }

@@ -7,8 +7,8 @@
 
 /* Operators that compute, as one; or a conversion. */
 typedef struct ScriptItem {
-    const Op *op;          // the last
-    const double *seconds; // by number of the script's actors; NULL: a conversion
+    const Op *op;               // the last
+    const double *seconds;      // by number of the script's actors; NULL: a conversion
     const ActorTransfers *hops; // NULL: computing
 } ScriptItem;
 
@@ -38,7 +38,8 @@ typedef struct Scripts {
 
 Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked);
 
-/* A part of a visit of a run that is simulated, and what all actors do in a phase without a table. */
+/* A part of a visit of a run that is simulated, and what all actors do in a phase without a
+ * table. */
 const Script *script_of(Scripts *scripts, int run, Phase phase, int visit);
 const Script *whole_script_of(Scripts *scripts, Phase phase);
 

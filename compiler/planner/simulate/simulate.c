@@ -6,30 +6,41 @@
 
 /* ---- the engine's problem ---- */
 
-static void add_changes(const Symmetry *fold, const Change *change, Arena *arena, EngineChange *list, int *count)
-{
+static void add_changes(const Symmetry *fold, const Change *change, Arena *arena,
+                        EngineChange *list, int *count) {
     bool *known = arena_array(arena, bool, fold->actor_count);
     for (int i = 0; i < change->device_count; i++) {
-        int device = change->devices[i], actor = device < fold->device_span ? fold->actor_of[device] : -1;
-        if (actor < 0 || known[actor])
-            continue;
+        int device = change->devices[i],
+            actor = device < fold->device_span ? fold->actor_of[device] : -1;
+        if (actor < 0 || known[actor]) continue;
         known[actor] = true;
         if (change->computing)
-            list[(*count)++] = (EngineChange){change->at, symmetry_computing(fold, actor), change->rate};
+            list[(*count)++] =
+                (EngineChange){change->at, symmetry_computing(fold, actor), change->rate};
         for (int port = 0; !change->computing && port < fold->ports; port++)
             if (change->kind < 0 || change->kind == port / 2)
-                list[(*count)++] = (EngineChange){change->at, symmetry_port(fold, actor, port), change->rate};
+                list[(*count)++] =
+                    (EngineChange){change->at, symmetry_port(fold, actor, port), change->rate};
     }
 }
 
-static EngineProblem problem_of(Arena *arena, const Program *program, const Changes *changes)
-{
+static EngineProblem problem_of(Arena *arena, const Program *program, const Changes *changes) {
     const Symmetry *fold = program->fold;
-    int per_actor = fold->ports + 1, most = fold->actor_count * per_actor, change_count = changes ? changes->count : 0;
+    int per_actor = fold->ports + 1, most = fold->actor_count * per_actor,
+        change_count = changes ? changes->count : 0;
     EngineResource *resources = arena_array(arena, EngineResource, most);
     double *overlap = arena_array(arena, double, fold->actor_count);
     EngineChange *list = arena_array(arena, EngineChange, (size_t)change_count * (size_t)most);
-    EngineProblem problem = {program->tasks.count, most, 0, fold->actor_count, program->engine.at, resources, list, overlap, NULL, NULL};
+    EngineProblem problem = {program->tasks.count,
+                             most,
+                             0,
+                             fold->actor_count,
+                             program->engine.at,
+                             resources,
+                             list,
+                             overlap,
+                             NULL,
+                             NULL};
     for (int r = 0; r < most; r++)
         resources[r] = (EngineResource){1, r / per_actor, r % per_actor == 0};
     for (int a = 0; a < fold->actor_count; a++)
@@ -39,23 +50,23 @@ static EngineProblem problem_of(Arena *arena, const Program *program, const Chan
     return problem;
 }
 
-SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options)
-{
+SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options) {
     static const Changes none;
     SimulatedSteps *steps = arena_new(arena, SimulatedSteps);
     *steps = (SimulatedSteps){.module = module};
-    steps->fold = symmetry_create(arena, module, options->changes ? options->changes : &none, options->alone);
+    steps->fold =
+        symmetry_create(arena, module, options->changes ? options->changes : &none, options->alone);
     steps->program = program_create(arena, &steps->fold, options->steps);
     steps->error = steps->program.unknown;
-    if (steps->error)
-        return steps;
+    if (steps->error) return steps;
     Arena *scratch = arena_create();
     EngineProblem problem = problem_of(scratch, &steps->program, options->changes);
     steps->spans = engine_run(arena, &problem);
     arena_destroy(scratch);
     double *seconds = arena_array(arena, double, options->steps);
     for (int s = 0; s < options->steps; s++)
-        seconds[s] = steps->spans[steps->program.step_ends.at[s]].end - (s ? steps->spans[steps->program.step_ends.at[s - 1]].end : 0);
+        seconds[s] = steps->spans[steps->program.step_ends.at[s]].end -
+                     (s ? steps->spans[steps->program.step_ends.at[s - 1]].end : 0);
     steps->seconds = seconds;
     steps->times = usage_times(arena, steps);
     steps->memory = usage_memory(arena, steps);

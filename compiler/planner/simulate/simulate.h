@@ -4,8 +4,9 @@
  *     SimulatedSteps *steps = steps_simulate(arena, module, &options);
  *     steps_table(&text, steps);
  *
- * It takes a module that has come through all passes: the very roles, tables, plans and arenas that hetucc would emit. symmetry.h finds devices
- * that do the same, so that one stands for all; transfers.h says how conversions load links; step.h makes tasks of what the roles do, and
+ * It takes a module that has come through all passes: the very roles, tables, plans and arenas that
+ * hetucc would emit. symmetry.h finds devices that do the same, so that one stands for all;
+ * transfers.h says how conversions load links; step.h makes tasks of what the roles do, and
  * engine.h says when each of them runs. What a task takes by itself is said by cost/cost.h alone.
  */
 #ifndef PLANNER_SIMULATE_SIMULATE_H
@@ -54,7 +55,8 @@ typedef struct SimulatedSteps {
 
 SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options);
 
-/* As a table, as JSON (its keys are in README.md: an object with the list "models"), and as a trace of Chrome's format. */
+/* As a table, as JSON (its keys are in README.md: an object with the list "models"), and as a trace
+ * of Chrome's format. */
 void steps_table(Text *out, const SimulatedSteps *steps);
 void steps_json(Text *out, SimulatedSteps *const *steps, int count);
 void steps_trace(Text *out, SimulatedSteps *const *steps, int count);

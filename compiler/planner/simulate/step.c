@@ -36,20 +36,18 @@ typedef struct Builder {
 
 /* ---- tasks ---- */
 
-static int *copied(Arena *arena, const List *list) { return arena_copy(arena, list->at, sizeof(int) * (size_t)list->count); }
+static int *copied(Arena *arena, const List *list) {
+    return arena_copy(arena, list->at, sizeof(int) * (size_t)list->count);
+}
 
-static void add_wait(Arena *arena, List *waits, int task)
-{
+static void add_wait(Arena *arena, List *waits, int task) {
     for (int i = 0; i < waits->count; i++)
-        if (waits->at[i] == task)
-            return;
-    if (task >= 0)
-        array_push(arena, waits, task);
+        if (waits->at[i] == task) return;
+    if (task >= 0) array_push(arena, waits, task);
 }
 
 /* Copies all tasks, with room for `capacity`. */
-static void move_tasks(Program *program, Arena *room, int capacity)
-{
+static void move_tasks(Program *program, Arena *room, int capacity) {
     ProgramTask *tasks = arena_array(room, ProgramTask, capacity);
     EngineTask *engine = arena_array(room, EngineTask, capacity);
     if (program->tasks.count) {
@@ -62,48 +60,44 @@ static void move_tasks(Program *program, Arena *room, int capacity)
 }
 
 /* Makes room for another task. */
-static void widen(Builder *builder)
-{
+static void widen(Builder *builder) {
     enum { FEW = 64 };
     Arena *wider = arena_create();
-    move_tasks(builder->program, wider, builder->program->tasks.count ? 2 * builder->program->tasks.count : FEW);
+    move_tasks(builder->program, wider,
+               builder->program->tasks.count ? 2 * builder->program->tasks.count : FEW);
     arena_destroy(builder->room);
     builder->room = wider;
 }
 
-static int add_task(Builder *builder, const ProgramTask *own, EngineTask task, const List *waits)
-{
+static int add_task(Builder *builder, const ProgramTask *own, EngineTask task, const List *waits) {
     Program *program = builder->program;
     task.wait_count = waits->count;
     task.waits = copied(builder->arena, waits);
-    if (program->tasks.count == program->tasks.capacity)
-        widen(builder);
+    if (program->tasks.count == program->tasks.capacity) widen(builder);
     program->tasks.at[program->tasks.count++] = *own;
     program->engine.at[program->engine.count++] = task;
     return program->tasks.count - 1;
 }
 
 /* A task of one actor that computes for some seconds. */
-static int add_computing(Builder *builder, int actor, double seconds, const List *waits)
-{
+static int add_computing(Builder *builder, int actor, double seconds, const List *waits) {
     ProgramTask own = builder->place;
     own.stream = STREAM_COMPUTING;
     own.actor_count = 1;
     own.actors = &builder->self[actor];
     EngineUse *use = arena_new(builder->arena, EngineUse);
     *use = (EngineUse){symmetry_computing(builder->fold, actor), 1};
-    return add_task(builder, &own, (EngineTask){.work = seconds, .use_count = 1, .uses = use}, waits);
+    return add_task(builder, &own, (EngineTask){.work = seconds, .use_count = 1, .uses = use},
+                    waits);
 }
 
-/* What is pending of an actor becomes its last task; also where nothing is, if `always` or it has to wait. */
-static void flush(Builder *builder, int actor, bool always)
-{
+/* What is pending of an actor becomes its last task; also where nothing is, if `always` or it has
+ * to wait. */
+static void flush(Builder *builder, int actor, bool always) {
     List *extra = &builder->extra[actor], waits = {0};
-    if (builder->pending[actor] == 0 && !always && !extra->count)
-        return;
+    if (builder->pending[actor] == 0 && !always && !extra->count) return;
     add_wait(builder->arena, &waits, builder->last[actor]);
-    for (int i = 0; i < extra->count; i++)
-        add_wait(builder->arena, &waits, extra->at[i]);
+    for (int i = 0; i < extra->count; i++) add_wait(builder->arena, &waits, extra->at[i]);
     extra->count = 0;
     builder->last[actor] = add_computing(builder, actor, builder->pending[actor], &waits);
     builder->pending[actor] = 0;
@@ -111,7 +105,8 @@ static void flush(Builder *builder, int actor, bool always)
 
 /* ---- conversions ---- */
 
-/* How far each actor is in a conversion: a task by actor, -1 where it has done nothing. `waits_of` adds what an actor waits for first. */
+/* How far each actor is in a conversion: a task by actor, -1 where it has done nothing. `waits_of`
+ * adds what an actor waits for first. */
 typedef struct Leg {
     Stream stream;
     const Op *op;
@@ -120,16 +115,14 @@ typedef struct Leg {
     const void *state;
 } Leg;
 
-static void leg_waits(Builder *builder, const Leg *leg, int actor, List *waits)
-{
+static void leg_waits(Builder *builder, const Leg *leg, int actor, List *waits) {
     if (leg->at[actor] >= 0)
         add_wait(builder->arena, waits, leg->at[actor]);
     else
         leg->waits_of(builder, leg, actor, waits);
 }
 
-static void add_hop(Builder *builder, const Leg *leg, const ActorTransfer *hop)
-{
+static void add_hop(Builder *builder, const Leg *leg, const ActorTransfer *hop) {
     List waits = {0};
     ProgramTask own = builder->place;
     own.stream = leg->stream;
@@ -137,18 +130,18 @@ static void add_hop(Builder *builder, const Leg *leg, const ActorTransfer *hop)
     own.hop = hop;
     own.actor_count = hop->actor_count;
     own.actors = hop->actors;
-    for (int i = 0; i < hop->actor_count; i++)
-        leg_waits(builder, leg, hop->actors[i], &waits);
+    for (int i = 0; i < hop->actor_count; i++) leg_waits(builder, leg, hop->actors[i], &waits);
     int task = add_task(builder, &own,
-                        (EngineTask){.latency = hop->hop->latency, .work = hop->hop->work, .use_count = hop->use_count, .uses = hop->uses},
+                        (EngineTask){.latency = hop->hop->latency,
+                                     .work = hop->hop->work,
+                                     .use_count = hop->use_count,
+                                     .uses = hop->uses},
                         &waits);
-    for (int i = 0; i < hop->actor_count; i++)
-        leg->at[hop->actors[i]] = task;
+    for (int i = 0; i < hop->actor_count; i++) leg->at[hop->actors[i]] = task;
 }
 
 /* Adds the tasks of a conversion. */
-static void convert(Builder *builder, const Leg *leg, const ActorTransfers *hops)
-{
+static void convert(Builder *builder, const Leg *leg, const ActorTransfers *hops) {
     for (int m = 0; m < hops->mover_count; m++) {
         List waits = {0};
         int actor = hops->movers[m];
@@ -156,12 +149,10 @@ static void convert(Builder *builder, const Leg *leg, const ActorTransfers *hops
         leg->at[actor] = add_computing(builder, actor, hops->moving, &waits);
         builder->program->tasks.at[leg->at[actor]].op = leg->op;
     }
-    for (int h = 0; h < hops->count; h++)
-        add_hop(builder, leg, &hops->at[h]);
+    for (int h = 0; h < hops->count; h++) add_hop(builder, leg, &hops->at[h]);
 }
 
-static int *no_tasks(Arena *arena, int count)
-{
+static int *no_tasks(Arena *arena, int count) {
     int *list = arena_array(arena, int, count);
     memset(list, 0xff, sizeof *list * (size_t)count);
     return list;
@@ -170,17 +161,16 @@ static int *no_tasks(Arena *arena, int count)
 /* ---- parts ---- */
 
 /* A conversion inside a part follows all that its actors have done. */
-static void wait_for_own(Builder *builder, const Leg *leg, int actor, List *waits)
-{
+static void wait_for_own(Builder *builder, const Leg *leg, int actor, List *waits) {
     (void)leg;
     flush(builder, actor, false);
     add_wait(builder->arena, waits, builder->last[actor]);
 }
 
-static void convert_inside(Builder *builder, const ScriptItem *item)
-{
+static void convert_inside(Builder *builder, const ScriptItem *item) {
     Arena *scratch = arena_create();
-    Leg leg = {STREAM_COLLECTIVES, item->op, no_tasks(scratch, builder->fold->actor_count), wait_for_own, NULL};
+    Leg leg = {STREAM_COLLECTIVES, item->op, no_tasks(scratch, builder->fold->actor_count),
+               wait_for_own, NULL};
     convert(builder, &leg, item->hops);
     for (int a = 0; a < builder->fold->actor_count; a++)
         builder->last[a] = leg.at[a] >= 0 ? leg.at[a] : builder->last[a];
@@ -188,13 +178,11 @@ static void convert_inside(Builder *builder, const ScriptItem *item)
 }
 
 /* Notes for the sums of what an operator makes that it is made now. */
-static void note_made(Builder *builder, const Script *script, const Op *op)
-{
+static void note_made(Builder *builder, const Script *script, const Op *op) {
     const List *sums = &builder->made_by[op->index];
     for (int i = 0; sums->count && i < script->actor_count; i++) {
         int actor = script->actors[i];
-        if (!role_runs(builder->module, builder->fold->actors[actor].role, op))
-            continue;
+        if (!role_runs(builder->module, builder->fold->actors[actor].role, op)) continue;
         flush(builder, actor, false);
         for (int s = 0; s < sums->count; s++)
             builder->sums.at[sums->at[s]].made[actor] = builder->last[actor];
@@ -202,28 +190,26 @@ static void note_made(Builder *builder, const Script *script, const Op *op)
 }
 
 /* Runs a script once on its actors; `last` when no other micro-batch follows. */
-static void run_script(Builder *builder, const Script *script, bool last)
-{
+static void run_script(Builder *builder, const Script *script, bool last) {
     for (int i = 0; i < script->items.count; i++) {
         const ScriptItem *item = &script->items.at[i];
         for (int a = 0; item->seconds && a < script->actor_count; a++)
             builder->pending[script->actors[a]] += item->seconds[a];
-        if (item->hops)
-            convert_inside(builder, item);
-        if (last)
-            note_made(builder, script, item->op);
+        if (item->hops) convert_inside(builder, item);
+        if (last) note_made(builder, script, item->op);
     }
 }
 
 /* A row of actors; each begins it with a task that takes no time. */
-static void add_row(Builder *builder, const Script *script, bool last, int run, int stage, int row)
-{
+static void add_row(Builder *builder, const Script *script, bool last, int run, int stage,
+                    int row) {
     int begin = builder->program->rows.count;
     for (int i = 0; i < script->actor_count; i++) {
         int actor = script->actors[i];
         flush(builder, actor, true);
-        array_push(builder->arena, &builder->program->rows,
-                   (ProgramRow){actor, builder->place.step, run, stage, row, builder->last[actor], -1});
+        array_push(
+            builder->arena, &builder->program->rows,
+            (ProgramRow){actor, builder->place.step, run, stage, row, builder->last[actor], -1});
     }
     run_script(builder, script, last);
     for (int i = 0; i < script->actor_count; i++) {
@@ -239,33 +225,34 @@ typedef struct Table {
     Builder *builder;
     int run;
     const Waits *waits;
-    int *place;            // by actor: its number among those of the pipeline; -1: it is of another
-    int width;             // how many they are
-    int *done;             // by event and that number: the task with which an actor ends it; -1: it has no part in it
+    int *place; // by actor: its number among those of the pipeline; -1: it is of another
+    int width;  // how many they are
+    int *done; // by event and that number: the task with which an actor ends it; -1: it has no part
+               // in it
     const WaitFor *waited; // of the event at work
     int waited_count;
 } Table;
 
-static int *done_at(const Table *table, int event, int actor)
-{
-    return table->place[actor] < 0 ? NULL : &table->done[(size_t)event * (size_t)table->width + (size_t)table->place[actor]];
+static int *done_at(const Table *table, int event, int actor) {
+    return table->place[actor] < 0
+               ? NULL
+               : &table->done[(size_t)event * (size_t)table->width + (size_t)table->place[actor]];
 }
 
 /* Adds what an actor has done of the events that the event at work waits for. */
-static void wait_for_events(Builder *builder, const Table *table, int actor, List *waits)
-{
+static void wait_for_events(Builder *builder, const Table *table, int actor, List *waits) {
     for (int i = 0; i < table->waited_count; i++) {
         const int *done = done_at(table, table->waited[i].event, actor);
-        if (done)
-            add_wait(builder->arena, waits, *done);
+        if (done) add_wait(builder->arena, waits, *done);
     }
 }
 
-static void end_row(Table *table, int event)
-{
+static void end_row(Table *table, int event) {
     Builder *builder = table->builder;
     const ScheduleRow *row = wait_row(table->waits, event);
-    static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD, [SCHEDULE_BACKWARD] = PHASE_BACKWARD, [SCHEDULE_WGRAD] = PHASE_WGRAD};
+    static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD,
+                                   [SCHEDULE_BACKWARD] = PHASE_BACKWARD,
+                                   [SCHEDULE_WGRAD] = PHASE_WGRAD};
     int stage = table->waits->stage_of[event];
     const Script *script = script_of(&builder->scripts, table->run, phases[row->phase], row->visit);
     builder->place = (ProgramTask){.phase = phases[row->phase],
@@ -276,19 +263,18 @@ static void end_row(Table *table, int event)
                                    .microbatch = row->microbatch};
     for (int a = 0; a < script->actor_count; a++)
         wait_for_events(builder, table, script->actors[a], &builder->extra[script->actors[a]]);
-    add_row(builder, script, row->microbatch == table->waits->microbatches - 1, table->run, stage, event - table->waits->first_row[stage]);
+    add_row(builder, script, row->microbatch == table->waits->microbatches - 1, table->run, stage,
+            event - table->waits->first_row[stage]);
     for (int a = 0; a < script->actor_count; a++)
         *done_at(table, event, script->actors[a]) = builder->last[script->actors[a]];
 }
 
-static void wait_as_message(Builder *builder, const Leg *leg, int actor, List *waits)
-{
+static void wait_as_message(Builder *builder, const Leg *leg, int actor, List *waits) {
     wait_for_events(builder, leg->state, actor, waits);
 }
 
 /* Has an actor be done with an event when it is with all of some tasks. */
-static void end_together(Table *table, int event, int actor, int task)
-{
+static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};
     if (*done >= 0) {
@@ -303,32 +289,31 @@ static void end_together(Table *table, int event, int actor, int task)
     *done = task;
 }
 
-static void end_transfer(Table *table, int event)
-{
+static void end_transfer(Table *table, int event) {
     Builder *builder = table->builder;
     bool backward;
     int edge = wait_edge(table->waits, event, &backward);
     const EdgeScript *script = edge_script_of(&builder->scripts, table->run, edge, backward);
-    builder->place = (ProgramTask){.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD,
-                                   .step = builder->place.step,
-                                   .run = table->run,
-                                   .stage = -1,
-                                   .visit = table->waits->graph->edge[edge][backward],
-                                   .edge = edge,
-                                   .microbatch = (event - table->waits->row_count) % table->waits->microbatches};
+    builder->place =
+        (ProgramTask){.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD,
+                      .step = builder->place.step,
+                      .run = table->run,
+                      .stage = -1,
+                      .visit = table->waits->graph->edge[edge][backward],
+                      .edge = edge,
+                      .microbatch = (event - table->waits->row_count) % table->waits->microbatches};
     for (int i = 0; i < script->count; i++) {
         Arena *scratch = arena_create();
-        Leg leg = {STREAM_MESSAGES, script->ops[i], no_tasks(scratch, builder->fold->actor_count), wait_as_message, table};
+        Leg leg = {STREAM_MESSAGES, script->ops[i], no_tasks(scratch, builder->fold->actor_count),
+                   wait_as_message, table};
         convert(builder, &leg, script->hops[i]);
         for (int a = 0; a < builder->fold->actor_count; a++)
-            if (leg.at[a] >= 0)
-                end_together(table, event, a, leg.at[a]);
+            if (leg.at[a] >= 0) end_together(table, event, a, leg.at[a]);
         arena_destroy(scratch);
     }
 }
 
-static void end_event(void *state, int event, const WaitFor *waited, int count)
-{
+static void end_event(void *state, int event, const WaitFor *waited, int count) {
     Table *table = state;
     table->waited = waited;
     table->waited_count = count;
@@ -338,13 +323,13 @@ static void end_event(void *state, int event, const WaitFor *waited, int count)
         end_transfer(table, event);
 }
 
-static void run_table(Builder *builder, int number)
-{
+static void run_table(Builder *builder, int number) {
     Arena *scratch = arena_create();
     const PipelineRun *run = &builder->module->templates.runs.at[number];
     StageGraph graph = template_graph(scratch, builder->module, run->template_index);
     Waits waits = waits_create(scratch, &graph, run->schedule);
-    Table table = {builder, number, &waits, no_tasks(scratch, builder->fold->actor_count), 0, NULL, NULL, 0};
+    Table table = {builder, number, &waits, no_tasks(scratch, builder->fold->actor_count),
+                   0,       NULL,   NULL,   0};
     for (int a = 0; a < builder->fold->actor_count; a++) {
         const PipelineRun *own = builder->fold->actors[a].run;
         if (own && builder->fold->stands[own - builder->module->templates.runs.at] == number)
@@ -359,20 +344,20 @@ static void run_table(Builder *builder, int number)
 /* ---- sums of gradients ---- */
 
 /* Notes that sum `number` begins behind an operator. */
-static void add_maker(Builder *builder, const Op *maker, int number)
-{
+static void add_maker(Builder *builder, const Op *maker, int number) {
     List *list = &builder->made_by[maker->index];
     if (!list->count || list->at[list->count - 1] != number)
         array_push(builder->arena, list, number);
 }
 
-static void find_sums(Builder *builder)
-{
+static void find_sums(Builder *builder) {
     const Module *module = builder->module;
     builder->made_by = arena_array(builder->arena, List, module->ops.count);
     AsyncCollectives collectives = module_async_collectives(builder->arena, module);
     for (int s = 0; s < collectives.count; s++) {
-        array_push(builder->arena, &builder->sums, (Sum){collectives.at[s].op, no_tasks(builder->arena, builder->fold->actor_count)});
+        array_push(
+            builder->arena, &builder->sums,
+            (Sum){collectives.at[s].op, no_tasks(builder->arena, builder->fold->actor_count)});
         for (int t = 0; t < collectives.at[s].count; t++) {
             const Op *maker = collectives.at[s].ops[t]->operands[0]->def;
             bool joined = maker->def == module->builtin.stage_union;
@@ -383,34 +368,34 @@ static void find_sums(Builder *builder)
 }
 
 /* By operator, whether sums begin behind it. */
-static const bool *marked_makers(const Builder *builder)
-{
+static const bool *marked_makers(const Builder *builder) {
     bool *marked = arena_array(builder->arena, bool, builder->module->ops.count);
-    for (int i = 0; i < builder->module->ops.count; i++)
-        marked[i] = builder->made_by[i].count > 0;
+    for (int i = 0; i < builder->module->ops.count; i++) marked[i] = builder->made_by[i].count > 0;
     return marked;
 }
 
-/* A sum begins behind all that was made for it and those before it; state is by actor the last of these tasks. */
-static void wait_as_sum(Builder *builder, const Leg *leg, int actor, List *waits)
-{
+/* A sum begins behind all that was made for it and those before it; state is by actor the last of
+ * these tasks. */
+static void wait_as_sum(Builder *builder, const Leg *leg, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)leg->state)[actor]);
 }
 
-static void run_sums(Builder *builder)
-{
+static void run_sums(Builder *builder) {
     Arena *scratch = arena_create();
     int actors = builder->fold->actor_count, *ready = no_tasks(scratch, actors);
     for (int s = 0; s < builder->sums.count; s++) {
         const Sum *sum = &builder->sums.at[s];
-        builder->place =
-            (ProgramTask){.phase = PHASE_UPDATE, .step = builder->place.step, .run = -1, .stage = -1, .visit = -1, .microbatch = -1};
+        builder->place = (ProgramTask){.phase = PHASE_UPDATE,
+                                       .step = builder->place.step,
+                                       .run = -1,
+                                       .stage = -1,
+                                       .visit = -1,
+                                       .microbatch = -1};
         for (int a = 0; a < actors; a++)
             ready[a] = sum->made[a] > ready[a] ? sum->made[a] : ready[a];
         Leg leg = {STREAM_SUMS, sum->op, no_tasks(scratch, actors), wait_as_sum, ready};
         convert(builder, &leg, symmetry_transfers(builder->fold, sum->op->convert.plan, -1));
-        for (int a = 0; a < actors; a++)
-            add_wait(builder->arena, &builder->extra[a], leg.at[a]);
+        for (int a = 0; a < actors; a++) add_wait(builder->arena, &builder->extra[a], leg.at[a]);
     }
     arena_destroy(scratch);
 }
@@ -418,27 +403,27 @@ static void run_sums(Builder *builder)
 /* ---- steps ---- */
 
 /* What all actors do without a table. */
-static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, int row)
-{
+static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, int row) {
     const Script *script = whole_script_of(&builder->scripts, phase);
-    builder->place =
-        (ProgramTask){.phase = phase, .step = builder->place.step, .run = -1, .stage = -1, .visit = -1, .microbatch = microbatch};
+    builder->place = (ProgramTask){.phase = phase,
+                                   .step = builder->place.step,
+                                   .run = -1,
+                                   .stage = -1,
+                                   .visit = -1,
+                                   .microbatch = microbatch};
     add_row(builder, script, last, -1, -1, row);
 }
 
 /* What is counted of each micro-batch before all else. */
-static void run_counts(Builder *builder)
-{
+static void run_counts(Builder *builder) {
     int64_t most = module_microbatches(builder->module);
-    if (!whole_script_of(&builder->scripts, PHASE_COUNTING)->items.count)
-        return;
+    if (!whole_script_of(&builder->scripts, PHASE_COUNTING)->items.count) return;
     for (int64_t m = 0; m < most; m++)
         run_whole(builder, PHASE_COUNTING, (int)m, m == most - 1, -1);
 }
 
 /* The next step begins when this one has ended everywhere. */
-static void end_step(Builder *builder)
-{
+static void end_step(Builder *builder) {
     List waits = {0};
     for (int a = 0; a < builder->fold->actor_count; a++)
         add_wait(builder->arena, &waits, builder->last[a]);
@@ -451,12 +436,10 @@ static void end_step(Builder *builder)
                        .microbatch = -1};
     int end = add_task(builder, &own, (EngineTask){0}, &waits);
     array_push(builder->arena, &builder->program->step_ends, end);
-    for (int a = 0; a < builder->fold->actor_count; a++)
-        builder->last[a] = end;
+    for (int a = 0; a < builder->fold->actor_count; a++) builder->last[a] = end;
 }
 
-static void run_step(Builder *builder)
-{
+static void run_step(Builder *builder) {
     const Module *module = builder->module;
     for (int s = 0; s < builder->sums.count; s++)
         memset(builder->sums.at[s].made, 0xff, sizeof(int) * (size_t)builder->fold->actor_count);
@@ -471,15 +454,13 @@ static void run_step(Builder *builder)
     run_counts(builder);
     run_whole(builder, PHASE_BEFORE, -1, true, -1);
     for (int r = 0; r < module->templates.runs.count; r++)
-        if (builder->fold->stands[r] == r)
-            run_table(builder, r);
+        if (builder->fold->stands[r] == r) run_table(builder, r);
     run_sums(builder);
     run_whole(builder, PHASE_UPDATE, -1, true, -2);
     end_step(builder);
 }
 
-Program program_create(Arena *arena, Symmetry *fold, int steps)
-{
+Program program_create(Arena *arena, Symmetry *fold, int steps) {
     Program program = {.fold = fold, .steps = steps};
     Builder builder = {.arena = arena,
                        .fold = fold,
@@ -489,8 +470,7 @@ Program program_create(Arena *arena, Symmetry *fold, int steps)
                        .pending = arena_array(arena, double, fold->actor_count),
                        .last = no_tasks(arena, fold->actor_count),
                        .extra = arena_array(arena, List, fold->actor_count)};
-    for (int a = 0; a < fold->actor_count; a++)
-        builder.self[a] = a;
+    for (int a = 0; a < fold->actor_count; a++) builder.self[a] = a;
     find_sums(&builder);
     builder.scripts = scripts_create(arena, fold, marked_makers(&builder));
     for (int s = 0; s < steps && !builder.scripts.unknown; s++) {

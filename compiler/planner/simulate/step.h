@@ -1,9 +1,12 @@
-/* A step of a program as tasks of the engine: what each actor computes and converts, in the order of its table.
+/* A step of a program as tasks of the engine: what each actor computes and converts, in the order
+ * of its table.
  *
- * What an actor computes between two conversions is one task; a hop of a conversion is one, in which all its actors take part. Conversions
- * inside a part hold their actors up; messages between parts, and sums of gradients, are under way beside computing, in streams of their
- * own. Rows and messages wait as schedule/wait.h says. Sums of gradients begin in one order on all devices, each as soon as all that a
- * device has of it is made in the last micro-batch; the update begins when a device's sums have come.
+ * What an actor computes between two conversions is one task; a hop of a conversion is one, in
+ * which all its actors take part. Conversions inside a part hold their actors up; messages between
+ * parts, and sums of gradients, are under way beside computing, in streams of their own. Rows and
+ * messages wait as schedule/wait.h says. Sums of gradients begin in one order on all devices, each
+ * as soon as all that a device has of it is made in the last micro-batch; the update begins when a
+ * device's sums have come.
  */
 #ifndef PLANNER_SIMULATE_STEP_H
 #define PLANNER_SIMULATE_STEP_H
@@ -29,7 +32,8 @@ typedef struct ProgramTask {
     int step, run, stage, visit, microbatch; // -1: of none
     int edge;                                // of messages: of the pipeline's graph
     const Op *op;                            // of a conversion; NULL: computing
-    const ActorTransfer *hop;                     // of a conversion; NULL: what it moves in an actor's own memory, and computing
+    const ActorTransfer
+        *hop; // of a conversion; NULL: what it moves in an actor's own memory, and computing
     int actor_count;
     const int *actors;
 } ProgramTask;

@@ -1,9 +1,11 @@
 /* Actors: devices that do the same at the same times, so that one of them is simulated for all.
  *
- * Two devices are of one actor when they have the same role, class, place in a pipeline and changes, and when in every conversion they do
- * the same among devices that are, actor by actor, the same. That is found by refining: devices begin with what they are by themselves, and
- * are told apart by whom they exchange with until nothing more is told apart. In such a partition what actors do is what devices do,
- * exactly: where each of many equal devices shares its own ports with its own neighbours, all of them see the same.
+ * Two devices are of one actor when they have the same role, class, place in a pipeline and
+ * changes, and when in every conversion they do the same among devices that are, actor by actor,
+ * the same. That is found by refining: devices begin with what they are by themselves, and are told
+ * apart by whom they exchange with until nothing more is told apart. In such a partition what
+ * actors do is what devices do, exactly: where each of many equal devices shares its own ports with
+ * its own neighbours, all of them see the same.
  */
 #ifndef PLANNER_SIMULATE_SYMMETRY_H
 #define PLANNER_SIMULATE_SYMMETRY_H
@@ -18,7 +20,7 @@ typedef struct Actor {
     const Role *role;
     const DeviceClass *class;
     const PipelineRun *run; // NULL: the batch runs as a whole
-    int stage;          // of the run
+    int stage;              // of the run
 } Actor;
 
 /* A hop of actors. Its uses are of the engine's resources (fold_resource). */
@@ -51,11 +53,17 @@ typedef struct Symmetry {
 /* Requires a cluster. With `alone` every device is an actor. */
 Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone);
 
-/* What a conversion is for actors, where the pipeline `run` of its body does it; run -1: of an operator of all devices. */
-const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConversion *conversion, int run);
+/* What a conversion is for actors, where the pipeline `run` of its body does it; run -1: of an
+ * operator of all devices. */
+const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConversion *conversion,
+                                         int run);
 
 /* The engine's resource of an actor: what computes, or a port of a TransferPort. */
-static inline int symmetry_computing(const Symmetry *fold, int actor) { return actor * (fold->ports + 1); }
-static inline int symmetry_port(const Symmetry *fold, int actor, int port) { return actor * (fold->ports + 1) + 1 + port; }
+static inline int symmetry_computing(const Symmetry *fold, int actor) {
+    return actor * (fold->ports + 1);
+}
+static inline int symmetry_port(const Symmetry *fold, int actor, int port) {
+    return actor * (fold->ports + 1) + 1 + port;
+}
 
 #endif

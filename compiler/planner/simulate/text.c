@@ -2,48 +2,46 @@
 #include "planner/simulate/words.h"
 
 /* "[0-3,6]" */
-void print_devices(Text *out, const int *devices, int count)
-{
+void print_devices(Text *out, const int *devices, int count) {
     text_string(out, "[");
     for (int i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;)
-            end++;
-        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? "," : "", devices[i], devices[end - 1]);
+        for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;) end++;
+        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? "," : "", devices[i],
+                   devices[end - 1]);
     }
     text_string(out, "]");
 }
 
-const char *actor_devices(Arena *arena, const Actor *actor)
-{
+const char *actor_devices(Arena *arena, const Actor *actor) {
     Text text = {.arena = arena};
     print_devices(&text, actor->devices, actor->device_count);
     return text_bytes(&text);
 }
 
-static void print_actor(Text *out, const SimulatedSteps *steps, int number, double length)
-{
+static void print_actor(Text *out, const SimulatedSteps *steps, int number, double length) {
     const Actor *actor = &steps->fold.actors[number];
     const ActorTime *time = &steps->times[number];
     const ActorMemory *memory = &steps->memory[number];
     double whole = length > 0 ? length : 1;
-    text_print(out, "  %-16s %-10s %12.6g %5.1f%% %12.6g %5.1f%% %12.6g %5.1f%% %14lld %14lld\n", actor_devices(out->arena, actor),
-               actor->class->name, time->computing, 100 * time->computing / whole, time->exposed, 100 * time->exposed / whole, time->idle,
-               100 * time->idle / whole, (long long)memory->used, (long long)memory->peak);
+    text_print(out, "  %-16s %-10s %12.6g %5.1f%% %12.6g %5.1f%% %12.6g %5.1f%% %14lld %14lld\n",
+               actor_devices(out->arena, actor), actor->class->name, time->computing,
+               100 * time->computing / whole, time->exposed, 100 * time->exposed / whole,
+               time->idle, 100 * time->idle / whole, (long long)memory->used,
+               (long long)memory->peak);
 }
 
-void steps_table(Text *out, const SimulatedSteps *steps)
-{
+void steps_table(Text *out, const SimulatedSteps *steps) {
     const Module *module = steps->module;
     double length = 0;
-    text_print(out, "%s %s: %s, strategy %s, devices %d, simulated %d\n", module->source.file, module->name,
-               module->kind == MODULE_TRAIN ? "train" : "infer", module->strategy ? module->strategy->name : "none",
+    text_print(out, "%s %s: %s, strategy %s, devices %d, simulated %d\n", module->source.file,
+               module->name, module->kind == MODULE_TRAIN ? "train" : "infer",
+               module->strategy ? module->strategy->name : "none",
                module->devices.roles->device_count, steps->fold.actor_count);
     for (int s = 0; s < steps->program.steps; s++) {
         text_print(out, "step %d: %.9g s\n", s, steps->seconds[s]);
         length += steps->seconds[s];
     }
-    text_print(out, "  %-16s %-10s %12s %6s %12s %6s %12s %6s %14s %14s\n", "devices", "class", "computing s", "", "exposed s", "", "idle s",
-               "", "bytes in use", "reserved");
-    for (int a = 0; a < steps->fold.actor_count; a++)
-        print_actor(out, steps, a, length);
+    text_print(out, "  %-16s %-10s %12s %6s %12s %6s %12s %6s %14s %14s\n", "devices", "class",
+               "computing s", "", "exposed s", "", "idle s", "", "bytes in use", "reserved");
+    for (int a = 0; a < steps->fold.actor_count; a++) print_actor(out, steps, a, length);
 }

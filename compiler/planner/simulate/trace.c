@@ -1,5 +1,6 @@
-/* What was simulated, as a trace in Chrome's format: a process for each actor, and in it a row for each stream. What is under way beside
- * other tasks of its stream, as several sums or the copies of a message beside computing, stands in a further row. */
+/* What was simulated, as a trace in Chrome's format: a process for each actor, and in it a row for
+ * each stream. What is under way beside other tasks of its stream, as several sums or the copies of
+ * a message beside computing, stands in a further row. */
 #include "reshard/plan.h"
 #include "planner/simulate/json_text.h"
 #include "planner/simulate/words.h"
@@ -18,52 +19,56 @@ typedef struct Tracer {
     Ends *ends;  // by actor and stream
 } Tracer;
 
-static Ends *ends_of(const Tracer *tracer, int actor, Stream stream) { return &tracer->ends[actor * STREAMS + (int)stream]; }
+static Ends *ends_of(const Tracer *tracer, int actor, Stream stream) {
+    return &tracer->ends[actor * STREAMS + (int)stream];
+}
 
 static int row_id(Stream stream, int row) { return (int)stream + row * STREAMS; }
 
 /* The first row of a stream that is free when a task begins, which it takes. */
-static int take_row(const Tracer *tracer, int actor, Stream stream, const EngineSpan *span)
-{
+static int take_row(const Tracer *tracer, int actor, Stream stream, const EngineSpan *span) {
     Ends *ends = ends_of(tracer, actor, stream);
     int row = 0;
-    while (row < ends->count && ends->at[row] > span->begin)
-        row++;
-    if (row == ends->count)
-        array_push(tracer->arena, ends, span->end);
+    while (row < ends->count && ends->at[row] > span->begin) row++;
+    if (row == ends->count) array_push(tracer->arena, ends, span->end);
     ends->at[row] = span->end;
     return row;
 }
 
 /* ---- events ---- */
 
-static const char *task_name(Arena *arena, const ProgramTask *task)
-{
-    if (task->op)
-        return plan_name(task->op->convert.plan->plan);
+static const char *task_name(Arena *arena, const ProgramTask *task) {
+    if (task->op) return plan_name(task->op->convert.plan->plan);
     const char *phase = phase_name(task->phase);
-    return task->microbatch >= 0
-               ? arena_format(arena, "%s of visit %d, micro-batch %d", phase, task->visit < 0 ? 0 : task->visit, task->microbatch)
-               : phase;
+    return task->microbatch >= 0 ? arena_format(arena, "%s of visit %d, micro-batch %d", phase,
+                                                task->visit < 0 ? 0 : task->visit, task->microbatch)
+                                 : phase;
 }
 
-static int process_of(const Tracer *tracer, int actor) { return tracer->process + tracer->steps->fold.actors[actor].devices[0]; }
+static int process_of(const Tracer *tracer, int actor) {
+    return tracer->process + tracer->steps->fold.actors[actor].devices[0];
+}
 
-static void trace_task(const Tracer *tracer, int number, int actor)
-{
+static void trace_task(const Tracer *tracer, int number, int actor) {
     const ProgramTask *task = &tracer->steps->program.tasks.at[number];
     const EngineSpan *span = &tracer->steps->spans[number];
-    json_t *arguments = json_pack("{s:i,s:s}", "step", task->step, "phase", phase_name(task->phase));
+    json_t *arguments =
+        json_pack("{s:i,s:s}", "step", task->step, "phase", phase_name(task->phase));
     if (task->op && task->op->at.file)
-        json_object_set_new(arguments, "line", json_string(arena_format(tracer->arena, "%s:%d", task->op->at.file, task->op->at.line)));
+        json_object_set_new(arguments, "line",
+                            json_string(arena_format(tracer->arena, "%s:%d", task->op->at.file,
+                                                     task->op->at.line)));
     if (task->op && task->op->source.scope)
         json_object_set_new(arguments, "scope", json_string(task->op->source.scope));
     if (task->microbatch >= 0)
         json_object_set_new(arguments, "microbatch", json_integer(task->microbatch));
-    json_array_append_new(tracer->events, json_pack("{s:s,s:s,s:s,s:f,s:f,s:i,s:i,s:o}", "name", task_name(tracer->arena, task), "cat",
-                                                    stream_name(task->stream), "ph", "X", "ts", span->begin * 1e6, "dur",
-                                                    (span->end - span->begin) * 1e6, "pid", process_of(tracer, actor), "tid",
-                                                    row_id(task->stream, take_row(tracer, actor, task->stream, span)), "args", arguments));
+    json_array_append_new(
+        tracer->events,
+        json_pack("{s:s,s:s,s:s,s:f,s:f,s:i,s:i,s:o}", "name", task_name(tracer->arena, task),
+                  "cat", stream_name(task->stream), "ph", "X", "ts", span->begin * 1e6, "dur",
+                  (span->end - span->begin) * 1e6, "pid", process_of(tracer, actor), "tid",
+                  row_id(task->stream, take_row(tracer, actor, task->stream, span)), "args",
+                  arguments));
 }
 
 typedef struct Begun {
@@ -72,19 +77,16 @@ typedef struct Begun {
     int task;
 } Begun;
 
-/* By when they begin; those that begin together: what computes a part first, then as they were made. */
-static int compare_begun(const void *a, const void *b)
-{
+/* By when they begin; those that begin together: what computes a part first, then as they were
+ * made. */
+static int compare_begun(const void *a, const void *b) {
     const Begun *first = a, *second = b;
-    if (first->begin != second->begin)
-        return first->begin < second->begin ? -1 : 1;
-    if (first->converts != second->converts)
-        return first->converts ? 1 : -1;
+    if (first->begin != second->begin) return first->begin < second->begin ? -1 : 1;
+    if (first->converts != second->converts) return first->converts ? 1 : -1;
     return first->task < second->task ? -1 : first->task > second->task;
 }
 
-static void trace_tasks(const Tracer *tracer)
-{
+static void trace_tasks(const Tracer *tracer) {
     const Program *program = &tracer->steps->program;
     Begun *begun = arena_array(tracer->arena, Begun, program->tasks.count + 1);
     for (int t = 0; t < program->tasks.count; t++)
@@ -99,39 +101,44 @@ static void trace_tasks(const Tracer *tracer)
 }
 
 /* The names of an actor and of its rows. */
-static void trace_names(const Tracer *tracer, int actor)
-{
+static void trace_names(const Tracer *tracer, int actor) {
     const Actor *own = &tracer->steps->fold.actors[actor];
     int number = process_of(tracer, actor);
     const char *name =
-        arena_format(tracer->arena, "%s: devices %s, %s", tracer->steps->module->name, actor_devices(tracer->arena, own), own->class->name);
+        arena_format(tracer->arena, "%s: devices %s, %s", tracer->steps->module->name,
+                     actor_devices(tracer->arena, own), own->class->name);
     json_array_append_new(tracer->events,
-                          json_pack("{s:s,s:s,s:i,s:{s:s}}", "name", "process_name", "ph", "M", "pid", number, "args", "name", name));
-    json_array_append_new(tracer->events, json_pack("{s:s,s:s,s:i,s:{s:i}}", "name", "process_sort_index", "ph", "M", "pid", number, "args",
-                                                    "sort_index", number));
+                          json_pack("{s:s,s:s,s:i,s:{s:s}}", "name", "process_name", "ph", "M",
+                                    "pid", number, "args", "name", name));
+    json_array_append_new(tracer->events,
+                          json_pack("{s:s,s:s,s:i,s:{s:i}}", "name", "process_sort_index", "ph",
+                                    "M", "pid", number, "args", "sort_index", number));
     for (Stream stream = 0; stream < STREAMS; stream++)
         for (int row = 0; row == 0 || row < ends_of(tracer, actor, stream)->count; row++)
-            json_array_append_new(tracer->events,
-                                  json_pack("{s:s,s:s,s:i,s:i,s:{s:s}}", "name", "thread_name", "ph", "M", "pid", number, "tid",
-                                            row_id(stream, row), "args", "name",
-                                            row ? arena_format(tracer->arena, "%s, beside", stream_name(stream)) : stream_name(stream)));
+            json_array_append_new(
+                tracer->events,
+                json_pack("{s:s,s:s,s:i,s:i,s:{s:s}}", "name", "thread_name", "ph", "M", "pid",
+                          number, "tid", row_id(stream, row), "args", "name",
+                          row ? arena_format(tracer->arena, "%s, beside", stream_name(stream))
+                              : stream_name(stream)));
 }
 
-static void trace_memory(const Tracer *tracer, int actor)
-{
+static void trace_memory(const Tracer *tracer, int actor) {
     const ActorMemory *memory = &tracer->steps->memory[actor];
     for (int i = 0; i < memory->point_count; i++)
         json_array_append_new(tracer->events,
-                              json_pack("{s:s,s:s,s:f,s:i,s:{s:I}}", "name", "memory in use", "ph", "C", "ts", memory->points[i].at * 1e6,
-                                        "pid", process_of(tracer, actor), "args", "bytes", (json_int_t)memory->points[i].bytes));
+                              json_pack("{s:s,s:s,s:f,s:i,s:{s:I}}", "name", "memory in use", "ph",
+                                        "C", "ts", memory->points[i].at * 1e6, "pid",
+                                        process_of(tracer, actor), "args", "bytes",
+                                        (json_int_t)memory->points[i].bytes));
 }
 
-void steps_trace(Text *out, SimulatedSteps *const *steps, int count)
-{
+void steps_trace(Text *out, SimulatedSteps *const *steps, int count) {
     json_t *events = json_array();
     for (int i = 0, process = 0; i < count; i++) {
         int actors = steps[i]->fold.actor_count;
-        Tracer tracer = {out->arena, steps[i], events, process, arena_array(out->arena, Ends, actors * STREAMS + 1)};
+        Tracer tracer = {out->arena, steps[i], events, process,
+                         arena_array(out->arena, Ends, actors * STREAMS + 1)};
         trace_tasks(&tracer);
         for (int a = 0; a < actors; a++) {
             trace_names(&tracer, a);
@@ -139,5 +146,6 @@ void steps_trace(Text *out, SimulatedSteps *const *steps, int count)
         }
         process += steps[i]->fold.device_span;
     }
-    put_json(out, json_pack("{s:o,s:s}", "traceEvents", events, "displayTimeUnit", "ms"), JSON_COMPACT | JSON_REAL_PRECISION(17));
+    put_json(out, json_pack("{s:o,s:s}", "traceEvents", events, "displayTimeUnit", "ms"),
+             JSON_COMPACT | JSON_REAL_PRECISION(17));
 }

@@ -22,15 +22,12 @@ typedef struct Round {
 
 /* ---- who is together ---- */
 
-static int root_of(const Round *round, int slot)
-{
-    while (round->joined[slot] != slot)
-        slot = round->joined[slot];
+static int root_of(const Round *round, int slot) {
+    while (round->joined[slot] != slot) slot = round->joined[slot];
     return slot;
 }
 
-static void join(Round *round, int a, int b)
-{
+static void join(Round *round, int a, int b) {
     round->joined[a] = round->joined[a] < 0 ? a : round->joined[a];
     round->joined[b] = round->joined[b] < 0 ? b : round->joined[b];
     a = root_of(round, a);
@@ -40,21 +37,19 @@ static void join(Round *round, int a, int b)
 
 /* ---- what they do ---- */
 
-static Link link_of(const Round *round, int a, int b, int *kind)
-{
+static Link link_of(const Round *round, int a, int b, int *kind) {
     *kind = cluster_link_kind(round->cluster, round->device_of[a], round->device_of[b]);
     return cluster_link(round->cluster, round->device_of[a], round->device_of[b]);
 }
 
-static void load(Round *round, int slot, int way, int kind, double latency, double seconds)
-{
+static void load(Round *round, int slot, int way, int kind, double latency, double seconds) {
     round->latency[way][slot] += latency;
     round->seconds[(slot * round->kinds + kind) * 2 + way] += seconds;
 }
 
-static void add_message(Round *round, const Message *message)
-{
-    int kind, sender = plan_slot(round->plan, message->sender), receiver = plan_slot(round->plan, message->receiver);
+static void add_message(Round *round, const Message *message) {
+    int kind, sender = plan_slot(round->plan, message->sender),
+              receiver = plan_slot(round->plan, message->receiver);
     Link link = link_of(round, sender, receiver, &kind);
     join(round, sender, receiver);
     load(round, sender, OUT, kind, link.latency, (double)message->bytes / link.bandwidth);
@@ -62,21 +57,19 @@ static void add_message(Round *round, const Message *message)
 }
 
 /* The latency of the slowest link of a ring of slots. */
-static double ring_latency(const Round *round, const int *ring, int count)
-{
+static double ring_latency(const Round *round, const int *ring, int count) {
     double latency = 0;
     for (int i = 0, kind; i < count; i++)
         latency = fmax(latency, link_of(round, ring[i], ring[(i + 1) % count], &kind).latency);
     return latency;
 }
 
-static void add_collective(Round *round, const Step *step)
-{
+static void add_collective(Round *round, const Step *step) {
     int count = step->group.count, *ring = arena_array(round->arena, int, count);
-    for (int i = 0; i < count; i++)
-        ring[i] = plan_slot(round->plan, step->group.at[i]);
+    for (int i = 0; i < count; i++) ring[i] = plan_slot(round->plan, step->group.at[i]);
     Link slow = {.latency = ring_latency(round, ring, count), .bandwidth = INFINITY};
-    double latency = verb_seconds(step->verb, count, 0, &slow), bytes = step_bytes(round->plan, step);
+    double latency = verb_seconds(step->verb, count, 0, &slow),
+           bytes = step_bytes(round->plan, step);
     for (int i = 0, kind; i < count; i++) {
         int next = ring[(i + 1) % count];
         Link link = link_of(round, ring[i], next, &kind);
@@ -87,23 +80,25 @@ static void add_collective(Round *round, const Step *step)
     }
 }
 
-static Round round_create(Arena *arena, const Cluster *cluster, const Plan *plan, const int *device_of, int from)
-{
+static Round round_create(Arena *arena, const Cluster *cluster, const Plan *plan,
+                          const int *device_of, int from) {
     int slots = plan->device_count;
-    Round round = {.arena = arena, .cluster = cluster, .plan = plan, .device_of = device_of, .from = from, .to = from};
+    Round round = {.arena = arena,
+                   .cluster = cluster,
+                   .plan = plan,
+                   .device_of = device_of,
+                   .from = from,
+                   .to = from};
     round.kinds = cluster_link_kinds(cluster);
     round.joined = arena_array(arena, int, slots);
     round.latency[OUT] = arena_array(arena, double, slots);
     round.latency[IN] = arena_array(arena, double, slots);
-    round.seconds = arena_array(arena, double, slots * round.kinds * 2);
-    for (int s = 0; s < slots; s++)
-        round.joined[s] = -1;
+    round.seconds = arena_array(arena, double, slots *round.kinds * 2);
+    for (int s = 0; s < slots; s++) round.joined[s] = -1;
     for (; round.to < plan->steps.count && plan->steps.at[round.to].together == from; round.to++) {
         const Step *step = &plan->steps.at[round.to];
-        for (int i = 0; i < step->messages.count; i++)
-            add_message(&round, &step->messages.at[i]);
-        if (step->verb != HT_EXCHANGE && step->verb != HT_ALL_TO_ALL)
-            add_collective(&round, step);
+        for (int i = 0; i < step->messages.count; i++) add_message(&round, &step->messages.at[i]);
+        if (step->verb != HT_EXCHANGE && step->verb != HT_ALL_TO_ALL) add_collective(&round, step);
     }
     return round;
 }
@@ -111,29 +106,29 @@ static Round round_create(Arena *arena, const Cluster *cluster, const Plan *plan
 /* ---- how long that takes ---- */
 
 /* Seconds of ports of a slot one way. */
-static double slot_seconds(const Round *round, int slot, int way)
-{
+static double slot_seconds(const Round *round, int slot, int way) {
     double seconds = 0;
     for (int kind = 0; kind < round->kinds; kind++)
         seconds += round->seconds[(slot * round->kinds + kind) * 2 + way];
     return seconds;
 }
 
-/* The longest that a slot of a hop takes: *all with latencies, and *ports without; of every hop for root -1. */
-static void hop_seconds(const Round *round, int root, double *all, double *ports)
-{
+/* The longest that a slot of a hop takes: *all with latencies, and *ports without; of every hop for
+ * root -1. */
+static void hop_seconds(const Round *round, int root, double *all, double *ports) {
     *all = *ports = 0;
     for (int s = 0; s < round->plan->device_count; s++)
-        for (int way = 0; way < 2 && round->joined[s] >= 0 && (root < 0 || root_of(round, s) == root); way++) {
+        for (int way = 0;
+             way < 2 && round->joined[s] >= 0 && (root < 0 || root_of(round, s) == root); way++) {
             double seconds = slot_seconds(round, s, way);
             *ports = fmax(*ports, seconds);
             *all = fmax(*all, round->latency[way][s] + seconds);
         }
 }
 
-/* By how much what was measured of a round is longer than latency and bandwidth say, on the devices that the plan is for. */
-static double correction_of(const Round *round)
-{
+/* By how much what was measured of a round is longer than latency and bandwidth say, on the devices
+ * that the plan is for. */
+static double correction_of(const Round *round) {
     double all, ports, seconds = round->plan->steps.at[round->from].seconds;
     hop_seconds(round, -1, &all, &ports);
     return all > 0 ? seconds / all : 1;
@@ -141,16 +136,14 @@ static double correction_of(const Round *round)
 
 /* ---- hops ---- */
 
-static int compare_slots(const void *a, const void *b)
-{
+static int compare_slots(const void *a, const void *b) {
     const int *x = a, *y = b;
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
 /* The slots of a hop with their devices, in the order of these. */
-static int (*slots_of(Arena *arena, const Round *round, int root, int *count))[2]
-{
-    int (*slots)[2] = arena_alloc(arena, sizeof *slots * (size_t)round->plan->device_count);
+static int (*slots_of(Arena *arena, const Round *round, int root, int *count))[2] {
+    int(*slots)[2] = arena_alloc(arena, sizeof *slots * (size_t)round->plan->device_count);
     *count = 0;
     for (int s = 0; s < round->plan->device_count; s++)
         if (round->joined[s] >= 0 && root_of(round, s) == root) {
@@ -161,21 +154,23 @@ static int (*slots_of(Arena *arena, const Round *round, int root, int *count))[2
     return slots;
 }
 
-static SimulatedTransfer hop_of(Arena *arena, const Round *round, int number, int root, double correction)
-{
+static SimulatedTransfer hop_of(Arena *arena, const Round *round, int number, int root,
+                                double correction) {
     double all, most;
-    int (*slots)[2], count;
+    int(*slots)[2], count;
     hop_seconds(round, root, &all, &most);
     slots = slots_of(round->arena, round, root, &count);
-    SimulatedTransfer hop = {.round = number, .verb = round->plan->steps.at[round->from].verb, .latency = (all - most) * correction, .work = most * correction};
+    SimulatedTransfer hop = {.round = number,
+                             .verb = round->plan->steps.at[round->from].verb,
+                             .latency = (all - most) * correction,
+                             .work = most * correction};
     int *members = arena_array(arena, int, count);
     Array(TransferPort) ports = {0};
     for (int m = 0; m < count; m++) {
         members[m] = slots[m][1];
         for (int port = 0; port < round->kinds * 2; port++) {
             double seconds = round->seconds[slots[m][0] * round->kinds * 2 + port];
-            if (seconds > 0)
-                array_push(arena, &ports, (TransferPort){m, port, seconds / most});
+            if (seconds > 0) array_push(arena, &ports, (TransferPort){m, port, seconds / most});
         }
     }
     hop.members = members;
@@ -185,39 +180,38 @@ static SimulatedTransfer hop_of(Arena *arena, const Round *round, int number, in
     return hop;
 }
 
-static bool same_devices(const Plan *plan, const int *device_of)
-{
+static bool same_devices(const Plan *plan, const int *device_of) {
     for (int s = 0; s < plan->device_count; s++)
-        if (plan->devices[s] != device_of[s])
-            return false;
+        if (plan->devices[s] != device_of[s]) return false;
     return true;
 }
 
 /* Whether no device receives more than numbers. */
-static bool moves_numbers(const Plan *plan)
-{
+static bool moves_numbers(const Plan *plan) {
     int64_t most = 0;
     for (int s = 0; s < plan->device_count; s++)
         most = plan->received[s] > most ? plan->received[s] : most;
     return plan->steps.count && most <= NUMBERS;
 }
 
-static SimulatedTransfer hop_of_all(Arena *arena, const Plan *plan, const int *device_of)
-{
-    int (*slots)[2] = arena_alloc(arena, sizeof *slots * (size_t)plan->device_count), *members = arena_array(arena, int, plan->device_count);
+static SimulatedTransfer hop_of_all(Arena *arena, const Plan *plan, const int *device_of) {
+    int(*slots)[2] = arena_alloc(arena, sizeof *slots * (size_t)plan->device_count),
+    *members = arena_array(arena, int, plan->device_count);
     for (int s = 0; s < plan->device_count; s++) {
         slots[s][0] = s;
         slots[s][1] = device_of[s];
     }
     qsort(slots, (size_t)plan->device_count, sizeof *slots, compare_slots);
-    for (int s = 0; s < plan->device_count; s++)
-        members[s] = slots[s][1];
-    return (SimulatedTransfer){.verb = plan->steps.at[0].verb, .latency = plan_seconds(plan), .member_count = plan->device_count, .members = members};
+    for (int s = 0; s < plan->device_count; s++) members[s] = slots[s][1];
+    return (SimulatedTransfer){.verb = plan->steps.at[0].verb,
+                               .latency = plan_seconds(plan),
+                               .member_count = plan->device_count,
+                               .members = members};
 }
 
 /* The devices that are in a hop; where there is none, all. */
-static void find_movers(Arena *arena, const Plan *plan, const int *device_of, const bool *hopping, SimulatedTransfers *hops)
-{
+static void find_movers(Arena *arena, const Plan *plan, const int *device_of, const bool *hopping,
+                        SimulatedTransfers *hops) {
     int *movers = arena_array(arena, int, plan->device_count);
     for (int s = 0; s < plan->device_count && hops->moving > 0; s++)
         if (hopping[s] || !plan->steps.count || moves_numbers(plan))
@@ -225,17 +219,19 @@ static void find_movers(Arena *arena, const Plan *plan, const int *device_of, co
     hops->movers = movers;
 }
 
-SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, const Plan *plan, const int *device_of)
-{
+SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, const Plan *plan,
+                                          const int *device_of) {
     Arena *scratch = arena_create();
     Array(SimulatedTransfer) list = {0};
     bool *hopping = arena_array(scratch, bool, plan->device_count);
     SimulatedTransfers hops = {.moving = moving_seconds(cluster, plan)};
-    if (moves_numbers(plan))
-        array_push(arena, &list, hop_of_all(arena, plan, device_of));
-    for (int from = 0, number = 0, to; from < plan->steps.count && !moves_numbers(plan); from = to, number++) {
+    if (moves_numbers(plan)) array_push(arena, &list, hop_of_all(arena, plan, device_of));
+    for (int from = 0, number = 0, to; from < plan->steps.count && !moves_numbers(plan);
+         from = to, number++) {
         Round planned = round_create(scratch, cluster, plan, plan->devices, from);
-        Round own = same_devices(plan, device_of) ? planned : round_create(scratch, cluster, plan, device_of, from);
+        Round own = same_devices(plan, device_of)
+                        ? planned
+                        : round_create(scratch, cluster, plan, device_of, from);
         double correction = correction_of(&planned);
         to = planned.to;
         for (int s = 0; s < plan->device_count; s++) {

@@ -14,23 +14,20 @@ typedef struct Busy {
 } Busy;
 typedef Array(Busy) BusyList;
 
-static int compare_busy(const void *a, const void *b)
-{
+static int compare_busy(const void *a, const void *b) {
     const Busy *x = a, *y = b;
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
 /* The part of [begin, end) behind *until, which goes on to `end`. */
-static double uncovered(double begin, double end, double *until)
-{
+static double uncovered(double begin, double end, double *until) {
     double from = fmax(begin, *until);
     *until = fmax(*until, end);
     return fmax(end - from, 0);
 }
 
 /* Tasks in the order of their begins: what is covered by computing, and by anything. */
-static ActorTime sum_up(const BusyList *list, double length)
-{
+static ActorTime sum_up(const BusyList *list, double length) {
     ActorTime time = {0};
     double computed = 0, covered = 0, communicated = 0, all = 0, talks = 0;
     for (int i = 0; i < list->count; i++) {
@@ -47,8 +44,7 @@ static ActorTime sum_up(const BusyList *list, double length)
     return time;
 }
 
-ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps)
-{
+ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps) {
     int actors = steps->fold.actor_count;
     double length = steps->spans[steps->program.step_ends.at[steps->program.steps - 1]].end;
     Arena *scratch = arena_create();
@@ -58,11 +54,11 @@ ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps)
         const ProgramTask *task = &steps->program.tasks.at[t];
         const EngineSpan *span = &steps->spans[t];
         for (int i = 0; i < task->actor_count && span->end > span->begin; i++)
-            array_push(scratch, &busy[task->actors[i]], (Busy){span->begin, span->end, task->stream == STREAM_COMPUTING});
+            array_push(scratch, &busy[task->actors[i]],
+                       (Busy){span->begin, span->end, task->stream == STREAM_COMPUTING});
     }
     for (int a = 0; a < actors; a++) {
-        if (busy[a].count)
-            qsort(busy[a].at, (size_t)busy[a].count, sizeof(Busy), compare_busy);
+        if (busy[a].count) qsort(busy[a].at, (size_t)busy[a].count, sizeof(Busy), compare_busy);
         times[a] = sum_up(&busy[a], length);
     }
     arena_destroy(scratch);
@@ -71,27 +67,26 @@ ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps)
 
 /* ---- memory ---- */
 
-/* Slots that are taken while a row of a stage runs: from the first to the last row of each tenant. */
-static int taken_slots(const Schedule *schedule, int stage, int row)
-{
+/* Slots that are taken while a row of a stage runs: from the first to the last row of each
+ * tenant. */
+static int taken_slots(const Schedule *schedule, int stage, int row) {
     int taken = 0;
     const ScheduleRow *rows = schedule->rows[stage];
     for (int slot = 0; slot < schedule->slot_count[stage]; slot++) {
         int before = row, behind = row;
-        while (before >= 0 && rows[before].slot != slot)
-            before--;
-        while (behind < schedule->row_count[stage] && rows[behind].slot != slot)
-            behind++;
-        taken += before == row || (before >= 0 && behind < schedule->row_count[stage] && rows[before].visit == rows[behind].visit &&
+        while (before >= 0 && rows[before].slot != slot) before--;
+        while (behind < schedule->row_count[stage] && rows[behind].slot != slot) behind++;
+        taken += before == row || (before >= 0 && behind < schedule->row_count[stage] &&
+                                   rows[before].visit == rows[behind].visit &&
                                    rows[before].microbatch == rows[behind].microbatch);
     }
     return taken;
 }
 
 /* What an actor has all the time. */
-static int64_t given_bytes(const RoleMemory *memory)
-{
-    return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_STATES] + memory->bytes[MEMORY_INPUTS];
+static int64_t given_bytes(const RoleMemory *memory) {
+    return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_STATES] +
+           memory->bytes[MEMORY_INPUTS];
 }
 
 /* What devices of a role with so many slots keep, and what is in use of their arena. */
@@ -99,19 +94,22 @@ typedef struct RoleUse {
     const Role *role;
     int slots, visits;
     RoleMemory memory;
-    int64_t *parts; // the most by phase and visit
+    int64_t *parts;  // the most by phase and visit
     int64_t *phases; // the most by phase
 } RoleUse;
 
 static void raise_to(int64_t *most, int64_t bytes) { *most = bytes > *most ? bytes : *most; }
 
-static RoleUse role_use(Arena *arena, Module *module, const Role *role, int slots)
-{
-    RoleUse own = {.role = role, .slots = slots, .memory = role_memory(module, role, slots), .phases = arena_array(arena, int64_t, PHASES)};
+static RoleUse role_use(Arena *arena, Module *module, const Role *role, int slots) {
+    RoleUse own = {.role = role,
+                   .slots = slots,
+                   .memory = role_memory(module, role, slots),
+                   .phases = arena_array(arena, int64_t, PHASES)};
     const int64_t *use = role_arena_use(arena, module, role);
     for (int i = 0; i < module->ops.count; i++)
-        own.visits = module->ops.at[i]->visit >= own.visits ? module->ops.at[i]->visit + 1 : own.visits;
-    own.parts = arena_array(arena, int64_t, PHASES * own.visits);
+        own.visits =
+            module->ops.at[i]->visit >= own.visits ? module->ops.at[i]->visit + 1 : own.visits;
+    own.parts = arena_array(arena, int64_t, PHASES *own.visits);
     for (int i = 0; i < module->ops.count; i++) {
         Phase phase = op_phase(module, module->ops.at[i]);
         raise_to(&own.parts[(int)phase * own.visits + module->ops.at[i]->visit], use[i]);
@@ -123,47 +121,46 @@ static RoleUse role_use(Arena *arena, Module *module, const Role *role, int slot
 typedef Array(RoleUse) RoleUses;
 
 /* That of an actor, which others may have too. */
-static const RoleUse *use_of(Arena *arena, RoleUses *uses, Module *module, const Actor *actor)
-{
+static const RoleUse *use_of(Arena *arena, RoleUses *uses, Module *module, const Actor *actor) {
     int slots = device_slots(module, actor->role, actor->devices[0]);
     for (int u = uses->count - 1; u >= 0; u--)
-        if (uses->at[u].role == actor->role && uses->at[u].slots == slots)
-            return &uses->at[u];
+        if (uses->at[u].role == actor->role && uses->at[u].slots == slots) return &uses->at[u];
     array_push(arena, uses, role_use(arena, module, actor->role, slots));
     return &uses->at[uses->count - 1];
 }
 
 /* What is in use while a row runs. */
-static int64_t row_bytes(const SimulatedSteps *steps, const ProgramRow *row, const RoleUse *use)
-{
+static int64_t row_bytes(const SimulatedSteps *steps, const ProgramRow *row, const RoleUse *use) {
     const Actor *actor = &steps->fold.actors[row->actor];
     int64_t bytes = given_bytes(&use->memory);
-    if (row->run < 0)
-        return bytes + use->phases[steps->program.tasks.at[row->last].phase];
+    if (row->run < 0) return bytes + use->phases[steps->program.tasks.at[row->last].phase];
     const ScheduleRow *own = &actor->run->schedule->rows[row->stage][row->row];
-    static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD, [SCHEDULE_BACKWARD] = PHASE_BACKWARD, [SCHEDULE_WGRAD] = PHASE_WGRAD};
+    static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD,
+                                   [SCHEDULE_BACKWARD] = PHASE_BACKWARD,
+                                   [SCHEDULE_WGRAD] = PHASE_WGRAD};
     return bytes + use->parts[(int)phases[own->phase] * use->visits + own->visit] +
            taken_slots(actor->run->schedule, row->stage, row->row) * actor->role->slot_bytes;
 }
 
-ActorMemory *usage_memory(Arena *arena, const SimulatedSteps *steps)
-{
+ActorMemory *usage_memory(Arena *arena, const SimulatedSteps *steps) {
     int actors = steps->fold.actor_count;
     Arena *scratch = arena_create();
     RoleUses uses = {0};
     ActorMemory *list = arena_array(arena, ActorMemory, actors);
     Array(MemoryPoint) *points = arena_alloc(scratch, sizeof *points * (size_t)actors);
     for (int a = 0; a < actors; a++) {
-        const RoleMemory *memory = &use_of(scratch, &uses, steps->module, &steps->fold.actors[a])->memory;
+        const RoleMemory *memory =
+            &use_of(scratch, &uses, steps->module, &steps->fold.actors[a])->memory;
         list[a] = (ActorMemory){.peak = memory->peak, .arena = memory->peak - given_bytes(memory)};
     }
     for (int r = 0; r < steps->program.rows.count; r++) {
         const ProgramRow *row = &steps->program.rows.at[r];
-        if (row->step)
-            continue;
-        int64_t bytes = row_bytes(steps, row, use_of(scratch, &uses, steps->module, &steps->fold.actors[row->actor]));
+        if (row->step) continue;
+        int64_t bytes = row_bytes(
+            steps, row, use_of(scratch, &uses, steps->module, &steps->fold.actors[row->actor]));
         raise_to(&list[row->actor].used, bytes);
-        array_push(arena, &points[row->actor], (MemoryPoint){steps->spans[row->first].begin, bytes});
+        array_push(arena, &points[row->actor],
+                   (MemoryPoint){steps->spans[row->first].begin, bytes});
     }
     for (int a = 0; a < actors; a++) {
         list[a].points = points[a].at;

@@ -12,123 +12,120 @@ typedef struct SenderGroup {
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* What gathering needs. Devices that hold the same of the source have its replicas, by their places among these. */
+/* What gathering needs. Devices that hold the same of the source have its replicas, by their places
+ * among these. */
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // bucket by bucket
-    int *replicas;              // in the bucket at hand, by slot: which one the device has; -1: it holds nothing
-    Index *holders;             // of a transfer, by replica: their places are those of the slots of that number
-    Index *members;             // of a component
+    int *replicas; // in the bucket at hand, by slot: which one the device has; -1: it holds nothing
+    Index *holders; // of a transfer, by replica: their places are those of the slots of that number
+    Index *members; // of a component
     SenderGroups groups;
 } Gathering;
 
 /* ---- groups ---- */
 
-static int transfer_bucket(const Plan *plan, const Transfer *transfer) { return plan->tasks.at[transfer->segment.task].bucket; }
+static int transfer_bucket(const Plan *plan, const Transfer *transfer) {
+    return plan->tasks.at[transfer->segment.task].bucket;
+}
 
 /* Transfers bucket by bucket, of each in their order. */
-static Transfers sort_by_bucket(PlanBuilder *planner, const Transfers *transfers)
-{
+static Transfers sort_by_bucket(PlanBuilder *planner, const Transfers *transfers) {
     const Plan *plan = planner->plan;
     int count = transfers->count, *bucket = arena_array(planner->arena, int, count);
     Transfers sorted = {arena_array(planner->arena, Transfer, count), count, count};
-    for (int g = 0; g < count; g++)
-        bucket[g] = transfer_bucket(plan, &transfers->at[g]);
-    const int *order =
-        sort_by_key(planner->arena, bucket, count, plan->buckets.count, arena_array(planner->arena, int, plan->buckets.count + 1));
-    for (int g = 0; g < count; g++)
-        sorted.at[g] = transfers->at[order[g]];
+    for (int g = 0; g < count; g++) bucket[g] = transfer_bucket(plan, &transfers->at[g]);
+    const int *order = sort_by_key(planner->arena, bucket, count, plan->buckets.count,
+                                   arena_array(planner->arena, int, plan->buckets.count + 1));
+    for (int g = 0; g < count; g++) sorted.at[g] = transfers->at[order[g]];
     return sorted;
 }
 
-static void find_replicas(Gathering *gathering, int bucket)
-{
+static void find_replicas(Gathering *gathering, int bucket) {
     const Plan *plan = gathering->planner->plan;
     const Holdings *side = &plan->buckets.at[bucket].overlap->side[SIDE_FROM];
-    for (int i = 0; i < plan->device_count; i++)
-        gathering->replicas[i] = -1;
+    for (int i = 0; i < plan->device_count; i++) gathering->replicas[i] = -1;
     for (int p = 0; p < side->list.count; p++)
         for (int i = 0; i < side->list.at[p].devices.count; i++)
             gathering->replicas[plan_slot(plan, side->list.at[p].devices.at[i])] = i;
 }
 
 /* Enters the holders of a transfer by replica, the first of each. */
-static void index_replicas(Gathering *gathering, const Transfer *transfer)
-{
+static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     const Plan *plan = gathering->planner->plan;
     index_clear(gathering->holders);
     for (int h = transfer->holders.count - 1; h >= 0; h--) {
         int replica = gathering->replicas[plan_slot(plan, transfer->holders.at[h])];
-        if (replica >= 0)
-            index_set(gathering->holders, plan->devices[replica], h);
+        if (replica >= 0) index_set(gathering->holders, plan->devices[replica], h);
     }
 }
 
 /* The holder that has the same replica as a device, or -1. */
-static int holder_of_replica(const Gathering *gathering, int device)
-{
+static int holder_of_replica(const Gathering *gathering, int device) {
     const Plan *plan = gathering->planner->plan;
     int replica = gathering->replicas[plan_slot(plan, device)];
     return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
 }
 
-/* Divides the receivers into groups, each with the holder that serves it: the one in the receiver's own replica; receivers without one go
- * round. */
-static void add_groups(Gathering *gathering, int g)
-{
+/* Divides the receivers into groups, each with the holder that serves it: the one in the receiver's
+ * own replica; receivers without one go round. */
+static void add_groups(Gathering *gathering, int g) {
     Arena *arena = gathering->planner->arena;
     const Transfer *transfer = &gathering->transfers->at[g];
     SenderGroup *own = arena_array(arena, SenderGroup, transfer->holders.count);
     int next = 0, serving = 0, holders = transfer->holders.count;
-    if (holders > 1)
-        index_replicas(gathering, transfer);
+    if (holders > 1) index_replicas(gathering, transfer);
     for (int h = 0; h < holders; h++) {
         own[h].transfer = g;
         array_push(arena, &own[h].devices, transfer->holders.at[h]);
     }
     for (int n = 0; n < transfer->receivers.count; n++) {
         int h = holders > 1 ? holder_of_replica(gathering, transfer->receivers.at[n]) : 0;
-        if (h < 0)
-            h = next++ % holders;
+        if (h < 0) h = next++ % holders;
         serving += own[h].devices.count == 1;
         array_push(arena, &own[h].devices, transfer->receivers.at[n]);
     }
     for (int h = 0; h < holders; h++) {
         own[h].serving = serving;
-        if (own[h].devices.count > 1)
-            array_push(arena, &gathering->groups, own[h]);
+        if (own[h].devices.count > 1) array_push(arena, &gathering->groups, own[h]);
     }
 }
 
 /* ---- components ---- */
 
-/* Whether all holders of what the groups of a component send serve somebody: where some would be idle, messages divide the work better. And
- * where there are several senders, whether each wants what it sends itself, as an all-gather hands it out. */
-static bool suits_senders(const Gathering *gathering, const int *order, int count, int sending)
-{
+/* Whether all holders of what the groups of a component send serve somebody: where some would be
+ * idle, messages divide the work better. And where there are several senders, whether each wants
+ * what it sends itself, as an all-gather hands it out. */
+static bool suits_senders(const Gathering *gathering, const int *order, int count, int sending) {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];
         const Transfer *transfer = &gathering->transfers->at[group->transfer];
         const Task *task = &gathering->planner->plan->tasks.at[transfer->segment.task];
-        if (transfer->holders.count > group->serving || (sending > 1 && devices_find(&task->targets, group->devices.at[0]) < 0))
+        if (transfer->holders.count > group->serving ||
+            (sending > 1 && devices_find(&task->targets, group->devices.at[0]) < 0))
             return false;
     }
     return true;
 }
 
-/* Makes one collective of a component when it is one. Two devices of which one sends are better served by a message. */
-static bool add_gather(Gathering *gathering, const Components *components, int c, const Devices *sets, const int *senders, bool broadcasts)
-{
+/* Makes one collective of a component when it is one. Two devices of which one sends are better
+ * served by a message. */
+static bool add_gather(Gathering *gathering, const Components *components, int c,
+                       const Devices *sets, const int *senders, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     const int *order = components->sets + components->begin[c];
     int sending, count = components->begin[c + 1] - components->begin[c];
-    Devices members = closed_group(planner, components, c, sets, senders, gathering->members, &sending);
-    if (!members.count || (sending == 1 && (members.count == 2 || !broadcasts)) || !suits_senders(gathering, order, count, sending))
+    Devices members =
+        closed_group(planner, components, c, sets, senders, gathering->members, &sending);
+    if (!members.count || (sending == 1 && (members.count == 2 || !broadcasts)) ||
+        !suits_senders(gathering, order, count, sending))
         return false;
     Segments *parts = arena_array(planner->arena, Segments, members.count);
     for (int i = 0; i < count; i++) {
-        const Segment *segment = &gathering->transfers->at[gathering->groups.at[order[i]].transfer].segment;
-        array_push(planner->arena, &parts[index_find(gathering->members, senders[order[i]])], *segment);
+        const Segment *segment =
+            &gathering->transfers->at[gathering->groups.at[order[i]].transfer].segment;
+        array_push(planner->arena, &parts[index_find(gathering->members, senders[order[i]])],
+                   *segment);
     }
     add_collective(planner, members, parts, HT_ALL_GATHER);
     return true;
@@ -136,20 +133,19 @@ static bool add_gather(Gathering *gathering, const Components *components, int c
 
 /* ---- what is left ---- */
 
-/* Appends what collectives left of a transfer: all of it where they did nothing, else the groups that are not served. */
-static void add_rest(PlanBuilder *planner, const Transfer *transfer, const SenderGroup *groups, const bool *served, int count, Transfers *rest)
-{
+/* Appends what collectives left of a transfer: all of it where they did nothing, else the groups
+ * that are not served. */
+static void add_rest(PlanBuilder *planner, const Transfer *transfer, const SenderGroup *groups,
+                     const bool *served, int count, Transfers *rest) {
     bool any = false, all = true;
     for (int i = 0; i < count; i++) {
         any = any || served[i];
         all = all && served[i];
     }
-    if (all)
-        return;
+    if (all) return;
     Transfer left = any ? (Transfer){.segment = transfer->segment} : *transfer;
     for (int i = 0; any && i < count; i++) {
-        if (served[i])
-            continue;
+        if (served[i]) continue;
         array_push(planner->arena, &left.holders, groups[i].devices.at[0]);
         for (int k = 1; k < groups[i].devices.count; k++)
             array_push(planner->arena, &left.receivers, groups[i].devices.at[k]);
@@ -158,8 +154,7 @@ static void add_rest(PlanBuilder *planner, const Transfer *transfer, const Sende
 }
 
 /* By group, whether a collective serves it; all groups of its component are, or none. */
-static bool *gather_components(Gathering *gathering, bool broadcasts)
-{
+static bool *gather_components(Gathering *gathering, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),
         *senders = arena_array(planner->arena, int, count);
@@ -180,13 +175,13 @@ static bool *gather_components(Gathering *gathering, bool broadcasts)
     return served;
 }
 
-Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts)
-{
+Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts) {
     const Plan *plan = planner->plan;
     Transfers rest = {0}, sorted = sort_by_bucket(planner, transfers);
-    if (!transfers->count)
-        return rest;
-    Gathering gathering = {.planner = planner, .transfers = &sorted, .replicas = arena_array(planner->arena, int, plan->device_count)};
+    if (!transfers->count) return rest;
+    Gathering gathering = {.planner = planner,
+                           .transfers = &sorted,
+                           .replicas = arena_array(planner->arena, int, plan->device_count)};
     gathering.holders = index_create(planner);
     gathering.members = index_create(planner);
     for (int g = 0; g < sorted.count; g++) {
@@ -198,9 +193,11 @@ Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, boo
     const SenderGroups *groups = &gathering.groups;
     const bool *served = gather_components(&gathering, broadcasts);
     for (int i = 0, end; i < groups->count; i = end) {
-        for (end = i + 1; end < groups->count && groups->at[end].transfer == groups->at[i].transfer;)
+        for (end = i + 1;
+             end < groups->count && groups->at[end].transfer == groups->at[i].transfer;)
             end++;
-        add_rest(planner, &sorted.at[groups->at[i].transfer], groups->at + i, served + i, end - i, &rest);
+        add_rest(planner, &sorted.at[groups->at[i].transfer], groups->at + i, served + i, end - i,
+                 &rest);
     }
     return rest;
 }

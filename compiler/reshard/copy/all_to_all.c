@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 /* Whether an int counts the elements of an all-to-all of these messages. */
-static bool is_countable(const Plan *plan, const Messages *messages, const int *order, int count)
-{
+static bool is_countable(const Plan *plan, const Messages *messages, const int *order, int count) {
     int64_t bytes = 0;
     int element = 8;
     for (int i = 0; i < count; i++) {
@@ -19,24 +18,23 @@ static bool is_countable(const Plan *plan, const Messages *messages, const int *
     return bytes / element <= INT32_MAX;
 }
 
-/* The devices of a component of messages when each sends to every other, and there are three at least; else none. */
-static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, const int *order, int count, Index *index)
-{
+/* The devices of a component of messages when each sends to every other, and there are three at
+ * least; else none. */
+static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, const int *order,
+                              int count, Index *index) {
     Devices devices = {0};
     int size = 2;
-    while (size * (size - 1) < count)
-        size++;
-    if (size < 3 || size * (size - 1) != count || !is_countable(planner->plan, messages, order, count))
+    while (size * (size - 1) < count) size++;
+    if (size < 3 || size * (size - 1) != count ||
+        !is_countable(planner->plan, messages, order, count))
         return devices;
     index_clear(index);
     for (int i = 0; i < count; i++)
         for (int end = 0; end < 2; end++) {
             const Message *message = &messages->at[order[i]];
             int device = end ? message->receiver : message->sender;
-            if (index_find(index, device) >= 0)
-                continue;
-            if (devices.count == size)
-                return (Devices){0};
+            if (index_find(index, device) >= 0) continue;
+            if (devices.count == size) return (Devices){0};
             index_set(index, device, devices.count);
             array_push(planner->arena, &devices, device);
         }
@@ -45,8 +43,7 @@ static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, co
 }
 
 /* The sender and receiver of each message. */
-static Devices *message_ends(PlanBuilder *planner, const Messages *messages)
-{
+static Devices *message_ends(PlanBuilder *planner, const Messages *messages) {
     Devices *sets = arena_array(planner->arena, Devices, messages->count);
     int *ends = arena_array(planner->arena, int, 2 * messages->count);
     for (int i = 0; i < messages->count; i++) {
@@ -57,13 +54,12 @@ static Devices *message_ends(PlanBuilder *planner, const Messages *messages)
     return sets;
 }
 
-void end_exchange(PlanBuilder *planner, int exchange)
-{
+void end_exchange(PlanBuilder *planner, int exchange) {
     close_messages(planner, exchange);
-    if (planner->messages)
-        return;
+    if (planner->messages) return;
     Messages messages = planner->plan->steps.at[exchange].messages, rest = {0};
-    Components components = connect_sets(planner, message_ends(planner, &messages), NULL, messages.count);
+    Components components =
+        connect_sets(planner, message_ends(planner, &messages), NULL, messages.count);
     Index *index = index_create(planner);
     for (int c = 0; c < components.count; c++) {
         const int *order = components.sets + components.begin[c];
@@ -75,8 +71,7 @@ void end_exchange(PlanBuilder *planner, int exchange)
             step->group = devices;
             target = &step->messages;
         }
-        for (int i = 0; i < count; i++)
-            array_push(planner->arena, target, messages.at[order[i]]);
+        for (int i = 0; i < count; i++) array_push(planner->arena, target, messages.at[order[i]]);
     }
     planner->plan->steps.at[exchange].messages = rest;
 }

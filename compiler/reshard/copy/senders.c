@@ -1,7 +1,8 @@
 /* Senders: which holders of a value send it, and which receivers pass it on.
  *
- * Where holders would send too much, those that want a value pass it on: a holder sends each of some receivers a share, which that one
- * sends to the others. Where the receivers are so many that passing one share on is too much for one device, a share travels along a tree.
+ * Where holders would send too much, those that want a value pass it on: a holder sends each of
+ * some receivers a share, which that one sends to the others. Where the receivers are so many that
+ * passing one share on is too much for one device, a share travels along a tree.
  */
 #include "reshard/senders/tree.h"
 #include "reshard/copy/copy.h"
@@ -10,23 +11,25 @@
 
 /* ---- routes ---- */
 
-/* Elements of a transfer that are passed on together. Fewer would even nothing out: passing them on is a small part of the cap, the smaller
- * the fewer devices there are; and each such part has a message for every receiver. */
-static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap)
-{
+/* Elements of a transfer that are passed on together. Fewer would even nothing out: passing them on
+ * is a small part of the cap, the smaller the fewer devices there are; and each such part has a
+ * message for every receiver. */
+static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
     enum { PARTS = 1536, LEAST_PARTS = 4 }; // of all that is sent, and of the cap
-    int64_t volume = transfer->segment.hi - transfer->segment.lo, others = transfer->receivers.count - 1,
-            parts = PARTS / plan->device_count, width = cap / (parts > LEAST_PARTS ? parts : LEAST_PARTS) / (unit * others);
+    int64_t volume = transfer->segment.hi - transfer->segment.lo,
+            others = transfer->receivers.count - 1, parts = PARTS / plan->device_count,
+            width = cap / (parts > LEAST_PARTS ? parts : LEAST_PARTS) / (unit * others);
     return width < 2 ? 1 : volume / ((volume + width - 1) / width);
 }
 
-/* Makes a transfer's job: its holders send every element once and a remainder to all receivers, or as far as they can all of it; the
- * receivers pass on the rest. */
-static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap)
-{
-    int64_t volume = transfer->segment.hi - transfer->segment.lo, others = transfer->receivers.count - 1,
+/* Makes a transfer's job: its holders send every element once and a remainder to all receivers, or
+ * as far as they can all of it; the receivers pass on the rest. */
+static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
+    int64_t volume = transfer->segment.hi - transfer->segment.lo,
+            others = transfer->receivers.count - 1,
             unit = task_element(planner->plan, transfer->segment.task);
-    Job job = {.devices = devices_joined(planner->arena, &transfer->holders, others ? &transfer->receivers : &(Devices){0}),
+    Job job = {.devices = devices_joined(planner->arena, &transfer->holders,
+                                         others ? &transfer->receivers : &(Devices){0}),
                .first = transfer->holders.count,
                .unit = unit,
                .least = volume,
@@ -41,8 +44,7 @@ static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t ca
 }
 
 /* The same in a tree: one grain takes the whole transfer to one receiver. */
-static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap)
-{
+static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     Job job = direct_job(planner, transfer, cap);
     job.unit *= transfer->segment.hi - transfer->segment.lo;
     job.least = job.grain = 1;
@@ -50,15 +52,17 @@ static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap)
     return job;
 }
 
-void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, Routes *routes, Jobs *jobs)
-{
+void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, Routes *routes,
+                Jobs *jobs) {
     for (int g = 0; g < transfers->count; g++) {
         Transfer transfer = transfers->at[g];
         int64_t fine = fine_grain(planner->plan, &transfer.segment, cap), end = transfer.segment.hi;
         bool tree = transfer.receivers.count - 1 > fine;
         for (; transfer.segment.lo < end; transfer.segment.lo = transfer.segment.hi) {
-            transfer.segment.hi = tree && end - transfer.segment.lo > fine ? transfer.segment.lo + fine : end;
-            int job = add_job(planner, jobs, (tree ? tree_job : direct_job)(planner, &transfer, cap));
+            transfer.segment.hi =
+                tree && end - transfer.segment.lo > fine ? transfer.segment.lo + fine : end;
+            int job =
+                add_job(planner, jobs, (tree ? tree_job : direct_job)(planner, &transfer, cap));
             array_push(planner->arena, routes, (Route){transfer, tree, job});
         }
     }
@@ -74,21 +78,18 @@ typedef struct Rounds {
 } Rounds;
 
 /* A segment that is passed on by one of its receivers, to these. */
-static void pass_on(Rounds *rounds, int delay, Segment segment, int device, Devices receivers)
-{
+static void pass_on(Rounds *rounds, int delay, Segment segment, int device, Devices receivers) {
     Arena *arena = rounds->planner->arena;
     Transfer transfer = {.segment = segment, .receivers = receivers};
     transfer.segment.origin = ORIGIN_TO;
     transfer.segment.source = 0;
     array_push(arena, &transfer.holders, device);
-    while (rounds->later.count <= delay)
-        array_push(arena, &rounds->later, (Transfers){0});
+    while (rounds->later.count <= delay) array_push(arena, &rounds->later, (Transfers){0});
     array_push(arena, &rounds->later.at[delay], transfer);
 }
 
 /* A part of a transfer's segment, counted from its beginning. */
-static Segment part_of(const Transfer *transfer, int64_t lo, int64_t hi)
-{
+static Segment part_of(const Transfer *transfer, int64_t lo, int64_t hi) {
     Segment part = transfer->segment;
     part.hi = part.lo + hi;
     part.lo += lo;
@@ -105,28 +106,29 @@ typedef struct Sender {
 } Sender;
 
 /* Sends [lo, hi) of the transfer to a device. */
-static void send_part(Sender *sender, int device, int64_t lo, int64_t hi)
-{
+static void send_part(Sender *sender, int device, int64_t lo, int64_t hi) {
     while (lo < hi) {
         while (sender->sent == sender->shares[sender->holder]) {
             sender->holder++;
             sender->sent = 0;
         }
-        int64_t left = sender->shares[sender->holder] - sender->sent, width = hi - lo < left ? hi - lo : left;
-        send_segment(sender->rounds->planner, sender->rounds->step, sender->transfer->holders.at[sender->holder], device,
+        int64_t left = sender->shares[sender->holder] - sender->sent,
+                width = hi - lo < left ? hi - lo : left;
+        send_segment(sender->rounds->planner, sender->rounds->step,
+                     sender->transfer->holders.at[sender->holder], device,
                      part_of(sender->transfer, lo, lo + width));
         sender->sent += width;
         lo += width;
     }
 }
 
-/* Sends a transfer: the holders send the first part of it to all receivers, and the rest in shares that these pass on. */
-static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job)
-{
-    int64_t direct = transfer->segment.hi - transfer->segment.lo, others = transfer->receivers.count - 1;
+/* Sends a transfer: the holders send the first part of it to all receivers, and the rest in shares
+ * that these pass on. */
+static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job) {
+    int64_t direct = transfer->segment.hi - transfer->segment.lo,
+            others = transfer->receivers.count - 1;
     const int64_t *passed = job->units + job->first;
-    for (int n = 0; n < job->devices.count - job->first; n++)
-        direct -= passed[n] / others;
+    for (int n = 0; n < job->devices.count - job->first; n++) direct -= passed[n] / others;
     Sender sender = {rounds, transfer, job->units, 0, 0};
     int64_t lo = direct;
     for (int n = 0; n < transfer->receivers.count; n++) {
@@ -141,52 +143,51 @@ static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job
     }
 }
 
-/* Sends a transfer along a tree: the messages of its holders now, those of the others when they have it. */
-static void send_along_tree(Rounds *rounds, const Transfer *transfer, const Job *job)
-{
+/* Sends a transfer along a tree: the messages of its holders now, those of the others when they
+ * have it. */
+static void send_along_tree(Rounds *rounds, const Transfer *transfer, const Job *job) {
     PlanBuilder *planner = rounds->planner;
-    int count = job->devices.count, *degree = arena_array(planner->arena, int, count), *parent = arena_array(planner->arena, int, count),
+    int count = job->devices.count, *degree = arena_array(planner->arena, int, count),
+        *parent = arena_array(planner->arena, int, count),
         *depth = arena_array(planner->arena, int, count);
     Devices *receivers = arena_array(planner->arena, Devices, count);
-    for (int i = 0; i < count; i++)
-        degree[i] = (int)job->units[i];
+    for (int i = 0; i < count; i++) degree[i] = (int)job->units[i];
     tree_arrange(planner, job->first, count, degree, parent, depth);
     for (int i = job->first; i < count; i++)
         array_push(planner->arena, &receivers[parent[i]], job->devices.at[i]);
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < degree[i] && i < job->first; k++)
-            send_segment(planner, rounds->step, job->devices.at[i], receivers[i].at[k], transfer->segment);
+            send_segment(planner, rounds->step, job->devices.at[i], receivers[i].at[k],
+                         transfer->segment);
         if (degree[i] && i >= job->first)
             pass_on(rounds, depth[i] - 1, transfer->segment, job->devices.at[i], receivers[i]);
     }
 }
 
-static void begin_exchange(Rounds *rounds)
-{
+static void begin_exchange(Rounds *rounds) {
     add_step(rounds->planner, HT_EXCHANGE);
     rounds->step = rounds->planner->plan->steps.count - 1;
 }
 
 /* Passes on what was received: by all-gathers, or else by messages of the only holders. */
-static void send_later(Rounds *rounds, const Transfers *later)
-{
+static void send_later(Rounds *rounds, const Transfers *later) {
     Transfers rest = gather_transfers(rounds->planner, later, false);
     begin_exchange(rounds);
     for (int g = 0; g < rest.count; g++)
         for (int n = 0; n < rest.at[g].receivers.count; n++)
-            send_segment(rounds->planner, rounds->step, rest.at[g].holders.at[0], rest.at[g].receivers.at[n], rest.at[g].segment);
+            send_segment(rounds->planner, rounds->step, rest.at[g].holders.at[0],
+                         rest.at[g].receivers.at[n], rest.at[g].segment);
     end_exchange(rounds->planner, rounds->step);
 }
 
-void routes_send(PlanBuilder *planner, const Routes *routes, const Jobs *jobs)
-{
+void routes_send(PlanBuilder *planner, const Routes *routes, const Jobs *jobs) {
     Rounds rounds = {.planner = planner};
-    if (!routes->count)
-        return;
+    if (!routes->count) return;
     begin_exchange(&rounds);
     for (int r = 0; r < routes->count; r++) {
         const Route *route = &routes->at[r];
-        (route->tree ? send_along_tree : send_direct)(&rounds, &route->transfer, &jobs->at[route->job]);
+        (route->tree ? send_along_tree : send_direct)(&rounds, &route->transfer,
+                                                      &jobs->at[route->job]);
     }
     end_exchange(planner, rounds.step);
     for (int round = 0; round < rounds.later.count; round++)

@@ -7,8 +7,7 @@
 /* ---- bytes ---- */
 
 /* Adds what a device moves; what would be more than INT64_MAX stays there. */
-static void count_moved(Plan *plan, int device, int64_t received, int64_t sent)
-{
+static void count_moved(Plan *plan, int device, int64_t received, int64_t sent) {
     int slot = plan_slot(plan, device);
     if (__builtin_add_overflow(plan->received[slot], received, &plan->received[slot]))
         plan->received[slot] = INT64_MAX;
@@ -17,19 +16,17 @@ static void count_moved(Plan *plan, int device, int64_t received, int64_t sent)
 }
 
 /* Share i of `total` bytes in n parts, whole elements each. */
-static int64_t even_share(__int128 total, int element, int i, int n)
-{
+static int64_t even_share(__int128 total, int element, int i, int n) {
     __int128 count = total / element;
     return (int64_t)(count * (i + 1) / n - count * i / n) * element;
 }
 
 /* What the members of a collective receive and send, as rings and chains move it. */
-static void count_collective(Plan *plan, const Step *step)
-{
-    int n = step->group.count, parts = step_part_count(step), element = segments_element(plan, step->parts, parts);
+static void count_collective(Plan *plan, const Step *step) {
+    int n = step->group.count, parts = step_part_count(step),
+        element = segments_element(plan, step->parts, parts);
     int64_t bytes = 0;
-    for (int i = 0; i < parts; i++)
-        bytes += segments_bytes(plan, &step->parts[i]);
+    for (int i = 0; i < parts; i++) bytes += segments_bytes(plan, &step->parts[i]);
     for (int i = 0; i < n; i++) {
         int64_t received = 0, sent = 0;
         if (step->verb == HT_ALL_REDUCE)
@@ -51,19 +48,16 @@ static void count_collective(Plan *plan, const Step *step)
     }
 }
 
-static void count_step(Plan *plan, const Step *step)
-{
+static void count_step(Plan *plan, const Step *step) {
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
         count_moved(plan, message->sender, 0, message->bytes);
         count_moved(plan, message->receiver, message->bytes, 0);
     }
-    if (step->verb != HT_ALL_TO_ALL && step->verb != HT_EXCHANGE)
-        count_collective(plan, step);
+    if (step->verb != HT_ALL_TO_ALL && step->verb != HT_EXCHANGE) count_collective(plan, step);
 }
 
-void count_moves(PlanBuilder *planner)
-{
+void count_moves(PlanBuilder *planner) {
     size_t size = sizeof(int64_t) * (size_t)planner->plan->device_count;
     memset(planner->plan->received, 0, size);
     memset(planner->plan->sent, 0, size);
@@ -73,8 +67,7 @@ void count_moves(PlanBuilder *planner)
 
 /* ---- seconds ---- */
 
-Link group_link(const Plan *plan, const Devices *group)
-{
+Link group_link(const Plan *plan, const Devices *group) {
     Link slowest = cluster_link(plan->cluster, group->at[0], group->at[group->count - 1]);
     for (int i = 1; i < group->count; i++) {
         Link link = cluster_link(plan->cluster, group->at[i - 1], group->at[i]);
@@ -84,37 +77,30 @@ Link group_link(const Plan *plan, const Devices *group)
     return slowest;
 }
 
-double step_bytes(const Plan *plan, const Step *step)
-{
+double step_bytes(const Plan *plan, const Step *step) {
     double bytes = 0;
     for (int i = 0; i < step_part_count(step); i++)
         bytes += (double)segments_bytes(plan, &step->parts[i]);
-    for (int i = 0; i < step->messages.count; i++)
-        bytes += (double)step->messages.at[i].bytes;
+    for (int i = 0; i < step->messages.count; i++) bytes += (double)step->messages.at[i].bytes;
     return bytes;
 }
 
-double verb_seconds(ht_verb verb, int n, double bytes, const Link *link)
-{
+double verb_seconds(ht_verb verb, int n, double bytes, const Link *link) {
     double rounds = n - 1, share = (double)(n - 1) / n;
-    if (verb == HT_ALL_REDUCE)
-        rounds *= 2, share *= 2;
-    if (verb == HT_BROADCAST || verb == HT_REDUCE)
-        share = 1;
-    if (verb == HT_ALL_TO_ALL || verb == HT_EXCHANGE)
-        share = 1.0 / n;
+    if (verb == HT_ALL_REDUCE) rounds *= 2, share *= 2;
+    if (verb == HT_BROADCAST || verb == HT_REDUCE) share = 1;
+    if (verb == HT_ALL_TO_ALL || verb == HT_EXCHANGE) share = 1.0 / n;
     return (verb == HT_EXCHANGE ? 1 : rounds) * link->latency + share * bytes / link->bandwidth;
 }
 
-static double collective_seconds(const Plan *plan, const Step *step)
-{
+static double collective_seconds(const Plan *plan, const Step *step) {
     Link link = group_link(plan, &step->group);
     return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);
 }
 
-/* Adds to each device the time in which it sends and receives its messages; it does both at once. */
-static void add_messages(const Plan *plan, const Step *step, double *sending, double *receiving)
-{
+/* Adds to each device the time in which it sends and receives its messages; it does both at
+ * once. */
+static void add_messages(const Plan *plan, const Step *step, double *sending, double *receiving) {
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
         Link link = cluster_link(plan->cluster, message->sender, message->receiver);
@@ -124,35 +110,36 @@ static void add_messages(const Plan *plan, const Step *step, double *sending, do
     }
 }
 
-static void add_collective_seconds(const Plan *plan, const Step *step, double *busy)
-{
+static void add_collective_seconds(const Plan *plan, const Step *step, double *busy) {
     double seconds = collective_seconds(plan, step);
-    for (int i = 0; i < step->group.count; i++)
-        busy[plan_slot(plan, step->group.at[i])] += seconds;
+    for (int i = 0; i < step->group.count; i++) busy[plan_slot(plan, step->group.at[i])] += seconds;
 }
 
-static double longest_of(const double *seconds, int count)
-{
+static double longest_of(const double *seconds, int count) {
     double longest = 0;
-    for (int i = 0; i < count; i++)
-        longest = seconds[i] > longest ? seconds[i] : longest;
+    for (int i = 0; i < count; i++) longest = seconds[i] > longest ? seconds[i] : longest;
     return longest;
 }
 
-/* Collectives of one kind and stage take place at once in groups that share no device, and one after another in those that do. */
-static bool go_together(const Step *a, const Step *b) { return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE; }
+/* Collectives of one kind and stage take place at once in groups that share no device, and one
+ * after another in those that do. */
+static bool go_together(const Step *a, const Step *b) {
+    return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE;
+}
 
-double price_steps(PlanBuilder *planner)
-{
+double price_steps(PlanBuilder *planner) {
     Plan *plan = planner->plan;
     Resources *resources = plan->cluster ? resources_create(planner) : NULL;
     int count = plan->device_count;
     size_t size = sizeof(double) * (size_t)count;
-    double *busy = arena_array(planner->arena, double, count), *receiving = arena_array(planner->arena, double, count), total = 0;
+    double *busy = arena_array(planner->arena, double, count),
+           *receiving = arena_array(planner->arena, double, count), total = 0;
     for (int s = 0, end; s < plan->steps.count; s = end) {
         memset(busy, 0, size);
         memset(receiving, 0, size);
-        for (end = s; end == s || (end < plan->steps.count && go_together(&plan->steps.at[s], &plan->steps.at[end])); end++) {
+        for (end = s; end == s || (end < plan->steps.count &&
+                                   go_together(&plan->steps.at[s], &plan->steps.at[end]));
+             end++) {
             const Step *step = &plan->steps.at[end];
             if (step->verb == HT_EXCHANGE || step->verb == HT_ALL_TO_ALL)
                 add_messages(plan, step, busy, receiving);

@@ -8,20 +8,18 @@
 /* Entries are by slot. */
 struct Resources {
     const Plan *plan;
-    double touched;                 // bytes, by all devices, with the scratch of a plan that is finished
-    int *seat;                      // the first slot of the device's processor
-    double *ready;                  // of seats: seconds from the first step on
+    double touched; // bytes, by all devices, with the scratch of a plan that is finished
+    int *seat;      // the first slot of the device's processor
+    double *ready;  // of seats: seconds from the first step on
     double *sent, *received, *sums; // scratch
 };
 
-static void clear(const Resources *resources, double *entries)
-{
+static void clear(const Resources *resources, double *entries) {
     memset(entries, 0, sizeof *entries * (size_t)resources->plan->device_count);
 }
 
 /* The largest sum of the entries of a processor's devices. */
-static double busiest_seat(const Resources *resources, const double *entries)
-{
+static double busiest_seat(const Resources *resources, const double *entries) {
     double *sums = resources->sums, busiest = 0;
     clear(resources, sums);
     for (int i = 0; i < resources->plan->device_count; i++) {
@@ -35,31 +33,33 @@ static double busiest_seat(const Resources *resources, const double *entries)
 /* ---- what was measured ---- */
 
 /* What was measured over what latency and bandwidth give, by the bytes of its curve. */
-static double point_correction(const Measured *measured, const Link *link, double bytes)
-{
-    double least = measured->seconds.at[0].size, most = measured->seconds.at[measured->seconds.count - 1].size;
+static double point_correction(const Measured *measured, const Link *link, double bytes) {
+    double least = measured->seconds.at[0].size,
+           most = measured->seconds.at[measured->seconds.count - 1].size;
     bytes = bytes < least ? least : bytes > most ? most : bytes;
-    return curve_at(&measured->seconds, bytes) / verb_seconds(measured->verb, measured->ranks, bytes, link);
+    return curve_at(&measured->seconds, bytes) /
+           verb_seconds(measured->verb, measured->ranks, bytes, link);
 }
 
-/* The same of a verb on so many devices: a mean of the numbers of devices beside it that were measured, and 1 where none was. `bytes` are
- * the tensor's, or of messages those that a device sends. */
-static double correction(const Link *link, ht_verb verb, bool one_way, int devices, double bytes)
-{
-    const Measured *below = link_measured(link, verb, one_way, devices, false), *above = link_measured(link, verb, one_way, devices, true);
+/* The same of a verb on so many devices: a mean of the numbers of devices beside it that were
+ * measured, and 1 where none was. `bytes` are the tensor's, or of messages those that a device
+ * sends. */
+static double correction(const Link *link, ht_verb verb, bool one_way, int devices, double bytes) {
+    const Measured *below = link_measured(link, verb, one_way, devices, false),
+                   *above = link_measured(link, verb, one_way, devices, true);
     bool messages = verb == HT_ALL_TO_ALL || verb == HT_EXCHANGE;
-    if (!below)
-        return 1;
+    if (!below) return 1;
     double low = point_correction(below, link, bytes * (messages ? below->ranks : 1));
     double high = point_correction(above, link, bytes * (messages ? above->ranks : 1));
-    double part = above->ranks > below->ranks ? (double)(devices - below->ranks) / (above->ranks - below->ranks) : 0;
+    double part = above->ranks > below->ranks
+                      ? (double)(devices - below->ranks) / (above->ranks - below->ranks)
+                      : 0;
     return low * pow(high / low, part);
 }
 
-/* The bytes that all devices touch in a group's step of a verb, over those of its tensor or of all its messages: what they have before,
- * and what they have then. */
-static double verb_touched(ht_verb verb, int ranks)
-{
+/* The bytes that all devices touch in a group's step of a verb, over those of its tensor or of all
+ * its messages: what they have before, and what they have then. */
+static double verb_touched(ht_verb verb, int ranks) {
     switch (verb) {
     case HT_ALL_REDUCE: return 2 * ranks;
     case HT_BROADCAST: return ranks;
@@ -70,58 +70,64 @@ static double verb_touched(ht_verb verb, int ranks)
     }
 }
 
-/* How much longer a measurement took than where as many devices were by themselves, each on a processor of its own or as near to that as
- * was measured. */
-static double longer(const Link *link, const Measured *measured, double bytes)
-{
+/* How much longer a measurement took than where as many devices were by themselves, each on a
+ * processor of its own or as near to that as was measured. */
+static double longer(const Link *link, const Measured *measured, double bytes) {
     double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
-    return fmax(point_correction(measured, link, size) / correction(link, measured->verb, false, measured->ranks, bytes), 1);
+    return fmax(point_correction(measured, link, size) /
+                    correction(link, measured->verb, false, measured->ranks, bytes),
+                1);
 }
 
 /* How many ranks a processor served while this was measured; one where nothing was. */
 static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
 
-/* How much longer a collective takes whose root has a processor for itself and of whose other devices so many share one, than where the root
- * shares its own; less than 1 where that is quicker, and 1 where it was not measured. */
-static double lonely(const Link *link, ht_verb verb, double others, double bytes)
-{
+/* How much longer a collective takes whose root has a processor for itself and of whose other
+ * devices so many share one, than where the root shares its own; less than 1 where that is quicker,
+ * and 1 where it was not measured. */
+static double lonely(const Link *link, ht_verb verb, double others, double bytes) {
     const Measured *alone = link_alone(link, verb);
-    if (!alone || others <= 1)
-        return 1;
-    double ratio = point_correction(alone, link, bytes) / correction(link, verb, false, alone->ranks, bytes);
+    if (!alone || others <= 1) return 1;
+    double ratio =
+        point_correction(alone, link, bytes) / correction(link, verb, false, alone->ranks, bytes);
     return pow(ratio, log(others) / log(alone->ranks - 1));
 }
 
-/* How much longer collectives of `ranks` devices take in so many groups at once, of which so many devices share a processor, `inner` of them
- * in one group: a power of what devices of a group take longer that share one, and of what more groups on it do, each over what was measured
- * of one group. Where no groups were measured, as if all were one. */
-static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share, double inner, double bytes)
-{
-    const Measured *crowded = link_crowded(link, verb, ranks), *in_turn = link_in_turn(link, verb, false);
+/* How much longer collectives of `ranks` devices take in so many groups at once, of which so many
+ * devices share a processor, `inner` of them in one group: a power of what devices of a group take
+ * longer that share one, and of what more groups on it do, each over what was measured of one
+ * group. Where no groups were measured, as if all were one. */
+static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share,
+                       double inner, double bytes) {
+    const Measured *crowded = link_crowded(link, verb, ranks),
+                   *in_turn = link_in_turn(link, verb, false);
     double alone = share_of(link_measured(link, verb, false, ranks, false));
-    double shared = fmax(share / alone, 1), within = fmin(in_turn ? fmax(inner / alone, 1) : 1, shared);
+    double shared = fmax(share / alone, 1),
+           within = fmin(in_turn ? fmax(inner / alone, 1) : 1, shared);
     double turns = in_turn ? pow(longer(link, in_turn, bytes), log(within) / log(2)) : 1;
     if (groups > 1 && crowded) {
-        double sharing = measured_share(crowded) / share_of(link_measured(link, verb, false, crowded->ranks, false));
-        double more = sharing > 1 ? log(shared / within) / log(sharing) : log(groups) / log(crowded->groups);
+        double sharing = measured_share(crowded) /
+                         share_of(link_measured(link, verb, false, crowded->ranks, false));
+        double more =
+            sharing > 1 ? log(shared / within) / log(sharing) : log(groups) / log(crowded->groups);
         return turns * pow(longer(link, crowded, bytes), more);
     }
     if (groups > 1 && !in_turn)
-        return correction(link, verb, false, (int)(groups * ranks), bytes) / correction(link, verb, false, ranks, bytes);
+        return correction(link, verb, false, (int)(groups * ranks), bytes) /
+               correction(link, verb, false, ranks, bytes);
     return in_turn ? pow(longer(link, in_turn, bytes), log(shared) / log(2)) : 1;
 }
 
 /* The slowest link of the steps [from, to). */
-static Link steps_link(const Plan *plan, int from, int to)
-{
+static Link steps_link(const Plan *plan, int from, int to) {
     Link slowest = {0};
     for (int s = from; s < to; s++) {
         const Step *step = &plan->steps.at[s];
         for (int i = 0; i < step->messages.count + (step->group.count > 0); i++) {
             const Message *message = i < step->messages.count ? &step->messages.at[i] : NULL;
-            Link link = message ? cluster_link(plan->cluster, message->sender, message->receiver) : group_link(plan, &step->group);
-            if (slowest.bandwidth == 0 || link.bandwidth < slowest.bandwidth)
-                slowest = link;
+            Link link = message ? cluster_link(plan->cluster, message->sender, message->receiver)
+                                : group_link(plan, &step->group);
+            if (slowest.bandwidth == 0 || link.bandwidth < slowest.bandwidth) slowest = link;
         }
     }
     return slowest;
@@ -131,15 +137,14 @@ static Link steps_link(const Plan *plan, int from, int to)
 
 /* What steps that take place at once move. */
 typedef struct Traffic {
-    int devices;    // that are busy
-    double bytes;   // of the largest collective; of messages, sent or received by the busiest device
-    double other;   // what that device moves the other way
+    int devices;  // that are busy
+    double bytes; // of the largest collective; of messages, sent or received by the busiest device
+    double other; // what that device moves the other way
     double largest; // message, or collective
     double total;   // of all messages, or collectives
 } Traffic;
 
-static Traffic steps_traffic(const Resources *resources, int from, int to)
-{
+static Traffic steps_traffic(const Resources *resources, int from, int to) {
     Traffic traffic = {0};
     const Plan *plan = resources->plan;
     double *sent = resources->sent, *received = resources->received;
@@ -175,22 +180,25 @@ static Traffic steps_traffic(const Resources *resources, int from, int to)
 
 /* ---- messages that nothing was measured for in turn ---- */
 
-/* Seconds in which devices send so many bytes each, in messages of `largest` at most; so many devices are measured to do that at once. At
- * the slower of the rates of such a message, which has a start of its own, and of all of them, which may be more than caches hold. */
-static double sending_seconds(const Link *link, bool one_way, int devices, double bytes, double largest)
-{
-    double plain = link->latency + bytes / link->bandwidth, all = correction(link, HT_EXCHANGE, one_way, devices, bytes);
+/* Seconds in which devices send so many bytes each, in messages of `largest` at most; so many
+ * devices are measured to do that at once. At the slower of the rates of such a message, which has
+ * a start of its own, and of all of them, which may be more than caches hold. */
+static double sending_seconds(const Link *link, bool one_way, int devices, double bytes,
+                              double largest) {
+    double plain = link->latency + bytes / link->bandwidth,
+           all = correction(link, HT_EXCHANGE, one_way, devices, bytes);
     double each = largest < bytes ? correction(link, HT_EXCHANGE, one_way, devices, largest) : all;
     return plain * (each > all ? each : all);
 }
 
-/* What the busiest device takes as if there were but one other, or if that is longer all devices together, when they share processors and
- * memory: as if all moved the same. */
-static double way_seconds(const Link *link, bool one_way, const Traffic *traffic)
-{
+/* What the busiest device takes as if there were but one other, or if that is longer all devices
+ * together, when they share processors and memory: as if all moved the same. */
+static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
-    double shared = sending_seconds(link, one_way, traffic->devices, even < traffic->bytes ? even : traffic->bytes, traffic->largest);
+    double shared =
+        sending_seconds(link, one_way, traffic->devices,
+                        even < traffic->bytes ? even : traffic->bytes, traffic->largest);
     return busiest > shared ? busiest : shared;
 }
 
@@ -203,43 +211,49 @@ typedef struct Exchanging {
 } Exchanging;
 
 /* Whether all of it was measured. */
-static bool find_exchanging(const Link *link, Exchanging *found)
-{
-    *found = (Exchanging){link_in_turn(link, HT_EXCHANGE, false), link_in_turn(link, HT_EXCHANGE, true),
-                          link_measured(link, HT_EXCHANGE, false, 2, false), link_measured(link, HT_EXCHANGE, true, 2, false)};
+static bool find_exchanging(const Link *link, Exchanging *found) {
+    *found =
+        (Exchanging){link_in_turn(link, HT_EXCHANGE, false), link_in_turn(link, HT_EXCHANGE, true),
+                     link_measured(link, HT_EXCHANGE, false, 2, false),
+                     link_measured(link, HT_EXCHANGE, true, 2, false)};
     return found->turn_both && found->turn_send && found->both && found->send;
 }
 
-/* The seconds of a measurement with messages of so many bytes, where the devices touch so many in all: at the slower of the rates of a
- * message, which has a start of its own, and of all that they touch, which may be more than caches hold. */
-static double message_seconds(const Link *link, const Measured *measured, double bytes, double touched)
-{
+/* The seconds of a measurement with messages of so many bytes, where the devices touch so many in
+ * all: at the slower of the rates of a message, which has a start of its own, and of all that they
+ * touch, which may be more than caches hold. */
+static double message_seconds(const Link *link, const Measured *measured, double bytes,
+                              double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
-    double each = point_correction(measured, link, bytes * measured->ranks) * (link->latency + bytes / link->bandwidth);
-    double all = point_correction(measured, link, whole * measured->ranks) * (link->latency / whole + 1 / link->bandwidth) * bytes;
+    double each = point_correction(measured, link, bytes * measured->ranks) *
+                  (link->latency + bytes / link->bandwidth);
+    double all = point_correction(measured, link, whole * measured->ranks) *
+                 (link->latency / whole + 1 / link->bandwidth) * bytes;
     return each > all ? each : all;
 }
 
-/* Seconds that a device takes for an exchange beside its messages: two that take turns spend that twice when one sends and the other
- * receives, and once for each of two messages when both do both. */
-static double exchange_start(const Link *link, const Exchanging *exchanging)
-{
-    double least = exchanging->turn_send->seconds.at[0].size / 2, both = message_seconds(link, exchanging->turn_both, least, 0) / 2;
+/* Seconds that a device takes for an exchange beside its messages: two that take turns spend
+ * that twice when one sends and the other receives, and once for each of two messages when both
+ * do both. */
+static double exchange_start(const Link *link, const Exchanging *exchanging) {
+    double least = exchanging->turn_send->seconds.at[0].size / 2,
+           both = message_seconds(link, exchanging->turn_both, least, 0) / 2;
     return fmin(fmax(message_seconds(link, exchanging->turn_send, least, 0) - both, 0), both);
 }
 
-/* Adds what a message takes to its devices, and what their exchange takes beside. What the sender has to do is what two devices take longer
- * in turn than at once, half of it all at most. */
-static void add_work(const Resources *resources, const Message *message)
-{
+/* Adds what a message takes to its devices, and what their exchange takes beside. What the sender
+ * has to do is what two devices take longer in turn than at once, half of it all at most. */
+static void add_work(const Resources *resources, const Message *message) {
     Exchanging exchanging;
     Link link = cluster_link(resources->plan->cluster, message->sender, message->receiver);
-    if (!find_exchanging(&link, &exchanging) || !message->bytes)
-        return;
-    int sender = plan_slot(resources->plan, message->sender), receiver = plan_slot(resources->plan, message->receiver);
-    double bytes = (double)message->bytes, touched = resources->touched, start = exchange_start(&link, &exchanging);
+    if (!find_exchanging(&link, &exchanging) || !message->bytes) return;
+    int sender = plan_slot(resources->plan, message->sender),
+        receiver = plan_slot(resources->plan, message->receiver);
+    double bytes = (double)message->bytes, touched = resources->touched,
+           start = exchange_start(&link, &exchanging);
     double work = fmax(message_seconds(&link, exchanging.turn_both, bytes, touched) / 2 - start, 0);
-    double longer = message_seconds(&link, exchanging.turn_send, bytes, touched) - message_seconds(&link, exchanging.send, bytes, touched);
+    double longer = message_seconds(&link, exchanging.turn_send, bytes, touched) -
+                    message_seconds(&link, exchanging.send, bytes, touched);
     double sending = fmin(fmax(longer, 0), work / 2);
     resources->sent[sender] += sending;
     resources->sent[receiver] += work - sending;
@@ -247,8 +261,7 @@ static void add_work(const Resources *resources, const Message *message)
 }
 
 /* What the busiest processor takes for the messages of steps. */
-static double work_seconds(const Resources *resources, int from, int to)
-{
+static double work_seconds(const Resources *resources, int from, int to) {
     clear(resources, resources->sent);
     clear(resources, resources->received);
     for (int s = from; s < to; s++)
@@ -259,9 +272,10 @@ static double work_seconds(const Resources *resources, int from, int to)
     return busiest_seat(resources, resources->sent);
 }
 
-/* The messages of a step go together, and wait once. What goes one way only was measured by itself. */
-static double exchange_seconds(const Resources *resources, int from, int to, const Link *link, const Traffic *traffic)
-{
+/* The messages of a step go together, and wait once. What goes one way only was measured by
+ * itself. */
+static double exchange_seconds(const Resources *resources, int from, int to, const Link *link,
+                               const Traffic *traffic) {
     Exchanging exchanging;
     double mutual = traffic->other / traffic->bytes, together, apart;
     bool in_turn = find_exchanging(link, &exchanging);
@@ -270,7 +284,8 @@ static double exchange_seconds(const Resources *resources, int from, int to, con
         apart = message_seconds(link, exchanging.send, traffic->largest, resources->touched);
     } else {
         together = way_seconds(link, false, traffic);
-        apart = link_measured(link, HT_EXCHANGE, true, 2, false) ? way_seconds(link, true, traffic) : together;
+        apart = link_measured(link, HT_EXCHANGE, true, 2, false) ? way_seconds(link, true, traffic)
+                                                                 : together;
     }
     double seconds = mutual * together + (1 - mutual) * apart;
     return in_turn ? fmax(seconds, work_seconds(resources, from, to)) : seconds;
@@ -278,27 +293,26 @@ static double exchange_seconds(const Resources *resources, int from, int to, con
 
 /* ---- collectives ---- */
 
-/* How many devices share the busiest processor, by what they receive in collectives of so many bytes: in a broadcast all but the first, in a
- * reduction to one all but the last. */
-static double most_sharing(const Resources *resources, int from, int to, double bytes)
-{
+/* How many devices share the busiest processor, by what they receive in collectives of so many
+ * bytes: in a broadcast all but the first, in a reduction to one all but the last. */
+static double most_sharing(const Resources *resources, int from, int to, double bytes) {
     const Plan *plan = resources->plan;
     clear(resources, resources->received);
     for (int s = from; s < to; s++) {
         const Step *step = &plan->steps.at[s];
-        for (int i = step->verb == HT_BROADCAST; i < step->group.count - (step->verb == HT_REDUCE); i++)
+        for (int i = step->verb == HT_BROADCAST; i < step->group.count - (step->verb == HT_REDUCE);
+             i++)
             resources->received[plan_slot(plan, step->group.at[i])] += step_bytes(plan, step);
     }
     return busiest_seat(resources, resources->received) / bytes;
 }
 
-/* How many devices beside the root of a collective share the busiest processor; 0 where one shares the root's, and where there is no root. */
-static double sharing_others(const Resources *resources, const Step *step)
-{
+/* How many devices beside the root of a collective share the busiest processor; 0 where one shares
+ * the root's, and where there is no root. */
+static double sharing_others(const Resources *resources, const Step *step) {
     const int *seat = resources->seat, *group = step->group.at;
     int root = seat[plan_slot(resources->plan, group[0])];
-    if (step->verb != HT_BROADCAST && step->verb != HT_REDUCE)
-        return 0;
+    if (step->verb != HT_BROADCAST && step->verb != HT_REDUCE) return 0;
     clear(resources, resources->received);
     for (int i = 1; i < step->group.count; i++)
         resources->received[plan_slot(resources->plan, group[i])] = 1;
@@ -312,130 +326,134 @@ typedef struct Collectives {
     int ranks;
     double groups, share; // how many at once, and of the devices that are busy on a processor
     double inner;         // how many of these are in one group
-    double others;        // of the devices beside a root that has a processor for itself, how many share one; 0: it has not
-    double turns;         // how many the busiest device does one after another
-    double bytes;         // of the largest
+    double others; // of the devices beside a root that has a processor for itself, how many share
+                   // one; 0: it has not
+    double turns;  // how many the busiest device does one after another
+    double bytes;  // of the largest
 } Collectives;
 
 /* Seconds of collectives of so many bytes each. */
-static double sized_seconds(const Link *link, const Collectives *all, double bytes)
-{
-    return all->turns * verb_seconds(all->verb, all->ranks, bytes, link) * correction(link, all->verb, false, all->ranks, bytes) *
-           crowding(link, all->verb, all->ranks, all->groups, all->share, all->inner, bytes) * lonely(link, all->verb, all->others, bytes);
+static double sized_seconds(const Link *link, const Collectives *all, double bytes) {
+    return all->turns * verb_seconds(all->verb, all->ranks, bytes, link) *
+           correction(link, all->verb, false, all->ranks, bytes) *
+           crowding(link, all->verb, all->ranks, all->groups, all->share, all->inner, bytes) *
+           lonely(link, all->verb, all->others, bytes);
 }
 
-/* The same, at the slower of the rates of a collective, which has a start of its own, and of all that the plan's devices touch, which may
- * be more than caches hold: those of groups that share no processor were measured where one group had the caches for itself. */
-static double touching_seconds(const Resources *resources, const Link *link, const Collectives *all)
-{
+/* The same, at the slower of the rates of a collective, which has a start of its own, and of all
+ * that the plan's devices touch, which may be more than caches hold: those of groups that share no
+ * processor were measured where one group had the caches for itself. */
+static double touching_seconds(const Resources *resources, const Link *link,
+                               const Collectives *all) {
     bool apart = all->inner > 1 && all->inner >= all->share;
-    double whole = resources->touched / (verb_touched(all->verb, all->ranks) * (apart ? 1 : all->groups));
+    double whole =
+        resources->touched / (verb_touched(all->verb, all->ranks) * (apart ? 1 : all->groups));
     double each = sized_seconds(link, all, all->bytes);
-    return whole > all->bytes ? fmax(each, sized_seconds(link, all, whole) * all->bytes / whole) : each;
+    return whole > all->bytes ? fmax(each, sized_seconds(link, all, whole) * all->bytes / whole)
+                              : each;
 }
 
-/* Seconds that a device takes longer to combine all that a collective is about than sums of f32, with which links are measured. */
-static double longer_to_combine(const Plan *plan, const Step *step)
-{
+/* Seconds that a device takes longer to combine all that a collective is about than sums of f32,
+ * with which links are measured. */
+static double longer_to_combine(const Plan *plan, const Step *step) {
     int device = step->group.at[0];
     const DeviceClass *class = cluster_class(plan->cluster, device);
     double seconds = 0;
-    if (!class || class->combined[0][HT_F32] == 0)
-        return 0;
+    if (!class || class->combined[0][HT_F32] == 0) return 0;
     for (int i = 0; i < step_part_count(step); i++)
         for (int k = 0; k < step->parts[i].count; k++) {
             const Bucket *bucket = task_bucket(plan, step->parts[i].at[k].task);
-            double rate = class->combined[bucket->reduction == HT_MAX][bucket->dtype] * bucket->element;
-            double longer = rate > 0 ? 1 / rate - 1 / (class->combined[0][HT_F32] * ht_dtype_size(HT_F32)) : 0;
+            double rate =
+                class->combined[bucket->reduction == HT_MAX][bucket->dtype] * bucket->element;
+            double longer =
+                rate > 0 ? 1 / rate - 1 / (class->combined[0][HT_F32] * ht_dtype_size(HT_F32)) : 0;
             seconds += fmax(longer, 0) * (double)segment_bytes(plan, &step->parts[i].at[k]);
         }
     return seconds / cluster_sharing(plan->cluster, device);
 }
 
-/* The same of the busiest processor for the collectives at once: a reduction to one device goes through each of the others, what is reduced
- * for all is divided among them. */
-static double combining_seconds(const Plan *plan, const Step *step, const Collectives *all)
-{
+/* The same of the busiest processor for the collectives at once: a reduction to one device goes
+ * through each of the others, what is reduced for all is divided among them. */
+static double combining_seconds(const Plan *plan, const Step *step, const Collectives *all) {
     double part = step->verb == HT_REDUCE ? 1 : (double)(all->ranks - 1) / all->ranks;
     return step_reduces(step) ? longer_to_combine(plan, step) * part * all->share * all->turns : 0;
 }
 
 /* How many devices have parts in a collective. */
-static int count_holders(const Step *step)
-{
+static int count_holders(const Step *step) {
     int holders = 0;
-    for (int i = 0; i < step_part_count(step); i++)
-        holders += step->parts[i].count > 0;
+    for (int i = 0; i < step_part_count(step); i++) holders += step->parts[i].count > 0;
     return holders;
 }
 
-/* Seconds of collectives; `seconds` by latency and bandwidth. What is divided among some of the devices only is between what is divided
- * among all and what one has: a reduction, or a broadcast. */
-static double collective_seconds(const Resources *resources, int from, int to, const Link *link, const Traffic *traffic, double seconds)
-{
+/* Seconds of collectives; `seconds` by latency and bandwidth. What is divided among some of the
+ * devices only is between what is divided among all and what one has: a reduction, or a
+ * broadcast. */
+static double collective_seconds(const Resources *resources, int from, int to, const Link *link,
+                                 const Traffic *traffic, double seconds) {
     const Step *step = &resources->plan->steps.at[from];
     int ranks = step->group.count;
-    Collectives all = {step->verb,
-                       ranks,
-                       traffic->total / traffic->bytes,
-                       most_sharing(resources, from, to, traffic->bytes),
-                       most_sharing(resources, from, from + 1, fmax(step_bytes(resources->plan, step), 1)),
-                       to - from == 1 ? sharing_others(resources, step) : 0,
-                       seconds / verb_seconds(step->verb, ranks, traffic->largest, link),
-                       traffic->largest};
-    double combining = combining_seconds(resources->plan, step, &all), divided = touching_seconds(resources, link, &all);
-    if (step->verb != HT_REDUCE_SCATTER && step->verb != HT_ALL_GATHER)
-        return divided + combining;
+    Collectives all = {
+        step->verb,
+        ranks,
+        traffic->total / traffic->bytes,
+        most_sharing(resources, from, to, traffic->bytes),
+        most_sharing(resources, from, from + 1, fmax(step_bytes(resources->plan, step), 1)),
+        to - from == 1 ? sharing_others(resources, step) : 0,
+        seconds / verb_seconds(step->verb, ranks, traffic->largest, link),
+        traffic->largest};
+    double combining = combining_seconds(resources->plan, step, &all),
+           divided = touching_seconds(resources, link, &all);
+    if (step->verb != HT_REDUCE_SCATTER && step->verb != HT_ALL_GATHER) return divided + combining;
     all.verb = step->verb == HT_ALL_GATHER ? HT_BROADCAST : HT_REDUCE;
-    double rooted = touching_seconds(resources, link, &all), part = (double)(ranks - count_holders(step)) / (ranks - 1);
+    double rooted = touching_seconds(resources, link, &all),
+           part = (double)(ranks - count_holders(step)) / (ranks - 1);
     return divided * pow(rooted / divided, part) + combining;
 }
 
-/* The same of all-to-alls: as if each device sent as much, but no less than their messages take otherwise. */
-static double all_to_all_seconds(const Resources *resources, int from, int to, const Link *link, const Traffic *traffic)
-{
+/* The same of all-to-alls: as if each device sent as much, but no less than their messages take
+ * otherwise. */
+static double all_to_all_seconds(const Resources *resources, int from, int to, const Link *link,
+                                 const Traffic *traffic) {
     int ranks = resources->plan->steps.at[from].group.count;
     double mean = traffic->total / traffic->devices, groups = (double)traffic->devices / ranks;
-    double even = verb_seconds(HT_ALL_TO_ALL, ranks, mean * ranks, link) * correction(link, HT_ALL_TO_ALL, false, ranks, mean);
+    double even = verb_seconds(HT_ALL_TO_ALL, ranks, mean * ranks, link) *
+                  correction(link, HT_ALL_TO_ALL, false, ranks, mean);
     double messages = exchange_seconds(resources, from, to, link, traffic);
     return fmax(even * crowding(link, HT_ALL_TO_ALL, ranks, groups, groups, 1, mean), messages);
 }
 
 /* The seconds of steps of one verb. */
-static double measured_seconds(const Resources *resources, int from, int to, double seconds)
-{
+static double measured_seconds(const Resources *resources, int from, int to, double seconds) {
     ht_verb verb = resources->plan->steps.at[from].verb;
     Link link = steps_link(resources->plan, from, to);
-    if (!link_measured(&link, verb, false, 2, false))
-        return seconds;
+    if (!link_measured(&link, verb, false, 2, false)) return seconds;
     Traffic traffic = steps_traffic(resources, from, to);
-    if (traffic.bytes == 0)
-        return seconds;
-    if (verb == HT_EXCHANGE)
-        return exchange_seconds(resources, from, to, &link, &traffic);
-    if (verb == HT_ALL_TO_ALL)
-        return all_to_all_seconds(resources, from, to, &link, &traffic);
+    if (traffic.bytes == 0) return seconds;
+    if (verb == HT_EXCHANGE) return exchange_seconds(resources, from, to, &link, &traffic);
+    if (verb == HT_ALL_TO_ALL) return all_to_all_seconds(resources, from, to, &link, &traffic);
     return collective_seconds(resources, from, to, &link, &traffic, seconds);
 }
 
 /* ---- processors ---- */
 
 /* The first slot of each device's processor. */
-static int *find_seats(PlanBuilder *planner)
-{
+static int *find_seats(PlanBuilder *planner) {
     const Plan *plan = planner->plan;
     const Cluster *cluster = plan->cluster;
-    int *seats = arena_array(planner->arena, int, plan->device_count), *first = arena_array(planner->arena, int, cluster->processor_count);
+    int *seats = arena_array(planner->arena, int, plan->device_count),
+        *first = arena_array(planner->arena, int, cluster->processor_count);
     for (int i = plan->device_count - 1; i >= 0; i--)
         if (plan->devices[i] < cluster->device_count)
             first[cluster->devices[plan->devices[i]].processor] = i;
     for (int i = 0; i < plan->device_count; i++)
-        seats[i] = plan->devices[i] < cluster->device_count ? first[cluster->devices[plan->devices[i]].processor] : i;
+        seats[i] = plan->devices[i] < cluster->device_count
+                       ? first[cluster->devices[plan->devices[i]].processor]
+                       : i;
     return seats;
 }
 
-Resources *resources_create(PlanBuilder *planner)
-{
+Resources *resources_create(PlanBuilder *planner) {
     const Plan *plan = planner->plan;
     int count = plan->device_count;
     Resources *resources = arena_new(planner->arena, Resources);
@@ -454,23 +472,21 @@ Resources *resources_create(PlanBuilder *planner)
 }
 
 /* The device of number `index` among those that act in a step; -1 behind the last. */
-static int acting_device(const Step *step, int index)
-{
-    if (index < step->group.count)
-        return step->group.at[index];
+static int acting_device(const Step *step, int index) {
+    if (index < step->group.count) return step->group.at[index];
     index -= step->group.count;
-    if (index >= 2 * step->messages.count)
-        return -1;
+    if (index >= 2 * step->messages.count) return -1;
     const Message *message = &step->messages.at[index / 2];
     return index % 2 ? message->receiver : message->sender;
 }
 
-/* The latest of the seats of the steps' devices; all of them are then set to `until`, unless that is negative. */
-static double seats_ready(Resources *resources, int from, int to, double until)
-{
+/* The latest of the seats of the steps' devices; all of them are then set to `until`, unless that
+ * is negative. */
+static double seats_ready(Resources *resources, int from, int to, double until) {
     double latest = 0;
     for (int s = from; s < to; s++)
-        for (int i = 0, device; (device = acting_device(&resources->plan->steps.at[s], i)) >= 0; i++) {
+        for (int i = 0, device; (device = acting_device(&resources->plan->steps.at[s], i)) >= 0;
+             i++) {
             double *ready = &resources->ready[resources->seat[plan_slot(resources->plan, device)]];
             latest = *ready > latest ? *ready : latest;
             *ready = until < 0 ? *ready : until;
@@ -478,8 +494,7 @@ static double seats_ready(Resources *resources, int from, int to, double until)
     return latest;
 }
 
-double resources_take(Resources *resources, int from, int to, double seconds)
-{
+double resources_take(Resources *resources, int from, int to, double seconds) {
     double last = 0, begin = seats_ready(resources, from, to, -1);
     seats_ready(resources, from, to, begin + measured_seconds(resources, from, to, seconds));
     for (int i = 0; i < resources->plan->device_count; i++)

@@ -9,9 +9,9 @@ typedef struct Copier {
     Intern *lists;
 } Copier;
 
-/* What a list became, NULL where it is not copied yet. Its address says which it is: those that are one stay one. */
-static void **copy_of(const Copier *copier, const void *list, int count)
-{
+/* What a list became, NULL where it is not copied yet. Its address says which it is: those that are
+ * one stay one. */
+static void **copy_of(const Copier *copier, const void *list, int count) {
     struct {
         const void *list;
         int64_t count;
@@ -20,33 +20,32 @@ static void **copy_of(const Copier *copier, const void *list, int count)
 }
 
 /* The one copy of `size` bytes, that several may have. */
-static void *copy_once(const Copier *copier, const void *list, int count, size_t size)
-{
+static void *copy_once(const Copier *copier, const void *list, int count, size_t size) {
     void **copy = list && count ? copy_of(copier, list, count) : NULL;
-    if (copy && !*copy)
-        *copy = arena_copy(copier->arena, list, size);
+    if (copy && !*copy) *copy = arena_copy(copier->arena, list, size);
     return copy ? *copy : NULL;
 }
 
 /* A copy of a list, and of what an array has, in its place; and of one that several may have. */
-#define COPY(arena, list, count) ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
-#define COPY_ARRAY(arena, array) ((array)->at = COPY(arena, (array)->at, (array)->count), (array)->capacity = (array)->count)
-#define COPY_ONCE(copier, array)                                                                                                           \
-    ((array)->at = copy_once((copier), (array)->at, (array)->count, sizeof *(array)->at * (size_t)(array)->count),                         \
+#define COPY(arena, list, count)                                                                   \
+    ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
+#define COPY_ARRAY(arena, array)                                                                   \
+    ((array)->at = COPY(arena, (array)->at, (array)->count), (array)->capacity = (array)->count)
+#define COPY_ONCE(copier, array)                                                                   \
+    ((array)->at = copy_once((copier), (array)->at, (array)->count,                                \
+                             sizeof *(array)->at * (size_t)(array)->count),                        \
      (array)->capacity = (array)->count)
 
 /* ---- the overlap ---- */
 
-static Region *copy_region(Arena *arena, const Region *region)
-{
+static Region *copy_region(Arena *arena, const Region *region) {
     Region *copy = arena_copy(arena, region, sizeof *region);
     copy->boxes = COPY(arena, region->boxes, region->box_count);
     copy->placing = region->placing ? COPY(arena, region->placing, region->box_count) : NULL;
     return copy;
 }
 
-static void copy_holdings(Arena *arena, Holdings *side)
-{
+static void copy_holdings(Arena *arena, Holdings *side) {
     COPY_ARRAY(arena, &side->list);
     for (int h = 0; h < side->list.count; h++) {
         COPY_ARRAY(arena, &side->list.at[h].devices);
@@ -55,68 +54,59 @@ static void copy_holdings(Arena *arena, Holdings *side)
     side->members = COPY(arena, side->members, side->device_count);
 }
 
-static const Overlap *copy_overlap(const Copier *copier, const Overlap *overlap)
-{
+static const Overlap *copy_overlap(const Copier *copier, const Overlap *overlap) {
     Arena *arena = copier->arena;
     Overlap *copy = arena_copy(arena, overlap, sizeof *overlap);
     copy->view.shape.extent = COPY(arena, overlap->view.shape.extent, overlap->view.shape.rank);
     for (int f = 0; f < overlap->view.rank; f++)
         copy->cuts[f] = COPY(arena, overlap->cuts[f], overlap->cut_count[f]);
-    for (int side = 0; side < 2; side++)
-        copy_holdings(arena, &copy->side[side]);
+    for (int side = 0; side < 2; side++) copy_holdings(arena, &copy->side[side]);
     COPY_ARRAY(arena, &copy->bundles);
     for (int b = 0; b < copy->bundles.count; b++) {
         Bundle *bundle = &copy->bundles.at[b];
         COPY_ARRAY(arena, &bundle->cells);
         for (int side = 0; side < 2; side++)
-            bundle->holders[side] = copy_once(copier, bundle->holders[side], bundle->holder_count[side],
-                                              sizeof *bundle->holders[side] * (size_t)bundle->holder_count[side]);
+            bundle->holders[side] =
+                copy_once(copier, bundle->holders[side], bundle->holder_count[side],
+                          sizeof *bundle->holders[side] * (size_t)bundle->holder_count[side]);
     }
     return copy;
 }
 
 /* ---- the plan ---- */
 
-static void copy_bucket(const Copier *copier, Bucket *bucket)
-{
+static void copy_bucket(const Copier *copier, Bucket *bucket) {
     bucket->overlap = copy_overlap(copier, bucket->overlap);
     bucket->tensors = COPY(copier->arena, bucket->tensors, bucket->tensor_count);
 }
 
 /* The copy of a task's contributions, one for all tasks that share them. */
-static Devices *copy_sources(const Copier *copier, Devices *sources, int count)
-{
+static Devices *copy_sources(const Copier *copier, Devices *sources, int count) {
     void **known = sources && count ? copy_of(copier, sources, count) : NULL;
-    if (!known || *known)
-        return known ? *known : NULL;
+    if (!known || *known) return known ? *known : NULL;
     Devices *copy = *known = COPY(copier->arena, sources, count);
-    for (int p = 0; p < count; p++)
-        COPY_ONCE(copier, &copy[p]);
+    for (int p = 0; p < count; p++) COPY_ONCE(copier, &copy[p]);
     return copy;
 }
 
-static void copy_task(const Copier *copier, Task *task)
-{
+static void copy_task(const Copier *copier, Task *task) {
     COPY_ONCE(copier, &task->targets);
     task->sources = copy_sources(copier, task->sources, task->source_count);
 }
 
-static void copy_step(const Copier *copier, Step *step)
-{
+static void copy_step(const Copier *copier, Step *step) {
     Arena *arena = copier->arena;
     int parts = step_part_count(step);
     COPY_ONCE(copier, &step->group);
     COPY_ARRAY(arena, &step->messages);
     COPY_ARRAY(arena, &step->reductions);
     step->parts = COPY(arena, step->parts, parts);
-    for (int i = 0; i < parts; i++)
-        COPY_ARRAY(arena, &step->parts[i]);
+    for (int i = 0; i < parts; i++) COPY_ARRAY(arena, &step->parts[i]);
     for (int i = 0; i < step->messages.count; i++)
         COPY_ARRAY(arena, &step->messages.at[i].segments);
 }
 
-Plan *plan_copy(Arena *arena, const Plan *plan)
-{
+Plan *plan_copy(Arena *arena, const Plan *plan) {
     Plan *copy = arena_copy(arena, plan, sizeof *plan);
     Arena *scratch = arena_create();
     const Copier copier = {arena, intern_create(scratch)};
@@ -130,15 +120,13 @@ Plan *plan_copy(Arena *arena, const Plan *plan)
     COPY_ARRAY(arena, &copy->tasks);
     COPY_ARRAY(arena, &copy->steps);
     COPY_ARRAY(arena, &copy->groups);
-    for (int s = 0; s < copy->buckets.count; s++)
-        copy_bucket(&copier, &copy->buckets.at[s]);
-    for (int t = 0; t < copy->tasks.count; t++)
-        copy_task(&copier, &copy->tasks.at[t]);
-    for (int s = 0; s < copy->steps.count; s++)
-        copy_step(&copier, &copy->steps.at[s]);
+    for (int s = 0; s < copy->buckets.count; s++) copy_bucket(&copier, &copy->buckets.at[s]);
+    for (int t = 0; t < copy->tasks.count; t++) copy_task(&copier, &copy->tasks.at[t]);
+    for (int s = 0; s < copy->steps.count; s++) copy_step(&copier, &copy->steps.at[s]);
     for (int g = 0; g < copy->groups.count; g++)
         copy->groups.at[g].device =
-            copy_once(&copier, copy->groups.at[g].device, copy->groups.at[g].count, sizeof(int) * (size_t)copy->groups.at[g].count);
+            copy_once(&copier, copy->groups.at[g].device, copy->groups.at[g].count,
+                      sizeof(int) * (size_t)copy->groups.at[g].count);
     arena_destroy(scratch);
     return copy;
 }

@@ -1,4 +1,5 @@
-/* What remains to be said of the steps: their groups' numbers, the types that they move, and whether tensors stay where they are. */
+/* What remains to be said of the steps: their groups' numbers, the types that they move, and
+ * whether tensors stay where they are. */
 #include "reshard/finish/finish.h"
 
 #include "reshard/cost/price.h"
@@ -8,8 +9,7 @@
 
 /* ---- in place ---- */
 
-static bool task_in_place(const Plan *plan, const Task *task)
-{
+static bool task_in_place(const Plan *plan, const Task *task) {
     const Overlap *overlap = plan->buckets.at[task->bucket].overlap;
     for (int w = 0; w < task->targets.count; w++)
         if (!overlap_stays(overlap, &overlap->bundles.at[task->bundle], task->targets.at[w]))
@@ -18,13 +18,12 @@ static bool task_in_place(const Plan *plan, const Task *task)
 }
 
 /* Whether what moves goes through scratch, to be written where nothing is read any more. */
-static bool goes_through_scratch(const Bucket *bucket, const Task *task)
-{
-    return bucket->overlap->side[SIDE_TO].partial == STATE_DUP && (task->local || task->origin == ORIGIN_LOCAL);
+static bool goes_through_scratch(const Bucket *bucket, const Task *task) {
+    return bucket->overlap->side[SIDE_TO].partial == STATE_DUP &&
+           (task->local || task->origin == ORIGIN_LOCAL);
 }
 
-static void mark_moved(Plan *plan, const Segments *segments, bool reduced)
-{
+static void mark_moved(Plan *plan, const Segments *segments, bool reduced) {
     for (int i = 0; i < segments->count; i++) {
         const Task *task = &plan->tasks.at[segments->at[i].task];
         Bucket *bucket = &plan->buckets.at[task->bucket];
@@ -33,9 +32,9 @@ static void mark_moved(Plan *plan, const Segments *segments, bool reduced)
     }
 }
 
-/* A bucket is in place when only all-reduces move it, in one step or by way of scratch, to where it already is. */
-static void find_in_place(Plan *plan)
-{
+/* A bucket is in place when only all-reduces move it, in one step or by way of scratch, to where it
+ * already is. */
+static void find_in_place(Plan *plan) {
     for (int s = 0; s < plan->buckets.count; s++)
         plan->buckets.at[s].in_place = plan->buckets.at[s].nothing = true;
     for (int s = 0; s < plan->steps.count; s++) {
@@ -60,8 +59,7 @@ static void find_in_place(Plan *plan)
 
 /* ---- groups ---- */
 
-static int group_index(Plan *plan, const Devices *devices)
-{
+static int group_index(Plan *plan, const Devices *devices) {
     for (int g = 0; g < plan->groups.count; g++)
         if (plan->groups.at[g].count == devices->count &&
             !memcmp(plan->groups.at[g].device, devices->at, sizeof(int) * (size_t)devices->count))
@@ -70,8 +68,7 @@ static int group_index(Plan *plan, const Devices *devices)
     return plan->groups.count - 1;
 }
 
-static void number_groups(Plan *plan)
-{
+static void number_groups(Plan *plan) {
     for (int s = 0; s < plan->steps.count; s++)
         if (plan->steps.at[s].group.count)
             plan->steps.at[s].group_index = group_index(plan, &plan->steps.at[s].group);
@@ -79,30 +76,26 @@ static void number_groups(Plan *plan)
 
 /* ---- types ---- */
 
-/* Puts the segments with larger elements first: then each lies on a border of its elements wherever the list is packed. Notes the smallest
- * type in *step. */
-static void order_by_element(PlanBuilder *planner, Segments *segments, Step *step, int *least)
-{
+/* Puts the segments with larger elements first: then each lies on a border of its elements wherever
+ * the list is packed. Notes the smallest type in *step. */
+static void order_by_element(PlanBuilder *planner, Segments *segments, Step *step, int *least) {
     const Plan *plan = planner->plan;
     Segment *sorted = arena_array(planner->arena, Segment, segments->count);
     int kept = 0, largest = 8;
     for (int element = largest; element; element /= 2)
         for (int i = 0; i < segments->count; i++) {
             const Bucket *bucket = task_bucket(plan, segments->at[i].task);
-            if (bucket->element != element)
-                continue;
+            if (bucket->element != element) continue;
             sorted[kept++] = segments->at[i];
             if (!*least || element < *least) {
                 *least = element;
                 step->dtype = bucket->dtype;
             }
         }
-    if (kept)
-        memcpy(segments->at, sorted, sizeof *sorted * (size_t)kept);
+    if (kept) memcpy(segments->at, sorted, sizeof *sorted * (size_t)kept);
 }
 
-static void find_types(PlanBuilder *planner)
-{
+static void find_types(PlanBuilder *planner) {
     Plan *plan = planner->plan;
     for (int s = 0; s < plan->steps.count; s++) {
         Step *step = &plan->steps.at[s];
@@ -116,8 +109,7 @@ static void find_types(PlanBuilder *planner)
 
 /* ---- all together ---- */
 
-void finish_plan(PlanBuilder *planner)
-{
+void finish_plan(PlanBuilder *planner) {
     Plan *plan = planner->plan;
     number_groups(plan);
     find_types(planner);

@@ -1,4 +1,5 @@
-/* Divisions of a value by hosts: where hosts divide it differently, the borders of all together give the finest slices. */
+/* Divisions of a value by hosts: where hosts divide it differently, the borders of all together
+ * give the finest slices. */
 #ifndef RESHARD_HIERARCHICAL_DIVISION_H
 #define RESHARD_HIERARCHICAL_DIVISION_H
 
@@ -15,7 +16,8 @@ typedef struct Division {
 
 typedef Array(Division) Divisions;
 
-/* Cuts [lo, hi) at all borders of the divisions: after begin_slices, each call gives the end of the slice that begins at `lo`. */
+/* Cuts [lo, hi) at all borders of the divisions: after begin_slices, each call gives the end of the
+ * slice that begins at `lo`. */
 void begin_slices(Divisions *divisions);
 int64_t next_slice(Divisions *divisions, int64_t lo, int64_t hi);
 

@@ -1,8 +1,9 @@
 /* Two tiers: reductions inside hosts, and across them.
  *
- * Each host reduces the contributions that its devices hold, in slices at several of these. Then each slice is reduced across hosts by the
- * devices that have it, one a host, for one device of each host where it is wanted; these hand it on inside their hosts. A host that holds
- * all contributions needs no others.
+ * Each host reduces the contributions that its devices hold, in slices at several of these. Then
+ * each slice is reduced across hosts by the devices that have it, one a host, for one device of
+ * each host where it is wanted; these hand it on inside their hosts. A host that holds all
+ * contributions needs no others.
  */
 #include "reshard/hierarchical/division.h"
 #include "reshard/hierarchical/hierarchical.h"
@@ -17,18 +18,18 @@ typedef struct Tier {
     Index *wants;     // the devices that want the value
     Devices *targets; // the same by host
     int *host;        // by contribution: the host that brings it in, or -1
-    int *offers;      // by host: contributions that nobody brings in yet and of which it has a holder
-    bool *holds;      // by host: one of these holders wants the value
-    bool wanting;     // some host holds so
-    int *seen;        // by host: scratch
-    int *begin, *at;  // by host: the contributions of which it has a holder are at[begin[h]] to before at[begin[h + 1]]
+    int *offers;  // by host: contributions that nobody brings in yet and of which it has a holder
+    bool *holds;  // by host: one of these holders wants the value
+    bool wanting; // some host holds so
+    int *seen;    // by host: scratch
+    int *begin, *at; // by host: the contributions of which it has a holder are at[begin[h]] to
+                     // before at[begin[h + 1]]
     Tasks *local, *crossing;
     Transfers *inside;
 } Tier;
 
 /* The holders of a contribution on a host. */
-static Devices holders_on(const Tier *tier, int source, int host)
-{
+static Devices holders_on(const Tier *tier, int source, int host) {
     Devices found = {0};
     const Devices *holders = &tier->task.sources[source];
     for (int i = 0; i < holders->count; i++)
@@ -42,44 +43,39 @@ static Devices holders_on(const Tier *tier, int source, int host)
 typedef void (*Visit)(Tier *tier, int source, int host);
 
 /* Visits the hosts of a contribution's holders, each once. */
-static void visit_hosts(Tier *tier, int source, Visit visit)
-{
+static void visit_hosts(Tier *tier, int source, Visit visit) {
     const Devices *holders = &tier->task.sources[source];
-    for (int i = 0; i < holders->count; i++)
-        tier->seen[host_of(tier->hosts, holders->at[i])] = -1;
+    for (int i = 0; i < holders->count; i++) tier->seen[host_of(tier->hosts, holders->at[i])] = -1;
     for (int i = 0; i < holders->count; i++) {
         int h = host_of(tier->hosts, holders->at[i]);
-        if (tier->seen[h] != source)
-            visit(tier, source, h);
+        if (tier->seen[h] != source) visit(tier, source, h);
         tier->seen[h] = source;
     }
 }
 
-static void add_offer(Tier *tier, int source, int host)
-{
+static void add_offer(Tier *tier, int source, int host) {
     (void)source;
     tier->offers[host]++;
 }
 
 /* Notes where holders want the value. */
-static void note_holding(Tier *tier, const Devices *holders)
-{
+static void note_holding(Tier *tier, const Devices *holders) {
     for (int i = 0; i < holders->count; i++)
         if (index_find(tier->wants, holders->at[i]) >= 0)
             tier->holds[host_of(tier->hosts, holders->at[i])] = tier->wanting = true;
 }
 
-static void drop_offer(Tier *tier, int source, int host)
-{
+static void drop_offer(Tier *tier, int source, int host) {
     (void)source;
     tier->offers[host]--;
 }
 
-static void list_offer(Tier *tier, int source, int host) { tier->at[tier->begin[host + 1]++] = source; }
+static void list_offer(Tier *tier, int source, int host) {
+    tier->at[tier->begin[host + 1]++] = source;
+}
 
 /* Counts and lists what the hosts offer. */
-static void count_offers(Tier *tier)
-{
+static void count_offers(Tier *tier) {
     const int hosts = tier->hosts->count;
     int all = 0;
     memset(tier->offers, 0, sizeof *tier->offers * (size_t)hosts);
@@ -90,16 +86,14 @@ static void count_offers(Tier *tier)
         note_holding(tier, &tier->task.sources[p]);
     }
     tier->begin[0] = 0;
-    for (int h = 0; h < hosts; all += tier->offers[h++])
-        tier->begin[h + 1] = all;
+    for (int h = 0; h < hosts; all += tier->offers[h++]) tier->begin[h + 1] = all;
     tier->at = arena_array(tier->arena, int, all + 1);
-    for (int p = 0; p < tier->task.source_count; p++)
-        visit_hosts(tier, p, list_offer);
+    for (int p = 0; p < tier->task.source_count; p++) visit_hosts(tier, p, list_offer);
 }
 
-/* The host that offers most, or -1; of those only of which a holder wants the value, if `wanting`. */
-static int best_host(const Tier *tier, bool wanting)
-{
+/* The host that offers most, or -1; of those only of which a holder wants the value, if
+ * `wanting`. */
+static int best_host(const Tier *tier, bool wanting) {
     int best = -1;
     for (int h = 0; h < tier->hosts->count; h++)
         if ((tier->holds[h] || !wanting) && (best < 0 || tier->offers[h] > tier->offers[best]))
@@ -107,17 +101,16 @@ static int best_host(const Tier *tier, bool wanting)
     return best;
 }
 
-/* Assigns each contribution to one of the hosts that have it: the best offers first, to begin with where a holder wants the value, if there
- * are such hosts: only there can it be complete without another transfer. The result is the number of hosts. */
-static int assign_hosts(Tier *tier)
-{
+/* Assigns each contribution to one of the hosts that have it: the best offers first, to begin with
+ * where a holder wants the value, if there are such hosts: only there can it be complete without
+ * another transfer. The result is the number of hosts. */
+static int assign_hosts(Tier *tier) {
     int left = tier->task.source_count, count = 0;
     for (; left; count++) {
         int h = best_host(tier, !count && tier->wanting);
         for (int i = tier->begin[h]; i < tier->begin[h + 1]; i++) {
             int p = tier->at[i];
-            if (tier->host[p] >= 0)
-                continue;
+            if (tier->host[p] >= 0) continue;
             tier->host[p] = h;
             visit_hosts(tier, p, drop_offer);
             left--;
@@ -128,8 +121,7 @@ static int assign_hosts(Tier *tier)
 
 /* ---- one host has all contributions ---- */
 
-static int add_task(Tier *tier, Task task, Tasks *list)
-{
+static int add_task(Tier *tier, Task task, Tasks *list) {
     Plan *plan = tier->hosts->planner->plan;
     array_push(tier->arena, &plan->tasks, task);
     array_push(tier->arena, list, plan->tasks.count - 1);
@@ -137,35 +129,29 @@ static int add_task(Tier *tier, Task task, Tasks *list)
 }
 
 /* Whether a host has all contributions; where a holder wants the value, if there are such hosts. */
-static bool has_all(const Tier *tier, int host)
-{
+static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }
 
 /* Each host that has all contributions reduces an equal part. */
-static void reduce_on_hosts(Tier *tier, int count)
-{
+static void reduce_on_hosts(Tier *tier, int count) {
     int64_t volume = tier->task.volume;
     for (int h = 0, part = 0; h < tier->hosts->count; h++) {
-        if (!has_all(tier, h))
-            continue;
+        if (!has_all(tier, h)) continue;
         Task task = tier->task;
         task.lo += volume * part / count;
         task.volume = volume * (part + 1) / count - volume * part / count;
         task.sources = arena_array(tier->arena, Devices, task.source_count);
-        for (int p = 0; p < task.source_count; p++)
-            task.sources[p] = holders_on(tier, p, h);
+        for (int p = 0; p < task.source_count; p++) task.sources[p] = holders_on(tier, p, h);
         part++;
-        if (task.volume)
-            add_task(tier, task, tier->local);
+        if (task.volume) add_task(tier, task, tier->local);
     }
 }
 
 /* ---- several hosts have contributions ---- */
 
 /* By host, the holders there of the contributions that it brings in. */
-static Devices *bringing_devices(const Tier *tier)
-{
+static Devices *bringing_devices(const Tier *tier) {
     Devices *bringing = arena_array(tier->arena, Devices, tier->hosts->count);
     for (int p = 0; p < tier->task.source_count; p++) {
         Devices holders = holders_on(tier, p, tier->host[p]);
@@ -175,15 +161,14 @@ static Devices *bringing_devices(const Tier *tier)
     return bringing;
 }
 
-/* The devices among which a host divides the value that it wants: those that bring in contributions, or else all that want it. */
-static Division wanting_division(const Tier *tier, int host, const Devices *bringing)
-{
+/* The devices among which a host divides the value that it wants: those that bring in
+ * contributions, or else all that want it. */
+static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
     for (int i = 0; i < bringing->count; i++)
         if (index_find(tier->wants, bringing->at[i]) >= 0)
             array_push(tier->arena, &division.devices, bringing->at[i]);
-    if (!division.devices.count)
-        division.devices = tier->targets[host];
+    if (!division.devices.count) division.devices = tier->targets[host];
     int count = division.devices.count;
     division.shares = arena_array(tier->arena, int64_t, count);
     for (int i = 0; i < count; i++)
@@ -191,24 +176,27 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
     return division;
 }
 
-/* The device at which a host reduces a slice: the one that wants it there, or the one of the same rank. */
-static int reducing_device(const Tier *tier, const Divisions *divisions, int host, const Devices *bringing)
-{
+/* The device at which a host reduces a slice: the one that wants it there, or the one of the same
+ * rank. */
+static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
+                           const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);
     for (int d = 0; d < divisions->count; d++)
-        if (divisions->at[d].host == host)
-            wanting = slice_device(&divisions->at[d]);
+        if (divisions->at[d].host == host) wanting = slice_device(&divisions->at[d]);
     for (int i = 0; i < bringing->count; i++)
-        if (bringing->at[i] == wanting)
-            return wanting;
+        if (bringing->at[i] == wanting) return wanting;
     return rotate_to_rank(tier->hosts, bringing, rank_of(tier->hosts, wanting)).at[0];
 }
 
 /* What a host makes of a slice for the task `whole`. */
-static void add_local(Tier *tier, int whole, int host, int device)
-{
+static void add_local(Tier *tier, int whole, int host, int device) {
     Task task = tier->hosts->planner->plan->tasks.at[whole];
-    task = (Task){.bucket = task.bucket, .bundle = task.bundle, .lo = task.lo, .volume = task.volume, .local = true, .whole = whole};
+    task = (Task){.bucket = task.bucket,
+                  .bundle = task.bundle,
+                  .lo = task.lo,
+                  .volume = task.volume,
+                  .local = true,
+                  .whole = whole};
     task.sources = arena_array(tier->arena, Devices, tier->begin[host + 1] - tier->begin[host]);
     for (int i = tier->begin[host]; i < tier->begin[host + 1]; i++)
         if (tier->host[tier->at[i]] == host)
@@ -217,9 +205,10 @@ static void add_local(Tier *tier, int whole, int host, int device)
     add_task(tier, task, tier->local);
 }
 
-/* The reduction of a slice across hosts, and inside those. Where each host has one contribution, there is nothing to reduce inside. */
-static void add_crossing(Tier *tier, const Divisions *divisions, const Devices *bringing, int hosts, Task slice)
-{
+/* The reduction of a slice across hosts, and inside those. Where each host has one contribution,
+ * there is nothing to reduce inside. */
+static void add_crossing(Tier *tier, const Divisions *divisions, const Devices *bringing, int hosts,
+                         Task slice) {
     bool single = hosts == tier->task.source_count;
     Devices devices = {0};
     slice.origin = single ? ORIGIN_FROM : ORIGIN_LOCAL;
@@ -229,8 +218,7 @@ static void add_crossing(Tier *tier, const Divisions *divisions, const Devices *
     for (int d = 0; d < divisions->count; d++)
         array_push(tier->arena, &slice.targets, slice_device(&divisions->at[d]));
     for (int h = 0; h < tier->hosts->count; h++) {
-        if (!bringing[h].count)
-            continue;
+        if (!bringing[h].count) continue;
         array_push(tier->arena, &devices, reducing_device(tier, divisions, h, &bringing[h]));
         array_push(tier->arena, &slice.sources[slice.source_count], devices.at[devices.count - 1]);
         slice.source_count++;
@@ -240,8 +228,7 @@ static void add_crossing(Tier *tier, const Divisions *divisions, const Devices *
         add_local(tier, whole, host_of(tier->hosts, devices.at[i]), devices.at[i]);
 }
 
-static void reduce_across(Tier *tier, int hosts)
-{
+static void reduce_across(Tier *tier, int hosts) {
     Divisions divisions = {0};
     const Devices *bringing = bringing_devices(tier);
     for (int h = 0; h < tier->hosts->count; h++)
@@ -253,36 +240,40 @@ static void reduce_across(Tier *tier, int hosts)
         slice.volume = next_slice(&divisions, slice.lo, end) - slice.lo;
         add_crossing(tier, &divisions, bringing, hosts, slice);
         for (int d = 0; d < divisions.count; d++) {
-            Segment segment = {.task = tier->crossing->at[tier->crossing->count - 1], .lo = slice.lo, .hi = slice.lo + slice.volume};
-            push_inside(tier->hosts, tier->inside, segment, slice_device(&divisions.at[d]), &tier->targets[divisions.at[d].host]);
+            Segment segment = {.task = tier->crossing->at[tier->crossing->count - 1],
+                               .lo = slice.lo,
+                               .hi = slice.lo + slice.volume};
+            push_inside(tier->hosts, tier->inside, segment, slice_device(&divisions.at[d]),
+                        &tier->targets[divisions.at[d].host]);
         }
     }
 }
 
 /* ---- all together ---- */
 
-static void tier_reduction(Tier *tier)
-{
+static void tier_reduction(Tier *tier) {
     int whole = 0;
     index_devices(tier->wants, &tier->task.targets);
     devices_by_host(tier->hosts, &tier->task.targets, tier->targets);
     tier->host = arena_array(tier->arena, int, tier->task.source_count);
-    for (int p = 0; p < tier->task.source_count; p++)
-        tier->host[p] = -1;
+    for (int p = 0; p < tier->task.source_count; p++) tier->host[p] = -1;
     count_offers(tier);
-    for (int h = 0; h < tier->hosts->count; h++)
-        whole += has_all(tier, h);
+    for (int h = 0; h < tier->hosts->count; h++) whole += has_all(tier, h);
     if (whole)
         reduce_on_hosts(tier, whole);
     else
         reduce_across(tier, assign_hosts(tier));
 }
 
-void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *crossing, Transfers *inside)
-{
+void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *crossing,
+                     Transfers *inside) {
     PlanBuilder *planner = hosts->planner;
-    Tier tier = {
-        .hosts = hosts, .arena = planner->arena, .wants = index_create(planner), .local = local, .crossing = crossing, .inside = inside};
+    Tier tier = {.hosts = hosts,
+                 .arena = planner->arena,
+                 .wants = index_create(planner),
+                 .local = local,
+                 .crossing = crossing,
+                 .inside = inside};
     tier.offers = arena_array(planner->arena, int, hosts->count);
     tier.holds = arena_array(planner->arena, bool, hosts->count);
     tier.seen = arena_array(planner->arena, int, hosts->count);

@@ -12,16 +12,15 @@ typedef struct Import {
 
 typedef Array(Import) Imports;
 
-void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder, const Devices *targets)
-{
+void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder,
+                 const Devices *targets) {
     segment.origin = ORIGIN_TO;
     segment.source = 0;
     push_result(hosts->planner, transfers, segment, holder, targets);
 }
 
 /* The job of taking a transfer in and handing it on inside a host. */
-static Job import_job(Hosts *hosts, const Transfer *transfer, const Division *division)
-{
+static Job import_job(Hosts *hosts, const Transfer *transfer, const Division *division) {
     return (Job){.devices = division->devices,
                  .first = division->devices.count,
                  .unit = task_element(hosts->planner->plan, transfer->segment.task),
@@ -35,21 +34,20 @@ typedef struct Ends {
     Devices *holders, *receivers;
 } Ends;
 
-static Ends ends_create(Hosts *hosts)
-{
+static Ends ends_create(Hosts *hosts) {
     Arena *arena = hosts->planner->arena;
-    return (Ends){arena_array(arena, Devices, hosts->count), arena_array(arena, Devices, hosts->count)};
+    return (Ends){arena_array(arena, Devices, hosts->count),
+                  arena_array(arena, Devices, hosts->count)};
 }
 
-static void find_ends(Hosts *hosts, const Transfer *transfer, const Ends *ends)
-{
+static void find_ends(Hosts *hosts, const Transfer *transfer, const Ends *ends) {
     devices_by_host(hosts, &transfer->holders, ends->holders);
     devices_by_host(hosts, &transfer->receivers, ends->receivers);
 }
 
 /* Adds a transfer's parts inside the hosts that have the value, and its import into the others. */
-static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *ends, Imports *imports, Jobs *jobs, Transfers *local)
-{
+static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *ends,
+                           Imports *imports, Jobs *jobs, Transfers *local) {
     Arena *arena = hosts->planner->arena;
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Import import = {.transfer = *transfer};
@@ -57,20 +55,19 @@ static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *e
     for (int h = 0; h < hosts->count; h++) {
         if (holders[h].count)
             push_transfer(hosts->planner, local, transfer->segment, holders[h], receivers[h]);
-        if (holders[h].count || !receivers[h].count)
-            continue;
-        Division division = {.host = h, .devices = rotate_to_rank(hosts, &receivers[h], rank_of(hosts, transfer->holders.at[0]))};
+        if (holders[h].count || !receivers[h].count) continue;
+        Division division = {.host = h,
+                             .devices = rotate_to_rank(hosts, &receivers[h],
+                                                       rank_of(hosts, transfer->holders.at[0]))};
         division.shares = arena_array(arena, int64_t, receivers[h].count);
         array_push(arena, jobs, import_job(hosts, transfer, &division));
         array_push(arena, &import.divisions, division);
     }
-    if (import.divisions.count)
-        array_push(arena, imports, import);
+    if (import.divisions.count) array_push(arena, imports, import);
 }
 
 /* Sends each slice of an import to one device of each host, which hands it on. */
-static void cross(Hosts *hosts, Import *import, Transfers *crossing, Transfers *local)
-{
+static void cross(Hosts *hosts, Import *import, Transfers *crossing, Transfers *local) {
     Segment segment = import->transfer.segment;
     for (int d = 0; d < import->divisions.count; d++) {
         Division *division = &import->divisions.at[d];
@@ -91,8 +88,8 @@ static void cross(Hosts *hosts, Import *import, Transfers *crossing, Transfers *
     }
 }
 
-void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing, Transfers *local)
-{
+void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing,
+                    Transfers *local) {
     PlanBuilder *planner = hosts->planner;
     Imports imports = {0};
     Jobs jobs = {0};
@@ -100,19 +97,18 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
     int64_t total = 0;
     for (int g = 0; g < transfers->count; g++)
         split_transfer(hosts, &transfers->at[g], &ends, &imports, &jobs, local);
-    for (int w = 0; w < jobs.count; w++)
-        total += job_load(&jobs.at[w]);
-    memset(planner->plan->sent, 0, sizeof *planner->plan->sent * (size_t)planner->plan->device_count);
+    for (int w = 0; w < jobs.count; w++) total += job_load(&jobs.at[w]);
+    memset(planner->plan->sent, 0,
+           sizeof *planner->plan->sent * (size_t)planner->plan->device_count);
     balance_jobs(planner, &jobs, load_cap(planner->plan, total), MANY_SWEEPS, planner->plan->sent);
-    for (int i = 0; i < imports.count; i++)
-        cross(hosts, &imports.at[i], crossing, local);
+    for (int i = 0; i < imports.count; i++) cross(hosts, &imports.at[i], crossing, local);
 }
 
 /* ---- in one tier ---- */
 
-/* Adds a transfer's parts inside the hosts that have the value, and what goes from all holders to the other hosts. */
-static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near)
-{
+/* Adds a transfer's parts inside the hosts that have the value, and what goes from all holders to
+ * the other hosts. */
+static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near) {
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Devices far = {0};
     find_ends(hosts, transfer, ends);
@@ -125,14 +121,11 @@ static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends,
     push_transfer(hosts->planner, near, transfer->segment, transfer->holders, far);
 }
 
-Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers)
-{
+Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers) {
     Transfers near = {0};
     Hosts *hosts = hosts_of(planner);
-    if (hosts->count == 1)
-        return *transfers;
+    if (hosts->count == 1) return *transfers;
     Ends ends = ends_create(hosts);
-    for (int g = 0; g < transfers->count; g++)
-        split_near(hosts, &transfers->at[g], &ends, &near);
+    for (int g = 0; g < transfers->count; g++) split_near(hosts, &transfers->at[g], &ends, &near);
     return near;
 }

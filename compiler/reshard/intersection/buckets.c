@@ -4,22 +4,22 @@
 
 /* Finds buckets by what makes conversions alike. */
 typedef struct BucketTable {
-    Intern *shared, *layouts, *buckets; // layouts; their one copies by address; the bucket's number + 1 by its key
+    Intern *shared, *layouts,
+        *buckets; // layouts; their one copies by address; the bucket's number + 1 by its key
 } BucketTable;
 
 /* The one copy of a layout, remembered by its address. */
-static const Layout *find_layout(BucketTable *table, const Layout *layout)
-{
+static const Layout *find_layout(BucketTable *table, const Layout *layout) {
     const Layout **slot = intern_slot(table->layouts, &layout, sizeof layout);
-    if (!*slot)
-        *slot = layout_intern(table->shared, layout);
+    if (!*slot) *slot = layout_intern(table->shared, layout);
     return *slot;
 }
 
-static Bucket new_bucket(PlanBuilder *planner, const Conversion *conversion)
-{
-    const Overlap *overlap = overlap_of(planner->arena, conversion->shape, conversion->from, conversion->to);
-    StateKind from = overlap->side[SIDE_FROM].partial, kind = from != STATE_DUP ? from : overlap->side[SIDE_TO].partial;
+static Bucket new_bucket(PlanBuilder *planner, const Conversion *conversion) {
+    const Overlap *overlap =
+        overlap_of(planner->arena, conversion->shape, conversion->from, conversion->to);
+    StateKind from = overlap->side[SIDE_FROM].partial,
+              kind = from != STATE_DUP ? from : overlap->side[SIDE_TO].partial;
     return (Bucket){.dtype = conversion->dtype,
                     .element = ht_dtype_size(conversion->dtype),
                     .reduction = kind == STATE_SUM   ? HT_SUM
@@ -29,15 +29,13 @@ static Bucket new_bucket(PlanBuilder *planner, const Conversion *conversion)
 }
 
 /* The number of the bucket that a conversion belongs to; a new one where it is like none before. */
-static int find_bucket(PlanBuilder *planner, BucketTable *table, const Conversion *conversion)
-{
+static int find_bucket(PlanBuilder *planner, BucketTable *table, const Conversion *conversion) {
     int n = 0;
     int64_t key[LAYOUT_MAX_RANK + 3];
     key[n++] = (intptr_t)find_layout(table, conversion->from);
     key[n++] = (intptr_t)find_layout(table, conversion->to);
     key[n++] = conversion->dtype;
-    for (int d = 0; d < conversion->shape.rank; d++)
-        key[n++] = conversion->shape.extent[d];
+    for (int d = 0; d < conversion->shape.rank; d++) key[n++] = conversion->shape.extent[d];
     intptr_t *number = intern_slot(table->buckets, key, sizeof *key * (size_t)n);
     if (!*number) {
         *number = planner->plan->buckets.count + 1;
@@ -47,12 +45,12 @@ static int find_bucket(PlanBuilder *planner, BucketTable *table, const Conversio
     return (int)*number - 1;
 }
 
-void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count)
-{
+void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count) {
     Plan *plan = planner->plan;
     Arena *scratch = arena_create();
     BucketTable table = {intern_create(scratch), intern_create(scratch), intern_create(scratch)};
-    int *bucket_of = arena_array(scratch, int, count), *tensors = arena_array(planner->arena, int, count);
+    int *bucket_of = arena_array(scratch, int, count),
+        *tensors = arena_array(planner->arena, int, count);
     for (int i = 0; i < count; i++) {
         bucket_of[i] = find_bucket(planner, &table, &conversions[i]);
         plan->buckets.at[bucket_of[i]].tensor_count++;
@@ -62,8 +60,7 @@ void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count
         plan->buckets.at[s].tensors = next[s] = tensors;
         tensors += plan->buckets.at[s].tensor_count;
     }
-    for (int i = 0; i < count; i++)
-        *next[bucket_of[i]]++ = i;
+    for (int i = 0; i < count; i++) *next[bucket_of[i]]++ = i;
     plan->tensor_count = count;
     arena_destroy(scratch);
 }

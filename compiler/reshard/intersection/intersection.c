@@ -15,15 +15,13 @@ struct Entry {
 
 /* ---- the grid ---- */
 
-static int compare_numbers(const void *a, const void *b)
-{
+static int compare_numbers(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
 /* The places of cuts along factor `f`, in order, each once. */
-static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f)
-{
+static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f) {
     Array(int64_t) cuts = {0};
     array_push(arena, &cuts, 0);
     array_push(arena, &cuts, overlap->view.extent[f]);
@@ -31,22 +29,18 @@ static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, 
         for (int p = 0; p < overlap->side[side].list.count; p++)
             for (int b = 0; b < boxes[side][p].count; b++) {
                 Range range = boxes[side][p].ranges[b * overlap->view.rank + f];
-                if (range.lo)
-                    array_push(arena, &cuts, range.lo);
-                if (range.hi != overlap->view.extent[f])
-                    array_push(arena, &cuts, range.hi);
+                if (range.lo) array_push(arena, &cuts, range.lo);
+                if (range.hi != overlap->view.extent[f]) array_push(arena, &cuts, range.hi);
             }
     qsort(cuts.at, (size_t)cuts.count, sizeof *cuts.at, compare_numbers);
     int kept = 0;
     for (int i = 0; i < cuts.count; i++)
-        if (!i || cuts.at[i] != cuts.at[kept - 1])
-            cuts.at[kept++] = cuts.at[i];
+        if (!i || cuts.at[i] != cuts.at[kept - 1]) cuts.at[kept++] = cuts.at[i];
     overlap->cuts[f] = cuts.at;
     overlap->cut_count[f] = kept;
 }
 
-static int cut_index(const Overlap *overlap, int f, int64_t place)
-{
+static int cut_index(const Overlap *overlap, int f, int64_t place) {
     int low = 0, high = overlap->cut_count[f] - 1;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -59,8 +53,8 @@ static int cut_index(const Overlap *overlap, int f, int64_t place)
 }
 
 /* Enters a holding into the lists of all cells of one of its boxes. */
-static void enter_box(Arena *arena, const Overlap *overlap, const Range *box, int holding, Entry **lists)
-{
+static void enter_box(Arena *arena, const Overlap *overlap, const Range *box, int holding,
+                      Entry **lists) {
     int begin[VIEW_MAX_RANK], width[VIEW_MAX_RANK];
     int64_t total = 1;
     for (int f = 0; f < overlap->view.rank; f++) {
@@ -82,8 +76,8 @@ static void enter_box(Arena *arena, const Overlap *overlap, const Range *box, in
 }
 
 /* By cell, the holdings of a side that have it, in order. */
-static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxList *boxes, int holdings, int count)
-{
+static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxList *boxes,
+                              int holdings, int count) {
     Entry **lists = arena_array(arena, Entry *, count);
     for (int h = holdings - 1; h >= 0; h--)
         for (int b = boxes[h].count - 1; b >= 0; b--)
@@ -93,20 +87,17 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
 
 /* ---- bundles ---- */
 
-/* What makes two cells one bundle: the number of holdings of the first side, those holdings, the second side's. */
-static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key)
-{
+/* What makes two cells one bundle: the number of holdings of the first side, those holdings, the
+ * second side's. */
+static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key) {
     int n = 1;
-    for (const Entry *e = from[cell]; e; e = e->next)
-        key[n++] = e->holding;
+    for (const Entry *e = from[cell]; e; e = e->next) key[n++] = e->holding;
     key[0] = n - 1;
-    for (const Entry *e = to[cell]; e; e = e->next)
-        key[n++] = e->holding;
+    for (const Entry *e = to[cell]; e; e = e->next) key[n++] = e->holding;
     return n;
 }
 
-int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents)
-{
+int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents) {
     int64_t volume = 1;
     for (int f = overlap->view.rank - 1; f >= 0; f--) {
         int intervals = overlap->cut_count[f] - 1;
@@ -119,8 +110,8 @@ int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t 
     return volume;
 }
 
-static Bundle *find_bundle(Arena *arena, Overlap *overlap, Intern *known, Intern *lists, const int *key, int size)
-{
+static Bundle *find_bundle(Arena *arena, Overlap *overlap, Intern *known, Intern *lists,
+                           const int *key, int size) {
     intptr_t *number = intern_slot(known, key, sizeof *key * (size_t)size);
     if (!*number) {
         int from = key[0], to = size - 1 - from;
@@ -133,22 +124,24 @@ static Bundle *find_bundle(Arena *arena, Overlap *overlap, Intern *known, Intern
     return &overlap->bundles.at[*number - 1];
 }
 
-static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Entry *const *to, int count)
-{
-    int *key = arena_array(arena, int, 1 + overlap->side[0].list.count + overlap->side[1].list.count);
+static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Entry *const *to,
+                         int count) {
+    int *key =
+        arena_array(arena, int, 1 + overlap->side[0].list.count + overlap->side[1].list.count);
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
     Intern *known = intern_create(arena), *lists = intern_create(arena);
     for (int cell = 0; cell < count; cell++) {
-        Bundle *bundle = find_bundle(arena, overlap, known, lists, key, entry_key(from, to, cell, key));
+        Bundle *bundle =
+            find_bundle(arena, overlap, known, lists, key, entry_key(from, to, cell, key));
         array_push(arena, &bundle->cells, cell);
         bundle->volume += overlap_cell(overlap, cell, corner, extents);
     }
 }
 
-/* Makes the view, the holdings, their boxes in the view, and the grid that these cut. The result is the number of cells, or one
- * that is too large. */
-static int64_t make_grid(Arena *arena, Shape shape, const Layout *const *layouts, Overlap *overlap, BoxList **boxes)
-{
+/* Makes the view, the holdings, their boxes in the view, and the grid that these cut. The result is
+ * the number of cells, or one that is too large. */
+static int64_t make_grid(Arena *arena, Shape shape, const Layout *const *layouts, Overlap *overlap,
+                         BoxList **boxes) {
     int64_t cells = 1;
     int boxed = 0;
     overlap->view = view_common(shape, layouts[SIDE_FROM], layouts[SIDE_TO]);
@@ -167,41 +160,39 @@ static int64_t make_grid(Arena *arena, Shape shape, const Layout *const *layouts
     return boxed ? cells : 0;
 }
 
-bool conversion_plannable(const Conversion *conversion)
-{
+bool conversion_plannable(const Conversion *conversion) {
     Arena *scratch = arena_create();
     Overlap overlap = {0};
     BoxList *boxes[2];
-    bool plannable = make_grid(scratch, conversion->shape, (const Layout *const[]){conversion->from, conversion->to}, &overlap, boxes) <=
-                     RESHARD_MOST_CELLS;
+    bool plannable = make_grid(scratch, conversion->shape,
+                               (const Layout *const[]){conversion->from, conversion->to}, &overlap,
+                               boxes) <= RESHARD_MOST_CELLS;
     arena_destroy(scratch);
     return plannable;
 }
 
-const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to)
-{
+const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to) {
     Overlap *overlap = arena_new(arena, Overlap);
     BoxList *boxes[2];
     Entry **lists[2];
     shape.extent = arena_copy(arena, shape.extent, sizeof *shape.extent * (size_t)shape.rank);
     int64_t count = make_grid(arena, shape, (const Layout *const[]){from, to}, overlap, boxes);
-    if (count > RESHARD_MOST_CELLS)
-        BUG("a conversion has more than %d cells", RESHARD_MOST_CELLS);
+    if (count > RESHARD_MOST_CELLS) BUG("a conversion has more than %d cells", RESHARD_MOST_CELLS);
     for (int side = 0; side < 2 && count; side++)
-        lists[side] = enter_holdings(arena, overlap, boxes[side], overlap->side[side].list.count, (int)count);
-    if (count)
-        make_bundles(arena, overlap, lists[SIDE_FROM], lists[SIDE_TO], (int)count);
+        lists[side] =
+            enter_holdings(arena, overlap, boxes[side], overlap->side[side].list.count, (int)count);
+    if (count) make_bundles(arena, overlap, lists[SIDE_FROM], lists[SIDE_TO], (int)count);
     return overlap;
 }
 
 /* ---- what a bundle's devices do with it ---- */
 
-bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device)
-{
-    int from = holdings_find(&overlap->side[SIDE_FROM], device), to = holdings_find(&overlap->side[SIDE_TO], device);
-    if (from < 0 || to < 0)
-        return false;
-    const Holding *before = &overlap->side[SIDE_FROM].list.at[from], *after = &overlap->side[SIDE_TO].list.at[to];
+bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device) {
+    int from = holdings_find(&overlap->side[SIDE_FROM], device),
+        to = holdings_find(&overlap->side[SIDE_TO], device);
+    if (from < 0 || to < 0) return false;
+    const Holding *before = &overlap->side[SIDE_FROM].list.at[from],
+                  *after = &overlap->side[SIDE_TO].list.at[to];
     bool held = false;
     for (int h = 0; h < bundle->holder_count[SIDE_FROM] && !held; h++)
         held = bundle->holders[SIDE_FROM][h] == from;

@@ -1,10 +1,11 @@
 /* Overlap: what two layouts of one tensor have in common.
  *
- * All places where any box of either layout begins or ends cut the common view (layout/view.h) into a grid of cells, so that each device
- * holds a cell whole or not at all. Cells that the same holdings (layout/holding.h) hold form a bundle: the planner moves bundles, in
- * parts.
+ * All places where any box of either layout begins or ends cut the common view (layout/view.h) into
+ * a grid of cells, so that each device holds a cell whole or not at all. Cells that the same
+ * holdings (layout/holding.h) hold form a bundle: the planner moves bundles, in parts.
  *
- * A bundle's elements have one order: its cells one after another, each row-major. A part [lo, hi) counts in that order.
+ * A bundle's elements have one order: its cells one after another, each row-major. A part [lo, hi)
+ * counts in that order.
  */
 #ifndef RESHARD_INTERSECTION_INTERSECTION_H
 #define RESHARD_INTERSECTION_INTERSECTION_H
@@ -22,7 +23,8 @@ typedef struct Bundle {
 
 typedef struct Overlap {
     CommonView view;
-    int cut_count[VIEW_MAX_RANK]; // the grid: places of cuts along each factor of the view, the ends included
+    int cut_count[VIEW_MAX_RANK]; // the grid: places of cuts along each factor of the view, the
+                                  // ends included
     const int64_t *cuts[VIEW_MAX_RANK];
     Holdings side[2];
     Array(Bundle) bundles; // in the order of their first cells

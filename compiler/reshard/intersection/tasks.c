@@ -14,28 +14,23 @@ typedef struct Replica {
 
 typedef Array(Replica) Replicas;
 
-static void add_holders(Arena *arena, Devices *devices, const Holding *holding)
-{
+static void add_holders(Arena *arena, Devices *devices, const Holding *holding) {
     for (int i = 0; i < holding->devices.count; i++)
         array_push(arena, devices, holding->devices.at[i]);
 }
 
-static Replica *find_replica(Arena *arena, Replicas *replicas, int name)
-{
+static Replica *find_replica(Arena *arena, Replicas *replicas, int name) {
     for (int i = 0; i < replicas->count; i++)
-        if (replicas->at[i].name == name)
-            return &replicas->at[i];
+        if (replicas->at[i].name == name) return &replicas->at[i];
     array_push(arena, replicas, (Replica){.name = name});
     return &replicas->at[replicas->count - 1];
 }
 
-static Devices *find_contribution(Arena *arena, Replica *replica, int name)
-{
+static Devices *find_contribution(Arena *arena, Replica *replica, int name) {
     int last = replica->partial.count - 1;
     bool beyond = last >= 0 && replica->ascending && name > replica->partial.at[last];
     for (int i = 0; i <= last && !beyond; i++)
-        if (replica->partial.at[i] == name)
-            return &replica->holders.at[i];
+        if (replica->partial.at[i] == name) return &replica->holders.at[i];
     replica->ascending = last < 0 || beyond;
     array_push(arena, &replica->partial, name);
     array_push(arena, &replica->holders, (Devices){0});
@@ -43,25 +38,25 @@ static Devices *find_contribution(Arena *arena, Replica *replica, int name)
 }
 
 /* Who holds a bundle on one side, by replica and contribution. */
-static Replicas replicas_of(PlanBuilder *planner, const Overlap *overlap, const Bundle *bundle, Side side)
-{
+static Replicas replicas_of(PlanBuilder *planner, const Overlap *overlap, const Bundle *bundle,
+                            Side side) {
     Replicas replicas = {0};
     for (int h = 0; h < bundle->holder_count[side]; h++) {
         const Holding *holding = &overlap->side[side].list.at[bundle->holders[side][h]];
         Replica *replica = find_replica(planner->arena, &replicas, holding->replica);
-        add_holders(planner->arena, find_contribution(planner->arena, replica, holding->partial), holding);
+        add_holders(planner->arena, find_contribution(planner->arena, replica, holding->partial),
+                    holding);
     }
     return replicas;
 }
 
-/* Replicas with a single contribution hold the value itself; all of them become one. The result has no contribution where there is none. */
-static Replica merge_whole(Arena *arena, const Replicas *replicas)
-{
+/* Replicas with a single contribution hold the value itself; all of them become one. The result has
+ * no contribution where there is none. */
+static Replica merge_whole(Arena *arena, const Replicas *replicas) {
     Replica whole = {0};
     for (int r = 0; r < replicas->count; r++) {
         const Replica *replica = &replicas->at[r];
-        if (replica->partial.count != 1)
-            continue;
+        if (replica->partial.count != 1) continue;
         Devices *holders = find_contribution(arena, &whole, 0);
         for (int i = 0; i < replica->holders.at[0].count; i++)
             array_push(arena, holders, replica->holders.at[0].at[i]);
@@ -69,31 +64,29 @@ static Replica merge_whole(Arena *arena, const Replicas *replicas)
     return whole;
 }
 
-static int count_common(const Devices *a, const Devices *b)
-{
+static int count_common(const Devices *a, const Devices *b) {
     int count = 0;
-    for (int i = 0; i < a->count; i++)
-        count += devices_find(b, a->at[i]) >= 0;
+    for (int i = 0; i < a->count; i++) count += devices_find(b, a->at[i]) >= 0;
     return count;
 }
 
 /* What devices must receive for a task, by element. */
-static int task_cost(const Task *task)
-{
+static int task_cost(const Task *task) {
     int common = 0, wanted = task->targets.count;
     for (int p = 0; p < task->source_count && !common; p++)
         common = count_common(&task->sources[p], &task->targets);
-    return task->source_count < 2 ? task->source_count * (wanted - common) : task->source_count + wanted - 1 - (common > 0);
+    return task->source_count < 2 ? task->source_count * (wanted - common)
+                                  : task->source_count + wanted - 1 - (common > 0);
 }
 
 /* The same to get the reduction of a replica's contributions. */
-static int reduction_cost(const Replica *replica, const Devices *targets)
-{
-    return task_cost(&(Task){.source_count = replica->holders.count, .sources = replica->holders.at, .targets = *targets});
+static int reduction_cost(const Replica *replica, const Devices *targets) {
+    return task_cost(&(Task){.source_count = replica->holders.count,
+                             .sources = replica->holders.at,
+                             .targets = *targets});
 }
 
-static Task *add_task(PlanBuilder *planner, int bucket, int bundle, Devices targets)
-{
+static Task *add_task(PlanBuilder *planner, int bucket, int bundle, Devices targets) {
     const Bucket *owner = &planner->plan->buckets.at[bucket];
     Task task = {.bucket = bucket, .bundle = bundle, .targets = targets};
     task.volume = owner->overlap->bundles.at[bundle].volume * owner->tensor_count;
@@ -101,15 +94,14 @@ static Task *add_task(PlanBuilder *planner, int bucket, int bundle, Devices targ
     return &planner->plan->tasks.at[planner->plan->tasks.count - 1];
 }
 
-static void set_sources(Task *task, const Replica *replica)
-{
+static void set_sources(Task *task, const Replica *replica) {
     task->source_count = replica->holders.count;
     task->sources = replica->holders.at;
 }
 
-/* The contribution of the target that takes a contribution of the source: the one whose devices miss it least. */
-static int receiving_contribution(const Devices *holders, const Replica *target)
-{
+/* The contribution of the target that takes a contribution of the source: the one whose devices
+ * miss it least. */
+static int receiving_contribution(const Devices *holders, const Replica *target) {
     int best = 0, least = INT32_MAX;
     for (int q = 0; q < target->holders.count; q++) {
         int missing = target->holders.at[q].count - count_common(&target->holders.at[q], holders);
@@ -121,34 +113,34 @@ static int receiving_contribution(const Devices *holders, const Replica *target)
     return best;
 }
 
-/* Each contribution of the source goes into one of the target's; contributions that get none are the identity. The result is what devices
- * must receive, by element. */
-static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const Replica *source, const Replica *target)
-{
+/* Each contribution of the source goes into one of the target's; contributions that get none are
+ * the identity. The result is what devices must receive, by element. */
+static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const Replica *source,
+                             const Replica *target) {
     TaskList *tasks = &planner->plan->tasks;
     int first = tasks->count, cost = 0;
     for (int q = 0; q < target->holders.count; q++)
-        add_task(planner, bucket, bundle, target->holders.at[q])->sources = arena_array(planner->arena, Devices, source->holders.count);
+        add_task(planner, bucket, bundle, target->holders.at[q])->sources =
+            arena_array(planner->arena, Devices, source->holders.count);
     for (int p = 0; p < source->holders.count; p++) {
         Task *task = &tasks->at[first + receiving_contribution(&source->holders.at[p], target)];
         task->sources[task->source_count++] = source->holders.at[p];
     }
-    for (int t = first; t < tasks->count; t++)
-        cost += task_cost(&tasks->at[t]);
+    for (int t = first; t < tasks->count; t++) cost += task_cost(&tasks->at[t]);
     return cost;
 }
 
-/* Of the source's replicas, and the holders of the whole value, which replace those of which they were made: whose contributions go into
- * those of the target with the fewest bytes. */
-static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bundle, const Replicas *replicas, const Replica *whole,
-                                      const Replica *target)
-{
+/* Of the source's replicas, and the holders of the whole value, which replace those of which they
+ * were made: whose contributions go into those of the target with the fewest bytes. */
+static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bundle,
+                                      const Replicas *replicas, const Replica *whole,
+                                      const Replica *target) {
     const Replica *best = &replicas->at[0];
-    int first = planner->plan->tasks.count, least = replicas->count == 1 && !whole->holders.count ? 0 : INT32_MAX;
+    int first = planner->plan->tasks.count,
+        least = replicas->count == 1 && !whole->holders.count ? 0 : INT32_MAX;
     for (int r = -1; r < replicas->count && least; r++) {
         const Replica *replica = r < 0 ? whole : &replicas->at[r];
-        if (r < 0 ? !whole->holders.count : replica->holders.count == 1)
-            continue;
+        if (r < 0 ? !whole->holders.count : replica->holders.count == 1) continue;
         int cost = add_partial_tasks(planner, bucket, bundle, replica, target);
         best = cost < least ? replica : best;
         least = cost < least ? cost : least;
@@ -157,8 +149,7 @@ static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bund
     return best;
 }
 
-static Devices all_holders(Arena *arena, const Replicas *replicas)
-{
+static Devices all_holders(Arena *arena, const Replicas *replicas) {
     Devices all = {0};
     for (int r = 0; r < replicas->count; r++)
         for (int p = 0; p < replicas->at[r].holders.count; p++)
@@ -167,19 +158,21 @@ static Devices all_holders(Arena *arena, const Replicas *replicas)
     return all;
 }
 
-/* The fewest devices that hold one of a replica's contributions: so many share the work of sending it. */
-static int fewest_holders(const Replica *replica)
-{
+/* The fewest devices that hold one of a replica's contributions: so many share the work of sending
+ * it. */
+static int fewest_holders(const Replica *replica) {
     int fewest = INT32_MAX;
     for (int p = 0; p < replica->holders.count; p++)
         fewest = replica->holders.at[p].count < fewest ? replica->holders.at[p].count : fewest;
     return fewest;
 }
 
-/* Replicas that are reduced with the fewest bytes reduce parts of the bundle, larger ones where more devices share the work. */
-static void add_reductions(PlanBuilder *planner, int bucket, int bundle, const Replicas *replicas, Devices targets)
-{
-    int least = INT32_MAX, all = 0, before = 0, *cost = arena_array(planner->arena, int, replicas->count);
+/* Replicas that are reduced with the fewest bytes reduce parts of the bundle, larger ones where
+ * more devices share the work. */
+static void add_reductions(PlanBuilder *planner, int bucket, int bundle, const Replicas *replicas,
+                           Devices targets) {
+    int least = INT32_MAX, all = 0, before = 0,
+        *cost = arena_array(planner->arena, int, replicas->count);
     if (replicas->count == 1) {
         set_sources(add_task(planner, bucket, bundle, targets), &replicas->at[0]);
         return;
@@ -191,8 +184,7 @@ static void add_reductions(PlanBuilder *planner, int bucket, int bundle, const R
     for (int r = 0; r < replicas->count; r++)
         all += cost[r] == least ? fewest_holders(&replicas->at[r]) : 0;
     for (int r = 0; r < replicas->count; r++) {
-        if (cost[r] > least)
-            continue;
+        if (cost[r] > least) continue;
         Task *task = add_task(planner, bucket, bundle, targets);
         int64_t volume = task->volume, weight = fewest_holders(&replicas->at[r]);
         task->lo = volume * before / all;
@@ -203,19 +195,20 @@ static void add_reductions(PlanBuilder *planner, int bucket, int bundle, const R
     }
 }
 
-/* Those of a list of holders (Bundle.holders), on one side. Bundles that have the same share what is here; nobody changes it. */
+/* Those of a list of holders (Bundle.holders), on one side. Bundles that have the same share what
+ * is here; nobody changes it. */
 typedef struct Holders {
     Replicas replicas;
     Replica whole; // SIDE_FROM
     Devices all;   // SIDE_TO
 } Holders;
 
-/* The holders of a bundle of an overlap on a side; `known` has those of earlier ones by their lists. */
-static const Holders *find_holders(PlanBuilder *planner, const Overlap *overlap, const Bundle *bundle, Side side, Intern *known)
-{
+/* The holders of a bundle of an overlap on a side; `known` has those of earlier ones by their
+ * lists. */
+static const Holders *find_holders(PlanBuilder *planner, const Overlap *overlap,
+                                   const Bundle *bundle, Side side, Intern *known) {
     Holders **holders = intern_slot(known, &bundle->holders[side], sizeof bundle->holders[side]);
-    if (*holders)
-        return *holders;
+    if (*holders) return *holders;
     *holders = arena_new(planner->arena, Holders);
     (*holders)->replicas = replicas_of(planner, overlap, bundle, side);
     if (side == SIDE_FROM)
@@ -225,8 +218,7 @@ static const Holders *find_holders(PlanBuilder *planner, const Overlap *overlap,
     return *holders;
 }
 
-static void add_bundle_tasks(PlanBuilder *planner, int bucket, int b, Intern *const *known)
-{
+static void add_bundle_tasks(PlanBuilder *planner, int bucket, int b, Intern *const *known) {
     const Overlap *overlap = planner->plan->buckets.at[bucket].overlap;
     const Bundle *bundle = &overlap->bundles.at[b];
     const Holders *before = find_holders(planner, overlap, bundle, SIDE_FROM, known[SIDE_FROM]),
@@ -241,12 +233,12 @@ static void add_bundle_tasks(PlanBuilder *planner, int bucket, int b, Intern *co
         return;
     }
     for (int r = 0; r < to->count; r++)
-        add_partial_tasks(planner, bucket, b, cheapest_source(planner, bucket, b, from, whole, &to->at[r]), &to->at[r]);
+        add_partial_tasks(planner, bucket, b,
+                          cheapest_source(planner, bucket, b, from, whole, &to->at[r]), &to->at[r]);
 }
 
 /* Whether devices of several hosts hold one of a task's contributions. */
-static bool has_far_holders(const Hosts *hosts, const Task *task)
-{
+static bool has_far_holders(const Hosts *hosts, const Task *task) {
     for (int p = 0; p < task->source_count; p++)
         for (int h = 1; h < task->sources[p].count; h++)
             if (host_of(hosts, task->sources[p].at[h]) != host_of(hosts, task->sources[p].at[0]))
@@ -254,45 +246,39 @@ static bool has_far_holders(const Hosts *hosts, const Task *task)
     return false;
 }
 
-/* Contributions come from the hosts of those that want the value, where these have them. `near` is by host: the last task that wants
- * something there, from 1. */
-static void keep_near(Hosts *hosts, int t, int *near)
-{
+/* Contributions come from the hosts of those that want the value, where these have them. `near` is
+ * by host: the last task that wants something there, from 1. */
+static void keep_near(Hosts *hosts, int t, int *near) {
     Task *task = &hosts->planner->plan->tasks.at[t];
-    for (int w = 0; w < task->targets.count; w++)
-        near[host_of(hosts, task->targets.at[w])] = t + 1;
-    task->sources = arena_copy(hosts->planner->arena, task->sources, sizeof *task->sources * (size_t)task->source_count);
+    for (int w = 0; w < task->targets.count; w++) near[host_of(hosts, task->targets.at[w])] = t + 1;
+    task->sources = arena_copy(hosts->planner->arena, task->sources,
+                               sizeof *task->sources * (size_t)task->source_count);
     for (int p = 0; p < task->source_count; p++) {
         Devices kept = {0};
         for (int h = 0; h < task->sources[p].count; h++)
             if (near[host_of(hosts, task->sources[p].at[h])] == t + 1)
                 array_push(hosts->planner->arena, &kept, task->sources[p].at[h]);
-        if (kept.count)
-            task->sources[p] = kept;
+        if (kept.count) task->sources[p] = kept;
     }
 }
 
-/* The same for all tasks; those whose contributions each lie on one host keep the lists that they share. */
-static void keep_all_near(PlanBuilder *planner)
-{
+/* The same for all tasks; those whose contributions each lie on one host keep the lists that they
+ * share. */
+static void keep_all_near(PlanBuilder *planner) {
     enum { NEAR = 1, FAR };
     Hosts *hosts = hosts_of(planner);
     int *near = arena_array(planner->arena, int, hosts->count);
     Intern *known = intern_create(planner->arena);
     for (int t = 0; t < planner->plan->tasks.count && hosts->count > 1; t++) {
         const Task *task = &planner->plan->tasks.at[t];
-        if (task->source_count < 2)
-            continue;
+        if (task->source_count < 2) continue;
         intptr_t *far = intern_slot(known, &task->sources, sizeof task->sources);
-        if (!*far)
-            *far = has_far_holders(hosts, task) ? FAR : NEAR;
-        if (*far == FAR)
-            keep_near(hosts, t, near);
+        if (!*far) *far = has_far_holders(hosts, task) ? FAR : NEAR;
+        if (*far == FAR) keep_near(hosts, t, near);
     }
 }
 
-void find_tasks(PlanBuilder *planner)
-{
+void find_tasks(PlanBuilder *planner) {
     for (int s = 0; s < planner->plan->buckets.count; s++) {
         Intern *const known[2] = {intern_create(planner->arena), intern_create(planner->arena)};
         for (int b = 0; b < planner->plan->buckets.at[s].overlap->bundles.count; b++)

@@ -1,5 +1,5 @@
-/* From conversions to tasks: which tensors are planned as one, what their layouts have in common, and which contributions make which value
- * for whom. */
+/* From conversions to tasks: which tensors are planned as one, what their layouts have in common,
+ * and which contributions make which value for whom. */
 #ifndef RESHARD_INTERSECTION_TASKS_H
 #define RESHARD_INTERSECTION_TASKS_H
 

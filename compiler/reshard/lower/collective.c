@@ -4,34 +4,36 @@
 
 #include "support/intern.h"
 
-/* What a device sends and receives in a collective, and the moves that pack it before and unpack it behind. */
+/* What a device sends and receives in a collective, and the moves that pack it before and unpack it
+ * behind. */
 typedef struct Sides {
     Blocks send, receive;
-    const ht_block *all; // of all members, which lie one after another: in place of `send` or `receive`; NULL: these are lists of their own
+    const ht_block *all; // of all members, which lie one after another: in place of `send` or
+                         // `receive`; NULL: these are lists of their own
     MoveList pack, unpack;
 } Sides;
 
-static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
-{
+static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides) {
     const Segments *all = whole_of(lowering, step);
     ht_block send = send_block(lowering, all, &sides->pack), receive = {0};
     if (!find_block(lowering, all, true, &receive)) {
         int64_t bytes = send.count * lowering->unit;
-        receive = send.place == HT_SCRATCH ? send : scratch_block(lowering, take_scratch(lowering, bytes), bytes);
+        receive = send.place == HT_SCRATCH
+                      ? send
+                      : scratch_block(lowering, take_scratch(lowering, bytes), bytes);
         unpack_block(lowering, all, receive.offset * lowering->unit, &sides->unpack);
     }
     array_push(lowering->arena, &sides->send, send);
     array_push(lowering->arena, &sides->receive, receive);
 }
 
-/* The blocks of all members' parts, which lie one after another from `first` on; one list for all devices that have the same. */
-static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first)
-{
+/* The blocks of all members' parts, which lie one after another from `first` on; one list for all
+ * devices that have the same. */
+static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first) {
     const Plan *plan = lowering->plan;
     int64_t key[] = {(intptr_t)step, first.place, first.tensor, first.offset};
     const ht_block **known = intern_slot(plan->blocks, key, sizeof key);
-    if (*known)
-        return *known;
+    if (*known) return *known;
     ht_block *blocks = arena_array(lowering->arena, ht_block, step->group.count);
     for (int i = 0; i < step->group.count; i++) {
         first.count = segments_bytes(plan, &step->parts[i]) / lowering->unit;
@@ -42,34 +44,33 @@ static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, 
 }
 
 /* Also HT_REDUCE: then the root's part is all. */
-static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
-{
+static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides) {
     ht_block send = send_block(lowering, whole_of(lowering, step), &sides->pack);
     if (step->verb == HT_REDUCE)
         array_push(lowering->arena, &sides->send, send);
     else
         sides->all = consecutive_blocks(lowering, step, send);
     if (step->verb == HT_REDUCE_SCATTER || !position)
-        array_push(lowering->arena, &sides->receive, receive_block(lowering, &step->parts[position], &sides->unpack));
+        array_push(lowering->arena, &sides->receive,
+                   receive_block(lowering, &step->parts[position], &sides->unpack));
 }
 
-/* Whether blocks that have something lie in one buffer, in places that an int counts; then the others are put there, too. */
-static bool one_buffer(Blocks *blocks)
-{
+/* Whether blocks that have something lie in one buffer, in places that an int counts; then the
+ * others are put there, too. */
+static bool one_buffer(Blocks *blocks) {
     const ht_block *first = NULL;
     int64_t lowest = INT64_MAX, highest = 0;
     for (int i = 0; i < blocks->count; i++) {
         const ht_block *block = &blocks->at[i];
-        if (!block->count)
-            continue;
+        if (!block->count) continue;
         first = first ? first : block;
-        if (block->place != first->place || (first->place != HT_SCRATCH && block->tensor != first->tensor))
+        if (block->place != first->place ||
+            (first->place != HT_SCRATCH && block->tensor != first->tensor))
             return false;
         lowest = block->offset < lowest ? block->offset : lowest;
         highest = block->offset > highest ? block->offset : highest;
     }
-    if (first && highest - lowest > INT32_MAX)
-        return false;
+    if (first && highest - lowest > INT32_MAX) return false;
     for (int i = 0; first && i < blocks->count; i++)
         if (!blocks->at[i].count) {
             blocks->at[i].place = first->place;
@@ -79,19 +80,19 @@ static bool one_buffer(Blocks *blocks)
 }
 
 /* Whether blocks lie as a gather needs them: those of equal counts one after another. */
-static bool in_order(const Blocks *blocks)
-{
+static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {
         even = even && blocks->at[i].count == blocks->at[0].count;
-        follow = follow && blocks->at[i].offset == blocks->at[i - 1].offset + blocks->at[i - 1].count;
+        follow =
+            follow && blocks->at[i].offset == blocks->at[i - 1].offset + blocks->at[i - 1].count;
     }
     return !even || follow;
 }
 
-/* The blocks of a gather where the target stores each; false when some part is not contiguous there. */
-static bool gather_in_place(Lowering *lowering, const Step *step, Blocks *receive)
-{
+/* The blocks of a gather where the target stores each; false when some part is not contiguous
+ * there. */
+static bool gather_in_place(Lowering *lowering, const Step *step, Blocks *receive) {
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = {.place = HT_TO};
         if (step->parts[i].count && !find_block(lowering, &step->parts[i], true, &block))
@@ -101,36 +102,37 @@ static bool gather_in_place(Lowering *lowering, const Step *step, Blocks *receiv
     return one_buffer(receive) && in_order(receive);
 }
 
-static void all_gather_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
-{
+static void all_gather_sides(Lowering *lowering, const Step *step, int position, Sides *sides) {
     const Segments *own = &step->parts[position];
-    array_push(lowering->arena, &sides->send, own->count ? send_block(lowering, own, &sides->pack) : (ht_block){.place = HT_SCRATCH});
+    array_push(lowering->arena, &sides->send,
+               own->count ? send_block(lowering, own, &sides->pack)
+                          : (ht_block){.place = HT_SCRATCH});
     const Segments *all = whole_of(lowering, step);
     ht_block block;
     if (find_block(lowering, all, true, &block) && block.count <= INT32_MAX) {
         sides->all = consecutive_blocks(lowering, step, block);
         return;
     }
-    if (gather_in_place(lowering, step, &sides->receive))
-        return;
+    if (gather_in_place(lowering, step, &sides->receive)) return;
     int64_t offset = take_scratch(lowering, segments_bytes(lowering->plan, all));
     sides->all = consecutive_blocks(lowering, step, scratch_block(lowering, offset, 0));
     unpack_block(lowering, all, offset, &sides->unpack);
 }
 
-static void broadcast_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
-{
+static void broadcast_sides(Lowering *lowering, const Step *step, int position, Sides *sides) {
     if (!position)
-        array_push(lowering->arena, &sides->send, send_block(lowering, &step->parts[0], &sides->pack));
+        array_push(lowering->arena, &sides->send,
+                   send_block(lowering, &step->parts[0], &sides->pack));
     else
-        array_push(lowering->arena, &sides->receive, receive_block(lowering, &step->parts[0], &sides->unpack));
+        array_push(lowering->arena, &sides->receive,
+                   receive_block(lowering, &step->parts[0], &sides->unpack));
 }
 
 /* ---- all-to-all ---- */
 
 /* The messages to or from all members, in the group's order; NULL where there is none. */
-static const Message **messages_of(Lowering *lowering, const Step *step, const StepPlace *seat, bool received)
-{
+static const Message **messages_of(Lowering *lowering, const Step *step, const StepPlace *seat,
+                                   bool received) {
     const Plan *plan = lowering->plan;
     const Message **messages = arena_array(lowering->arena, const Message *, step->group.count),
                   **by_slot = arena_array(lowering->arena, const Message *, plan->device_count);
@@ -145,8 +147,8 @@ static const Message **messages_of(Lowering *lowering, const Step *step, const S
 }
 
 /* The blocks to or from all members when all lie in one buffer; false when one does not. */
-static bool direct_blocks(Lowering *lowering, const Step *step, const Message *const *messages, bool received, Blocks *blocks)
-{
+static bool direct_blocks(Lowering *lowering, const Step *step, const Message *const *messages,
+                          bool received, Blocks *blocks) {
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = {.place = HT_SCRATCH};
         if (messages[i] && !find_block(lowering, &messages[i]->segments, received, &block))
@@ -157,8 +159,8 @@ static bool direct_blocks(Lowering *lowering, const Step *step, const Message *c
     return one_buffer(blocks);
 }
 
-static void packed_blocks(Lowering *lowering, const Step *step, const Message *const *messages, bool received, Blocks *blocks, MoveList *moves)
-{
+static void packed_blocks(Lowering *lowering, const Step *step, const Message *const *messages,
+                          bool received, Blocks *blocks, MoveList *moves) {
     blocks->count = 0;
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = scratch_block(lowering, lowering->base + lowering->used, 0);
@@ -174,29 +176,27 @@ static void packed_blocks(Lowering *lowering, const Step *step, const Message *c
     }
 }
 
-static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPlace *seat, Sides *sides)
-{
+static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPlace *seat,
+                             Sides *sides) {
     for (int received = 0; received < 2; received++) {
         const Message **messages = messages_of(lowering, step, seat, received);
         Blocks *blocks = received ? &sides->receive : &sides->send;
         if (!direct_blocks(lowering, step, messages, received, blocks))
-            packed_blocks(lowering, step, messages, received, blocks, received ? &sides->unpack : &sides->pack);
+            packed_blocks(lowering, step, messages, received, blocks,
+                          received ? &sides->unpack : &sides->pack);
     }
 }
 
 /* ---- all together ---- */
 
 /* How a collective reduces what its parts are of. */
-static ht_reduction step_reduction(const Plan *plan, const Step *step)
-{
+static ht_reduction step_reduction(const Plan *plan, const Step *step) {
     for (int i = 0; step_reduces(step) && i < step_part_count(step); i++)
-        if (step->parts[i].count)
-            return task_bucket(plan, step->parts[i].at[0].task)->reduction;
+        if (step->parts[i].count) return task_bucket(plan, step->parts[i].at[0].task)->reduction;
     return HT_NO_REDUCTION;
 }
 
-void lower_collective(Lowering *lowering, const Step *step, const StepPlace *seat)
-{
+void lower_collective(Lowering *lowering, const Step *step, const StepPlace *seat) {
     Sides sides = {0};
     int position = seat->position;
     switch (step->verb) {
@@ -211,14 +211,17 @@ void lower_collective(Lowering *lowering, const Step *step, const StepPlace *sea
     const ht_block *sends = sides.all && step->verb == HT_REDUCE_SCATTER ? sides.all : NULL;
     const ht_block *receives = sides.all && step->verb == HT_ALL_GATHER ? sides.all : NULL;
     add_moves(lowering, HT_COPY, &sides.pack);
-    add_lowered(lowering,
-                (ht_reshard_step){.verb = step->verb,
-                                  .dtype = step->dtype,
-                                  .group = step->group_index,
-                                  .reduction = step_reduction(lowering->plan, step),
-                                  .send_count = sends ? step->group.count : sides.send.count,
-                                  .receive_count = receives ? step->group.count : sides.receive.count,
-                                  .send = sends ? sends : share_blocks(lowering, sides.send.at, sides.send.count),
-                                  .receive = receives ? receives : share_blocks(lowering, sides.receive.at, sides.receive.count)});
+    add_lowered(
+        lowering,
+        (ht_reshard_step){
+            .verb = step->verb,
+            .dtype = step->dtype,
+            .group = step->group_index,
+            .reduction = step_reduction(lowering->plan, step),
+            .send_count = sends ? step->group.count : sides.send.count,
+            .receive_count = receives ? step->group.count : sides.receive.count,
+            .send = sends ? sends : share_blocks(lowering, sides.send.at, sides.send.count),
+            .receive = receives ? receives
+                                : share_blocks(lowering, sides.receive.at, sides.receive.count)});
     add_moves(lowering, HT_COPY, &sides.unpack);
 }

@@ -11,24 +11,21 @@ typedef struct PlannedContribution {
 
 typedef Array(SentContribution) SentContributions;
 
-static int compare_contributions(const void *a, const void *b)
-{
+static int compare_contributions(const void *a, const void *b) {
     const SentContribution *x = a, *y = b;
-    if (x->segment.source != y->segment.source)
-        return x->segment.source - y->segment.source;
+    if (x->segment.source != y->segment.source) return x->segment.source - y->segment.source;
     return (x->segment.lo > y->segment.lo) - (x->segment.lo < y->segment.lo);
 }
 
 /* The same task by task. */
-static int compare_by_task(const void *a, const void *b)
-{
+static int compare_by_task(const void *a, const void *b) {
     const SentContribution *x = a, *y = b;
-    return x->segment.task != y->segment.task ? x->segment.task - y->segment.task : compare_contributions(a, b);
+    return x->segment.task != y->segment.task ? x->segment.task - y->segment.task
+                                              : compare_contributions(a, b);
 }
 
 /* The contribution that the device itself holds; none when it holds no part of the bundle. */
-static void add_own(Lowering *lowering, const Segment *segment, SentContributions *contributions)
-{
+static void add_own(Lowering *lowering, const Segment *segment, SentContributions *contributions) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     for (int p = 0; p < task->source_count; p++)
         if (devices_find(&task->sources[p], lowering->device) >= 0) {
@@ -42,9 +39,8 @@ static void add_own(Lowering *lowering, const Segment *segment, SentContribution
 }
 
 /* A contribution's part [lo, hi), moved to where the reduction is stored. */
-static void move_part(Lowering *lowering, MoveList *moves, const SentContribution *contribution, int64_t lo, int64_t hi, const Segment *target,
-                      Where to)
-{
+static void move_part(Lowering *lowering, MoveList *moves, const SentContribution *contribution,
+                      int64_t lo, int64_t hi, const Segment *target, Where to) {
     Segment part = contribution->segment;
     Where from = contribution->where;
     int64_t element = task_element(lowering->plan, part.task);
@@ -55,12 +51,13 @@ static void move_part(Lowering *lowering, MoveList *moves, const SentContributio
     move_segment(lowering, moves, &part, from, to);
 }
 
-/* Reduces the contributions in the order of their numbers: for each stretch on which they are the same, the first is copied and the others
- * are combined. */
-static void reduce(Lowering *lowering, const SentContributions *contributions, const Segment *target, Where to, MoveList *copies, MoveList *combines)
-{
+/* Reduces the contributions in the order of their numbers: for each stretch on which they are the
+ * same, the first is copied and the others are combined. */
+static void reduce(Lowering *lowering, const SentContributions *contributions,
+                   const Segment *target, Where to, MoveList *copies, MoveList *combines) {
     if (contributions->count)
-        qsort(contributions->at, (size_t)contributions->count, sizeof *contributions->at, compare_contributions);
+        qsort(contributions->at, (size_t)contributions->count, sizeof *contributions->at,
+              compare_contributions);
     for (int64_t lo = target->lo, hi; lo < target->hi; lo = hi) {
         hi = target->hi;
         for (int i = 0; i < contributions->count; i++) {
@@ -71,36 +68,35 @@ static void reduce(Lowering *lowering, const SentContributions *contributions, c
         bool first = true;
         for (int i = 0; i < contributions->count; i++) {
             const SentContribution *contribution = &contributions->at[i];
-            if (contribution->segment.lo > lo || contribution->segment.hi < hi)
-                continue;
+            if (contribution->segment.lo > lo || contribution->segment.hi < hi) continue;
             move_part(lowering, first ? copies : combines, contribution, lo, hi, target, to);
             first = false;
         }
     }
 }
 
-/* All that the device received in this step, task by task; `offsets` has where each of its messages lies in scratch, in bytes. */
-static SentContributions all_received(Lowering *lowering, const Step *step, const StepPlace *seat, const int64_t *offsets)
-{
+/* All that the device received in this step, task by task; `offsets` has where each of its messages
+ * lies in scratch, in bytes. */
+static SentContributions all_received(Lowering *lowering, const Step *step, const StepPlace *seat,
+                                      const int64_t *offsets) {
     SentContributions all = {0};
     for (int i = 0, k = 0; i < seat->messages.count; i++) {
         const Message *message = &step->messages.at[seat->messages.at[i]];
-        if (message->receiver != lowering->device)
-            continue;
+        if (message->receiver != lowering->device) continue;
         int64_t offset = offsets[k++];
         for (int s = 0; s < message->segments.count; s++) {
-            array_push(lowering->arena, &all, (SentContribution){message->segments.at[s], packed_at(offset)});
+            array_push(lowering->arena, &all,
+                       (SentContribution){message->segments.at[s], packed_at(offset)});
             offset += segment_bytes(lowering->plan, &message->segments.at[s]);
         }
     }
-    if (all.count)
-        qsort(all.at, (size_t)all.count, sizeof *all.at, compare_by_task);
+    if (all.count) qsort(all.at, (size_t)all.count, sizeof *all.at, compare_by_task);
     return all;
 }
 
 /* What of it is for a reduction. */
-static void add_received(Lowering *lowering, const SentContributions *all, const Segment *target, SentContributions *contributions)
-{
+static void add_received(Lowering *lowering, const SentContributions *all, const Segment *target,
+                         SentContributions *contributions) {
     int low = 0, high = all->count;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -115,14 +111,14 @@ static void add_received(Lowering *lowering, const SentContributions *all, const
 }
 
 /* Where a reduction is put. */
-static Where reduced_at(const Lowering *lowering, const Reducing *reduction)
-{
+static Where reduced_at(const Lowering *lowering, const Reducing *reduction) {
     Segment kept = resident_segment(lowering->plan, reduction->segment, true);
-    return reduction->partial ? origin_of(lowering, &kept) : result_of(lowering, &reduction->segment);
+    return reduction->partial ? origin_of(lowering, &kept)
+                              : result_of(lowering, &reduction->segment);
 }
 
-static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *seat, const int64_t *offsets)
-{
+static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *seat,
+                       const int64_t *offsets) {
     MoveList copies = {0}, combines = {0};
     SentContributions all = all_received(lowering, step, seat, offsets);
     for (int r = 0; r < seat->reductions.count; r++) {
@@ -130,14 +126,14 @@ static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *se
         SentContributions contributions = {0};
         add_own(lowering, &reduction->segment, &contributions);
         add_received(lowering, &all, &reduction->segment, &contributions);
-        reduce(lowering, &contributions, &reduction->segment, reduced_at(lowering, reduction), &copies, &combines);
+        reduce(lowering, &contributions, &reduction->segment, reduced_at(lowering, reduction),
+               &copies, &combines);
     }
     add_moves(lowering, HT_COPY, &copies);
     add_moves(lowering, HT_COMBINE, &combines);
 }
 
-void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat)
-{
+void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat) {
     MoveList pack = {0}, unpack = {0};
     Blocks send = {0}, receive = {0};
     Array(int64_t) offsets = {0};
@@ -149,8 +145,8 @@ void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat)
             array_push(lowering->arena, &send, block);
         } else if (message->receiver == lowering->device) {
             int64_t offset = step->combine ? take_scratch(lowering, message->bytes) : 0;
-            ht_block block =
-                step->combine ? scratch_block(lowering, offset, message->bytes) : receive_block(lowering, &message->segments, &unpack);
+            ht_block block = step->combine ? scratch_block(lowering, offset, message->bytes)
+                                           : receive_block(lowering, &message->segments, &unpack);
             block.peer = message->sender;
             array_push(lowering->arena, &offsets, offset);
             array_push(lowering->arena, &receive, block);
@@ -158,13 +154,13 @@ void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat)
     }
     add_moves(lowering, HT_COPY, &pack);
     if (send.count || receive.count)
-        add_lowered(lowering, (ht_reshard_step){.verb = HT_EXCHANGE,
-                                                .dtype = step->dtype,
-                                                .send_count = send.count,
-                                                .receive_count = receive.count,
-                                                .send = share_blocks(lowering, send.at, send.count),
-                                                .receive = share_blocks(lowering, receive.at, receive.count)});
+        add_lowered(lowering, (ht_reshard_step){
+                                  .verb = HT_EXCHANGE,
+                                  .dtype = step->dtype,
+                                  .send_count = send.count,
+                                  .receive_count = receive.count,
+                                  .send = share_blocks(lowering, send.at, send.count),
+                                  .receive = share_blocks(lowering, receive.at, receive.count)});
     add_moves(lowering, HT_COPY, &unpack);
-    if (step->combine)
-        reduce_all(lowering, step, seat, offsets.at);
+    if (step->combine) reduce_all(lowering, step, seat, offsets.at);
 }

@@ -8,15 +8,13 @@
 
 /* ---- the device's own part ---- */
 
-static int compare_segments(const void *a, const void *b)
-{
+static int compare_segments(const void *a, const void *b) {
     const Segment *x = a, *y = b;
     return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
 }
 
 /* What all-gathers bring the device of what it holds itself, in order. */
-static Segments gathered_segments(Lowering *lowering)
-{
+static Segments gathered_segments(Lowering *lowering) {
     const Plan *plan = lowering->plan;
     Segments gathered = {0};
     for (int s = 0; s < lowering->seats->steps.count; s++) {
@@ -32,12 +30,12 @@ static Segments gathered_segments(Lowering *lowering)
     return gathered;
 }
 
-/* Copies what the device holds of a task, but for what all-gathers bring; *next is the first of these that may be of the task. */
-static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Segments *gathered, int *next)
-{
+/* Copies what the device holds of a task, but for what all-gathers bring; *next is the first of
+ * these that may be of the task. */
+static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Segments *gathered,
+                     int *next) {
     int64_t end = own.hi;
-    while (*next < gathered->count && gathered->at[*next].task < own.task)
-        ++*next;
+    while (*next < gathered->count && gathered->at[*next].task < own.task) ++*next;
     for (; *next < gathered->count && gathered->at[*next].task == own.task; ++*next) {
         own.hi = gathered->at[*next].lo;
         if (own.lo < own.hi)
@@ -45,21 +43,18 @@ static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Se
         own.lo = gathered->at[*next].hi;
     }
     own.hi = end;
-    if (own.lo < own.hi)
-        move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
+    if (own.lo < own.hi) move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
 }
 
 /* What the device keeps of what it has, and the identities that it fills in. */
-static void lower_local(Lowering *lowering)
-{
+static void lower_local(Lowering *lowering) {
     MoveList copies = {0}, fills = {0};
     Segments gathered = gathered_segments(lowering);
     int next = 0;
     for (int t = 0; t < lowering->seats->tasks.count; t++) {
         const TaskPlace *seat = &lowering->seats->tasks.at[t];
         const Task *task = &lowering->plan->tasks.at[seat->task];
-        if (!lowering->holding[SIDE_TO][task->bucket])
-            continue;
+        if (!lowering->holding[SIDE_TO][task->bucket]) continue;
         Segment all = {.task = seat->task, .hi = task->volume};
         if (!task->source_count)
             move_segment(lowering, &fills, &all, stored_at(HT_TO), stored_at(HT_TO));
@@ -71,22 +66,20 @@ static void lower_local(Lowering *lowering)
 }
 
 /* Whether there is room for all that a local task makes. */
-static bool has_room(const Lowering *lowering, const Segment *kept)
-{
+static bool has_room(const Lowering *lowering, const Segment *kept) {
     for (int k = 0; k < lowering->residents.count; k++)
-        if (lowering->residents.at[k].segment.task == kept->task && lowering->residents.at[k].segment.origin == kept->origin)
+        if (lowering->residents.at[k].segment.task == kept->task &&
+            lowering->residents.at[k].segment.origin == kept->origin)
             return true;
     return false;
 }
 
-/* Room for a reduction that stays in scratch between steps. A complete one does only when it is local; then the device keeps all of the
- * task. */
-static void reserve(Lowering *lowering, const Segment *segment, bool partial)
-{
+/* Room for a reduction that stays in scratch between steps. A complete one does only when it is
+ * local; then the device keeps all of the task. */
+static void reserve(Lowering *lowering, const Segment *segment, bool partial) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     Segment kept = resident_segment(lowering->plan, *segment, partial);
-    if (!partial && (!task->local || has_room(lowering, &kept)))
-        return;
+    if (!partial && (!task->local || has_room(lowering, &kept))) return;
     if (!partial) {
         kept.lo = task->lo;
         kept.hi = task->lo + task->volume;
@@ -96,15 +89,14 @@ static void reserve(Lowering *lowering, const Segment *segment, bool partial)
 }
 
 /* Room for what a device keeps of a collective that reduces. */
-static void reserve_parts(Lowering *lowering, const Step *step, int position)
-{
-    const Segments *parts = position < 0 || !step_reduces(step) ? NULL : &step->parts[step->verb == HT_ALL_REDUCE ? 0 : position];
-    for (int k = 0; parts && k < parts->count; k++)
-        reserve(lowering, &parts->at[k], false);
+static void reserve_parts(Lowering *lowering, const Step *step, int position) {
+    const Segments *parts = position < 0 || !step_reduces(step)
+                                ? NULL
+                                : &step->parts[step->verb == HT_ALL_REDUCE ? 0 : position];
+    for (int k = 0; parts && k < parts->count; k++) reserve(lowering, &parts->at[k], false);
 }
 
-static void reserve_residents(Lowering *lowering)
-{
+static void reserve_residents(Lowering *lowering) {
     for (int s = 0; s < lowering->seats->steps.count; s++) {
         const StepPlace *seat = &lowering->seats->steps.at[s];
         const Step *step = &lowering->plan->steps.at[seat->step];
@@ -118,25 +110,23 @@ static void reserve_residents(Lowering *lowering)
     lowering->used = lowering->most = 0;
 }
 
-static void lower_step(Lowering *lowering, const StepPlace *seat)
-{
+static void lower_step(Lowering *lowering, const StepPlace *seat) {
     const Step *step = &lowering->plan->steps.at[seat->step];
     lowering->used = 0;
     lowering->whole = NULL;
     lowering->dtype = step->dtype;
     lowering->unit = ht_dtype_size(step->dtype);
-    if (seat->position < 0)
-        return;
+    if (seat->position < 0) return;
     if (step->verb == HT_EXCHANGE)
         lower_exchange(lowering, step, seat);
     else
         lower_collective(lowering, step, seat);
 }
 
-static void find_holdings(Lowering *lowering)
-{
+static void find_holdings(Lowering *lowering) {
     for (int side = 0; side < 2; side++) {
-        lowering->holding[side] = arena_array(lowering->arena, const Holding *, lowering->plan->buckets.count);
+        lowering->holding[side] =
+            arena_array(lowering->arena, const Holding *, lowering->plan->buckets.count);
         for (int b = 0; b < lowering->plan->buckets.count; b++) {
             const Holdings *holdings = &lowering->plan->buckets.at[b].overlap->side[side];
             int number = holdings_find(holdings, lowering->device);
@@ -147,8 +137,7 @@ static void find_holdings(Lowering *lowering)
 
 /* ---- tables ---- */
 
-const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count)
-{
+const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count) {
     Intern *shared = lowering->plan->shared;
     ht_move *copy = arena_array(lowering->arena, ht_move, count);
     for (int m = 0; m < count; m++) {
@@ -158,13 +147,14 @@ const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count)
         copy[m].from_offset = moves[m].from_offset;
         copy[m].to_offset = moves[m].to_offset;
         copy[m].rank = moves[m].rank;
-        copy[m].dim = moves[m].rank ? intern(shared, moves[m].dim, sizeof *moves[m].dim * (size_t)moves[m].rank) : NULL;
+        copy[m].dim = moves[m].rank ? intern(shared, moves[m].dim,
+                                             sizeof *moves[m].dim * (size_t)moves[m].rank)
+                                    : NULL;
     }
     return count ? intern(shared, copy, sizeof *copy * (size_t)count) : NULL;
 }
 
-const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count)
-{
+const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count) {
     ht_block *copy = arena_array(lowering->arena, ht_block, count);
     for (int b = 0; b < count; b++) {
         copy[b].place = blocks[b].place;
@@ -176,18 +166,21 @@ const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int cou
     return count ? intern(lowering->plan->shared, copy, sizeof *copy * (size_t)count) : NULL;
 }
 
-/* The device's part without what lowering left behind; devices that do the same share their steps. */
-static ht_reshard_device *copy_device(Arena *arena, Lowering *lowering)
-{
+/* The device's part without what lowering left behind; devices that do the same share their
+ * steps. */
+static ht_reshard_device *copy_device(Arena *arena, Lowering *lowering) {
     int count = lowering->steps.count;
     ht_reshard_device *copy = arena_new(arena, ht_reshard_device);
-    *copy = (ht_reshard_device){.device = lowering->device, .step_count = count, .scratch = lowering->base + lowering->most};
-    copy->step = count ? intern(lowering->plan->shared, lowering->steps.at, sizeof *lowering->steps.at * (size_t)count) : NULL;
+    *copy = (ht_reshard_device){.device = lowering->device,
+                                .step_count = count,
+                                .scratch = lowering->base + lowering->most};
+    copy->step = count ? intern(lowering->plan->shared, lowering->steps.at,
+                                sizeof *lowering->steps.at * (size_t)count)
+                       : NULL;
     return copy;
 }
 
-static void lower_device(Lowering *lowering)
-{
+static void lower_device(Lowering *lowering) {
     find_holdings(lowering);
     lower_local(lowering);
     reserve_residents(lowering);
@@ -195,8 +188,7 @@ static void lower_device(Lowering *lowering)
         lower_step(lowering, &lowering->seats->steps.at[s]);
 }
 
-const ht_reshard_device *plan_device(const Plan *plan, int device)
-{
+const ht_reshard_device *plan_device(const Plan *plan, int device) {
     int slot = plan_slot(plan, device);
     if (slot < 0) {
         ht_reshard_device *none = arena_new(plan->arena, ht_reshard_device);
@@ -204,7 +196,10 @@ const ht_reshard_device *plan_device(const Plan *plan, int device)
         return none;
     }
     if (!plan->lowered[slot]) {
-        Lowering lowering = {.plan = plan, .arena = arena_create(), .device = device, .seats = plan_device_steps(plan, slot)};
+        Lowering lowering = {.plan = plan,
+                             .arena = arena_create(),
+                             .device = device,
+                             .seats = plan_device_steps(plan, slot)};
         lower_device(&lowering);
         plan->lowered[slot] = copy_device(plan->arena, &lowering);
         arena_destroy(lowering.arena);
@@ -212,25 +207,25 @@ const ht_reshard_device *plan_device(const Plan *plan, int device)
     return plan->lowered[slot];
 }
 
-int64_t plan_scratch_bytes(const Plan *plan, int device) { return plan_device(plan, device)->scratch; }
+int64_t plan_scratch_bytes(const Plan *plan, int device) {
+    return plan_device(plan, device)->scratch;
+}
 
-static const ht_reshard_tensor *lowered_tensors(Arena *arena, const Plan *plan)
-{
+static const ht_reshard_tensor *lowered_tensors(Arena *arena, const Plan *plan) {
     ht_reshard_tensor *tensors = arena_array(arena, ht_reshard_tensor, plan->tensor_count);
     for (int s = 0; s < plan->buckets.count; s++) {
         const Bucket *bucket = &plan->buckets.at[s];
         for (int k = 0; k < bucket->tensor_count; k++)
-            tensors[bucket->tensors[k]] = (ht_reshard_tensor){bucket->dtype, bucket->reduction, bucket->in_place};
+            tensors[bucket->tensors[k]] =
+                (ht_reshard_tensor){bucket->dtype, bucket->reduction, bucket->in_place};
     }
     return tensors;
 }
 
-const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name)
-{
+const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name) {
     ht_reshard *lowered = arena_new(arena, ht_reshard);
     ht_reshard_device *devices = arena_array(arena, ht_reshard_device, plan->device_count);
-    for (int i = 0; i < plan->device_count; i++)
-        devices[i] = *plan_device(plan, plan->devices[i]);
+    for (int i = 0; i < plan->device_count; i++) devices[i] = *plan_device(plan, plan->devices[i]);
     *lowered = (ht_reshard){.name = name,
                             .kind = -1,
                             .tensor_count = plan->tensor_count,

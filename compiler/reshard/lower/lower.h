@@ -1,7 +1,8 @@
 /* What the parts of lowering share: one device's steps while they are made.
  *
- * Pieces that are contiguous in a tensor's storage are sent from there and received there; others are packed in scratch. Scratch begins
- * with the reductions that are not complete and are needed later; behind it each step has its own packing space.
+ * Pieces that are contiguous in a tensor's storage are sent from there and received there; others
+ * are packed in scratch. Scratch begins with the reductions that are not complete and are needed
+ * later; behind it each step has its own packing space.
  */
 #ifndef RESHARD_LOWER_H
 #define RESHARD_LOWER_H
@@ -9,7 +10,8 @@
 #include "reshard/lower/device_steps.h"
 #include "reshard/plan_builder.h"
 
-/* Where the elements of segments lie: in the device's storage, or packed in scratch from an offset in bytes on. */
+/* Where the elements of segments lie: in the device's storage, or packed in scratch from an offset
+ * in bytes on. */
 typedef struct Where {
     ht_place place;
     bool packed;
@@ -36,13 +38,15 @@ typedef struct Lowering {
     Arena *arena;
     int device;
     const DeviceSteps *seats;
-    const Holding **holding[2]; // by Side, by bucket; NULL: the device stands nowhere in that layout
-    const struct Whole *whole;  // of the step (lower/whole.h); NULL: it was not asked for
-    ht_dtype dtype;             // of the step's blocks
-    int unit;                   // its bytes
+    const Holding *
+        *holding[2];           // by Side, by bucket; NULL: the device stands nowhere in that layout
+    const struct Whole *whole; // of the step (lower/whole.h); NULL: it was not asked for
+    ht_dtype dtype;            // of the step's blocks
+    int unit;                  // its bytes
     Array(ht_reshard_step) steps;
     Array(Resident) residents;
-    int64_t base, used, most; // bytes of scratch: where a step's space begins, what it has used, and the most of all steps
+    int64_t base, used, most; // bytes of scratch: where a step's space begins, what it has used,
+                              // and the most of all steps
 } Lowering;
 
 /* The places of segments. */
@@ -60,24 +64,27 @@ Segment resident_segment(const Plan *plan, Segment segment, bool partial);
 int64_t take_scratch(Lowering *lowering, int64_t bytes);
 
 /* Appends the moves of a segment. Packed offsets are those of the segment's first element. */
-void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from, Where to);
+void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from,
+                  Where to);
 
-/* Whether segments lie one after another in one buffer, from where they are sent or, when `received`, where they belong: then
- * that is the block. */
+/* Whether segments lie one after another in one buffer, from where they are sent or, when
+ * `received`, where they belong: then that is the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
 /* Segments to send: where they lie, or packed in scratch by moves that go to `pack`. */
 ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 
-/* Segments to receive: where they belong, or in scratch, from which moves that go to `unpack` bring them there. */
+/* Segments to receive: where they belong, or in scratch, from which moves that go to `unpack` bring
+ * them there. */
 ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack);
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack);
 
 /* A block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
-/* The plan's one copy of a list of moves or blocks: devices that do the same have the same, and hold what they do in the same memory. */
+/* The plan's one copy of a list of moves or blocks: devices that do the same have the same, and
+ * hold what they do in the same memory. */
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
 const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 

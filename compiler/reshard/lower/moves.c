@@ -9,19 +9,20 @@ enum { LEAST_FOLDED = 3 };    // moves that are written as one
 
 Where stored_at(ht_place place) { return (Where){.place = place}; }
 
-Where packed_at(int64_t offset) { return (Where){.place = HT_SCRATCH, .packed = true, .offset = offset}; }
+Where packed_at(int64_t offset) {
+    return (Where){.place = HT_SCRATCH, .packed = true, .offset = offset};
+}
 
 /* ---- moves ---- */
 
 /* Combining dimensions that are one on both sides, and drops those of extent 1. */
-static int merge_dimensions(ht_stride *dim, int rank)
-{
+static int merge_dimensions(ht_stride *dim, int rank) {
     int kept = 0;
     for (int d = 0; d < rank; d++) {
-        if (dim[d].extent == 1)
-            continue;
+        if (dim[d].extent == 1) continue;
         ht_stride *last = kept ? &dim[kept - 1] : NULL;
-        if (last && last->from == dim[d].from * dim[d].extent && last->to == dim[d].to * dim[d].extent)
+        if (last && last->from == dim[d].from * dim[d].extent &&
+            last->to == dim[d].to * dim[d].extent)
             *last = (ht_stride){last->extent * dim[d].extent, dim[d].from, dim[d].to};
         else
             dim[kept++] = dim[d];
@@ -29,22 +30,21 @@ static int merge_dimensions(ht_stride *dim, int rank)
     return kept;
 }
 
-static bool is_contiguous(const ht_move *move)
-{
+static bool is_contiguous(const ht_move *move) {
     return !move->rank || (move->rank == 1 && move->dim[0].from == 1 && move->dim[0].to == 1);
 }
 
 static int64_t move_extent(const ht_move *move) { return move->rank ? move->dim[0].extent : 1; }
 
 /* Appends a move; one that goes on where the last one ended is merged with it. */
-static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht_stride *dim)
-{
+static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht_stride *dim) {
     move.dim = dim;
     ht_move *last = moves->count ? &moves->at[moves->count - 1] : NULL;
-    if (last && is_contiguous(last) && is_contiguous(&move) && last->tensor == move.tensor && last->from == move.from &&
-        last->to == move.to) {
+    if (last && is_contiguous(last) && is_contiguous(&move) && last->tensor == move.tensor &&
+        last->from == move.from && last->to == move.to) {
         int64_t extent = move_extent(last);
-        if (last->from_offset + extent == move.from_offset && last->to_offset + extent == move.to_offset) {
+        if (last->from_offset + extent == move.from_offset &&
+            last->to_offset + extent == move.to_offset) {
             ht_stride *joined = arena_new(lowering->arena, ht_stride);
             *joined = (ht_stride){extent + move_extent(&move), 1, 1};
             last->dim = joined;
@@ -63,11 +63,12 @@ typedef struct ScatterPart {
     Where from, to;
 } MovePart;
 
-/* The place of a cell, in elements, in the device's storage or in packed space; `begin` is how far into the packed space the cell starts.
+/* The place of a cell, in elements, in the device's storage or in packed space; `begin` is how far
+ * into the packed space the cell starts.
  */
-static int64_t cell_place(const Lowering *lowering, const MovePart *part, const Where *where, const int64_t *corner, const int64_t *extents,
-                          int64_t begin, int64_t *strides)
-{
+static int64_t cell_place(const Lowering *lowering, const MovePart *part, const Where *where,
+                          const int64_t *corner, const int64_t *extents, int64_t begin,
+                          int64_t *strides) {
     const CommonView *view = &part->bucket->overlap->view;
     Side side = where->place == HT_TO ? SIDE_TO : SIDE_FROM;
     if (!where->packed)
@@ -80,10 +81,11 @@ static int64_t cell_place(const Lowering *lowering, const MovePart *part, const 
     return where->offset / part->bucket->element + begin;
 }
 
-/* Moves the elements [lo, hi) of a cell, which begins `begin` elements into the packed space (it may begin before it). */
-static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part, const int64_t *corner, const int64_t *extents, int64_t lo,
-                      int64_t hi, int64_t begin)
-{
+/* Moves the elements [lo, hi) of a cell, which begins `begin` elements into the packed space (it
+ * may begin before it). */
+static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part,
+                      const int64_t *corner, const int64_t *extents, int64_t lo, int64_t hi,
+                      int64_t begin) {
     int rank = part->bucket->overlap->view.rank;
     int64_t from_strides[VIEW_MAX_RANK], to_strides[VIEW_MAX_RANK];
     int64_t from_at = cell_place(lowering, part, &part->from, corner, extents, begin, from_strides),
@@ -91,7 +93,11 @@ static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part,
     BoxList boxes = range_boxes(lowering->arena, extents, rank, lo, hi);
     for (int b = 0; b < boxes.count; b++) {
         ht_stride dim[VIEW_MAX_RANK];
-        ht_move move = {.from = part->from.place, .to = part->to.place, .tensor = part->tensor, .from_offset = from_at, .to_offset = to_at};
+        ht_move move = {.from = part->from.place,
+                        .to = part->to.place,
+                        .tensor = part->tensor,
+                        .from_offset = from_at,
+                        .to_offset = to_at};
         for (int f = 0; f < rank; f++) {
             Range range = boxes.ranges[b * rank + f];
             move.from_offset += range.lo * from_strides[f];
@@ -103,23 +109,28 @@ static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part,
     }
 }
 
-/* Moves the elements [lo, hi) of a bundle of one tensor, which begins `begin` elements into the packed space. */
-static void move_bundle(Lowering *lowering, MoveList *moves, const MovePart *part, const Bundle *bundle, int64_t lo, int64_t hi, int64_t begin)
-{
+/* Moves the elements [lo, hi) of a bundle of one tensor, which begins `begin` elements into the
+ * packed space. */
+static void move_bundle(Lowering *lowering, MoveList *moves, const MovePart *part,
+                        const Bundle *bundle, int64_t lo, int64_t hi, int64_t begin) {
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
     for (int64_t c = 0, before = 0; c < bundle->cells.count && before < hi; c++) {
         int64_t volume = overlap_cell(part->bucket->overlap, bundle->cells.at[c], corner, extents);
-        int64_t first = lo > before ? lo - before : 0, last = hi - before < volume ? hi - before : volume;
+        int64_t first = lo > before ? lo - before : 0,
+                last = hi - before < volume ? hi - before : volume;
         if (first < last)
             move_cell(lowering, moves, part, corner, extents, first, last, begin + before);
         before += volume;
     }
 }
 
-void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from, Where to)
-{
+void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from,
+                  Where to) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
-    MovePart part = {.bucket = &lowering->plan->buckets.at[task->bucket], .bucket_index = task->bucket, .from = from, .to = to};
+    MovePart part = {.bucket = &lowering->plan->buckets.at[task->bucket],
+                     .bucket_index = task->bucket,
+                     .from = from,
+                     .to = to};
     const Bundle *bundle = &part.bucket->overlap->bundles.at[task->bundle];
     for (int64_t k = segment->lo / bundle->volume; k * bundle->volume < segment->hi; k++) {
         int64_t before = k * bundle->volume, end = segment->hi - before;
@@ -129,69 +140,68 @@ void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, W
     }
 }
 
-Where origin_of(const Lowering *lowering, const Segment *segment)
-{
+Where origin_of(const Lowering *lowering, const Segment *segment) {
     if (segment->origin == ORIGIN_FROM || segment->origin == ORIGIN_TO)
         return stored_at(segment->origin == ORIGIN_FROM ? HT_FROM : HT_TO);
     for (int k = 0; k < lowering->residents.count; k++) {
         const Resident *resident = &lowering->residents.at[k];
-        if (resident->segment.task == segment->task && resident->segment.origin == segment->origin && resident->segment.lo <= segment->lo &&
+        if (resident->segment.task == segment->task &&
+            resident->segment.origin == segment->origin && resident->segment.lo <= segment->lo &&
             segment->hi <= resident->segment.hi)
-            return packed_at(resident->offset + (segment->lo - resident->segment.lo) * task_element(lowering->plan, segment->task));
+            return packed_at(resident->offset + (segment->lo - resident->segment.lo) *
+                                                    task_element(lowering->plan, segment->task));
     }
     BUG("device %d has no part of the reduction that it shall send", lowering->device);
 }
 
-Segment resident_segment(const Plan *plan, Segment segment, bool partial)
-{
+Segment resident_segment(const Plan *plan, Segment segment, bool partial) {
     const Task *task = &plan->tasks.at[segment.task];
     segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_LOCAL;
     segment.task = partial || !task->local ? segment.task : task->whole;
     return segment;
 }
 
-Where result_of(const Lowering *lowering, const Segment *segment)
-{
-    if (!lowering->plan->tasks.at[segment->task].local)
-        return stored_at(HT_TO);
+Where result_of(const Lowering *lowering, const Segment *segment) {
+    if (!lowering->plan->tasks.at[segment->task].local) return stored_at(HT_TO);
     Segment kept = resident_segment(lowering->plan, *segment, false);
     return origin_of(lowering, &kept);
 }
 
 /* ---- lists of moves ---- */
 
-static bool same_dims(const ht_move *a, const ht_move *b)
-{
-    return a->rank == b->rank && (!a->rank || !memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank));
+static bool same_dims(const ht_move *a, const ht_move *b) {
+    return a->rank == b->rank &&
+           (!a->rank || !memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank));
 }
 
-/* How many moves from the first on are of boxes of one shape, each as far behind the one before as the second is behind the first. */
-static int progression(const ht_move *move, int count)
-{
+/* How many moves from the first on are of boxes of one shape, each as far behind the one before as
+ * the second is behind the first. */
+static int progression(const ht_move *move, int count) {
     int same = 1;
-    while (same < count && move[same].from == move->from && move[same].to == move->to && move[same].tensor == move->tensor &&
-           same_dims(&move[same], move) && move[same].from_offset - move[same - 1].from_offset == move[1].from_offset - move->from_offset &&
+    while (same < count && move[same].from == move->from && move[same].to == move->to &&
+           move[same].tensor == move->tensor && same_dims(&move[same], move) &&
+           move[same].from_offset - move[same - 1].from_offset ==
+               move[1].from_offset - move->from_offset &&
            move[same].to_offset - move[same - 1].to_offset == move[1].to_offset - move->to_offset)
         same++;
     return same;
 }
 
 /* A progression of copies as one with another dimension in front. */
-static ht_move fold_progression(Lowering *lowering, const ht_move *move, int count)
-{
+static ht_move fold_progression(Lowering *lowering, const ht_move *move, int count) {
     ht_move folded = *move;
     ht_stride *dim = arena_array(lowering->arena, ht_stride, move->rank + 1);
-    dim[0] = (ht_stride){count, move[1].from_offset - move->from_offset, move[1].to_offset - move->to_offset};
-    for (int d = 0; d < move->rank; d++)
-        dim[d + 1] = move->dim[d];
+    dim[0] = (ht_stride){count, move[1].from_offset - move->from_offset,
+                         move[1].to_offset - move->to_offset};
+    for (int d = 0; d < move->rank; d++) dim[d + 1] = move->dim[d];
     folded.dim = dim;
     folded.rank = merge_dimensions(dim, move->rank + 1);
     return folded;
 }
 
-/* Copies with those that are boxes in regular places as one: what the devices of a group have is one move, not one for each of them. */
-static MoveList folded_copies(Lowering *lowering, MoveList moves)
-{
+/* Copies with those that are boxes in regular places as one: what the devices of a group have is
+ * one move, not one for each of them. */
+static MoveList folded_copies(Lowering *lowering, MoveList moves) {
     for (int before = moves.count + 1; moves.count < before;) {
         before = moves.count;
         MoveList folded = {0};
@@ -199,7 +209,8 @@ static MoveList folded_copies(Lowering *lowering, MoveList moves)
             same = progression(moves.at + i, moves.count - i);
             bool regular = same >= LEAST_FOLDED && moves.at[i].rank < VIEW_MAX_RANK;
             same = regular ? same : 1;
-            array_push(lowering->arena, &folded, regular ? fold_progression(lowering, moves.at + i, same) : moves.at[i]);
+            array_push(lowering->arena, &folded,
+                       regular ? fold_progression(lowering, moves.at + i, same) : moves.at[i]);
         }
         moves = folded;
     }
@@ -208,41 +219,43 @@ static MoveList folded_copies(Lowering *lowering, MoveList moves)
 
 /* ---- blocks ---- */
 
-int64_t take_scratch(Lowering *lowering, int64_t bytes)
-{
+int64_t take_scratch(Lowering *lowering, int64_t bytes) {
     int64_t at = lowering->base + lowering->used;
     lowering->used += (bytes + SCRATCH_BORDER - 1) / SCRATCH_BORDER * SCRATCH_BORDER;
     lowering->most = lowering->used > lowering->most ? lowering->used : lowering->most;
     return at;
 }
 
-ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes)
-{
-    return (ht_block){.place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
+ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes) {
+    return (ht_block){
+        .place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
 }
 
-/* The moves that pack segments from their origins, or from where they belong when `received`, to a place in scratch. */
-static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset, bool received)
-{
+/* The moves that pack segments from their origins, or from where they belong when `received`, to a
+ * place in scratch. */
+static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset,
+                             bool received) {
     MoveList moves = {0};
     for (int i = 0; i < segments->count; i++) {
-        move_segment(lowering, &moves, &segments->at[i], (received ? result_of : origin_of)(lowering, &segments->at[i]), packed_at(offset));
+        move_segment(lowering, &moves, &segments->at[i],
+                     (received ? result_of : origin_of)(lowering, &segments->at[i]),
+                     packed_at(offset));
         offset += segment_bytes(lowering->plan, &segments->at[i]);
     }
     return moves;
 }
 
 /* Appends the moves that bring segments from scratch to where they belong. */
-static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack)
-{
+static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t offset,
+                          MoveList *unpack) {
     for (int i = 0; i < segments->count; i++) {
-        move_segment(lowering, unpack, &segments->at[i], packed_at(offset), result_of(lowering, &segments->at[i]));
+        move_segment(lowering, unpack, &segments->at[i], packed_at(offset),
+                     result_of(lowering, &segments->at[i]));
         offset += segment_bytes(lowering->plan, &segments->at[i]);
     }
 }
 
-static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
-{
+static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList moves = {0};
     if (way == WAY_UNPACK)
         add_unpacking(lowering, segments, offset, &moves);
@@ -251,12 +264,11 @@ static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t
     return moves;
 }
 
-/* The moves of segments; those of all parts of a step are made once for all devices that store alike. */
-static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
-{
+/* The moves of segments; those of all parts of a step are made once for all devices that store
+ * alike. */
+static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList *known = whole_moves(lowering, segments, offset, way);
-    if (!known)
-        return make_moves(lowering, segments, offset, way);
+    if (!known) return make_moves(lowering, segments, offset, way);
     if (!known->shared) {
         MoveList made = folded_copies(lowering, make_moves(lowering, segments, offset, way));
         *known = (MoveList){.count = made.count, .capacity = made.count, .shared = true};
@@ -265,11 +277,9 @@ static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t o
     return *known;
 }
 
-bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block)
-{
+bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block) {
     MoveList moves = moves_of(lowering, segments, 0, received ? WAY_FIND : WAY_PACK);
-    if (moves.count != 1 || !is_contiguous(&moves.at[0]))
-        return false;
+    if (moves.count != 1 || !is_contiguous(&moves.at[0])) return false;
     int64_t size = task_element(lowering->plan, segments->at[0].task) / lowering->unit;
     *block = (ht_block){.place = moves.at[0].from,
                         .tensor = moves.at[0].tensor,
@@ -278,52 +288,49 @@ bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_
     return true;
 }
 
-void add_lowered(Lowering *lowering, ht_reshard_step step) { array_push(lowering->arena, &lowering->steps, step); }
+void add_lowered(Lowering *lowering, ht_reshard_step step) {
+    array_push(lowering->arena, &lowering->steps, step);
+}
 
-void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves)
-{
-    if (!moves->count)
-        return;
+void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves) {
+    if (!moves->count) return;
     MoveList list = moves->shared || verb == HT_COMBINE ? *moves : folded_copies(lowering, *moves);
     const ht_move *move = moves->shared ? moves->at : share_moves(lowering, list.at, list.count);
     add_lowered(lowering, (ht_reshard_step){.verb = verb, .move_count = list.count, .move = move});
 }
 
 /* Makes a list one that may be changed. */
-static void own_moves(Lowering *lowering, MoveList *moves)
-{
+static void own_moves(Lowering *lowering, MoveList *moves) {
     if (moves->shared)
-        moves->at = arena_copy(lowering->arena, moves->at, sizeof *moves->at * (size_t)moves->count);
+        moves->at =
+            arena_copy(lowering->arena, moves->at, sizeof *moves->at * (size_t)moves->count);
     moves->shared = false;
 }
 
-static void append_moves(Lowering *lowering, MoveList *all, const MoveList *moves)
-{
+static void append_moves(Lowering *lowering, MoveList *all, const MoveList *moves) {
     if (!all->count) {
         *all = *moves;
         return;
     }
     own_moves(lowering, all);
-    for (int i = 0; i < moves->count; i++)
-        array_push(lowering->arena, all, moves->at[i]);
+    for (int i = 0; i < moves->count; i++) array_push(lowering->arena, all, moves->at[i]);
 }
 
-ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack)
-{
-    int64_t bytes = segments_bytes(lowering->plan, segments), offset = take_scratch(lowering, bytes);
+ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack) {
+    int64_t bytes = segments_bytes(lowering->plan, segments),
+            offset = take_scratch(lowering, bytes);
     MoveList moves = moves_of(lowering, segments, offset, WAY_PACK);
     append_moves(lowering, pack, &moves);
     return scratch_block(lowering, offset, bytes);
 }
 
-ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack)
-{
+ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack) {
     ht_block block = {0};
-    return find_block(lowering, segments, false, &block) ? block : pack_block(lowering, segments, pack);
+    return find_block(lowering, segments, false, &block) ? block
+                                                         : pack_block(lowering, segments, pack);
 }
 
-void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack)
-{
+void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack) {
     if (!whole_moves(lowering, segments, offset, WAY_UNPACK)) {
         own_moves(lowering, unpack);
         add_unpacking(lowering, segments, offset, unpack);
@@ -333,12 +340,10 @@ void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, 
     append_moves(lowering, unpack, &moves);
 }
 
-ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack)
-{
+ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack) {
     ht_block block = {.place = HT_SCRATCH};
     int64_t bytes = segments_bytes(lowering->plan, segments);
-    if (!bytes || find_block(lowering, segments, true, &block))
-        return block;
+    if (!bytes || find_block(lowering, segments, true, &block)) return block;
     block = scratch_block(lowering, take_scratch(lowering, bytes), bytes);
     unpack_block(lowering, segments, block.offset * lowering->unit, unpack);
     return block;

@@ -1,4 +1,5 @@
-/* Which plan is made: several attempts, of which the cheapest is taken among those whose loads are spread well. */
+/* Which plan is made: several attempts, of which the cheapest is taken among those whose loads are
+ * spread well. */
 #include "reshard/devices.h"
 #include "reshard/order/order.h"
 #include "reshard/cost/price.h"
@@ -8,14 +9,17 @@
 
 enum { ATTEMPTS = 4 };
 
-/* With how many others a device may exchange messages in place of collectives: with more, what is written of a plan would grow with the
- * square of the devices. In collectives it moves at most twice what it must, since it reduces as well as the others do. */
+/* With how many others a device may exchange messages in place of collectives: with more, what is
+ * written of a plan would grow with the square of the devices. In collectives it moves at most
+ * twice what it must, since it reduces as well as the others do. */
 enum { MOST_PEERS = 64 };
 
-/* The same across hosts: how many devices a collective may have in whose place messages are tried. */
+/* The same across hosts: how many devices a collective may have in whose place messages are
+ * tried. */
 enum { MOST_ACROSS = 256 };
 
-/* How many parts of values a plan in two tiers may move and reduce: they grow with the devices times the hosts. */
+/* How many parts of values a plan in two tiers may move and reduce: they grow with the devices
+ * times the hosts. */
 enum { MOST_PARTS = 1 << 16 };
 
 /* A finished plan. */
@@ -27,41 +31,38 @@ typedef struct Attempt {
 /* What decides about attempts. */
 typedef struct Choice {
     PlanBuilder *planner;
-    Plan before;                     // as it was before the first attempt
-    int64_t must_send, must_receive; // of the device that must do most, whatever the plan; an even share at least
+    Plan before; // as it was before the first attempt
+    int64_t must_send,
+        must_receive; // of the device that must do most, whatever the plan; an even share at least
     Attempt attempts[ATTEMPTS];
     int count;
     bool *avoid; // by slot: in no collective
 } Choice;
 
-static int64_t most_of(const int64_t *loads, int count)
-{
+static int64_t most_of(const int64_t *loads, int count) {
     int64_t most = 0;
-    for (int i = 0; i < count; i++)
-        most = loads[i] > most ? loads[i] : most;
+    for (int i = 0; i < count; i++) most = loads[i] > most ? loads[i] : most;
     return most;
 }
 
 /* ---- what must be moved ---- */
 
 /* Whether a device that wants the task's value is not in the index. */
-static bool others_want(const Task *task, const Index *holders)
-{
+static bool others_want(const Task *task, const Index *holders) {
     for (int w = 0; w < task->targets.count; w++)
-        if (index_find(holders, task->targets.at[w]) < 0)
-            return true;
+        if (index_find(holders, task->targets.at[w]) < 0) return true;
     return false;
 }
 
-/* Adds what the only holders of values and contributions must send, and what those that want values must receive. */
-static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *sent, int64_t *received)
-{
+/* Adds what the only holders of values and contributions must send, and what those that want values
+ * must receive. */
+static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *sent,
+                         int64_t *received) {
     const Plan *plan = planner->plan;
     const Task *task = &plan->tasks.at[t];
     int64_t load = task->volume * task_element(plan, t);
     for (int p = 0; p < task->source_count; p++) {
-        if (task->sources[p].count > 1 && task->source_count > 1)
-            continue;
+        if (task->sources[p].count > 1 && task->source_count > 1) continue;
         index_devices(holders, &task->sources[p]);
         if (task->sources[p].count == 1 && others_want(task, holders))
             sent[plan_slot(plan, task->sources[p].at[0])] += load;
@@ -71,11 +72,11 @@ static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *s
             received[plan_slot(plan, task->targets.at[w])] += load;
 }
 
-static void find_forced(Choice *choice)
-{
+static void find_forced(Choice *choice) {
     PlanBuilder *planner = choice->planner;
     int count = planner->plan->device_count;
-    int64_t *sent = arena_array(planner->arena, int64_t, count), *received = arena_array(planner->arena, int64_t, count);
+    int64_t *sent = arena_array(planner->arena, int64_t, count),
+            *received = arena_array(planner->arena, int64_t, count);
     Index *holders = index_create(planner);
     for (int t = 0; t < planner->plan->tasks.count; t++)
         count_forced(planner, t, holders, sent, received);
@@ -84,11 +85,9 @@ static void find_forced(Choice *choice)
 }
 
 /* An even share of all that is moved must be moved by somebody, too. */
-static void raise_to_even(Choice *choice, const Attempt *attempt)
-{
+static void raise_to_even(Choice *choice, const Attempt *attempt) {
     int64_t total = 0, count = choice->planner->plan->device_count;
-    for (int i = 0; i < count; i++)
-        total += attempt->plan.received[i];
+    for (int i = 0; i < count; i++) total += attempt->plan.received[i];
     int64_t even = count ? (total + count - 1) / count : 0;
     choice->must_send = choice->must_send > even ? choice->must_send : even;
     choice->must_receive = choice->must_receive > even ? choice->must_receive : even;
@@ -97,8 +96,7 @@ static void raise_to_even(Choice *choice, const Attempt *attempt)
 /* ---- attempts ---- */
 
 /* Makes the steps from the tasks as they were before the first attempt. */
-static void make_attempt(Choice *choice)
-{
+static void make_attempt(Choice *choice) {
     PlanBuilder *planner = choice->planner;
     Plan *plan = planner->plan;
     int count = plan->device_count;
@@ -108,16 +106,17 @@ static void make_attempt(Choice *choice)
     plan->received = arena_array(planner->arena, int64_t, count);
     make_steps(planner);
     plan->seconds = price_steps(planner);
-    choice->attempts[choice->count++] = (Attempt){*plan, most_of(plan->sent, count), most_of(plan->received, count)};
+    choice->attempts[choice->count++] =
+        (Attempt){*plan, most_of(plan->sent, count), most_of(plan->received, count)};
 }
 
 /* Whether a load is little above one that cannot be less. */
 static bool is_fair(int64_t load, int64_t least) { return load - least <= least / 4 * 3; }
 
 /* By slot, with how many others a device does the collectives of a stage, where they are most. */
-static const int *count_peers(Arena *arena, const Plan *plan)
-{
-    int *most = arena_array(arena, int, plan->device_count), *peers = arena_array(arena, int, plan->device_count);
+static const int *count_peers(Arena *arena, const Plan *plan) {
+    int *most = arena_array(arena, int, plan->device_count),
+        *peers = arena_array(arena, int, plan->device_count);
     for (int s = 0; s < plan->steps.count; s++) {
         const Step *step = &plan->steps.at[s];
         if (s && step->stage != plan->steps.at[s - 1].stage)
@@ -132,62 +131,65 @@ static const int *count_peers(Arena *arena, const Plan *plan)
 }
 
 /* Keeps the devices with too much to do out of collectives. False when there is none. */
-static bool avoid_overloaded(Choice *choice, const Attempt *attempt)
-{
+static bool avoid_overloaded(Choice *choice, const Attempt *attempt) {
     bool found = false;
     const int *peers = count_peers(choice->planner->arena, &attempt->plan);
     for (int i = 0; i < choice->planner->plan->device_count; i++)
-        if (peers[i] <= MOST_PEERS &&
-            (!is_fair(attempt->plan.sent[i], choice->must_send) || !is_fair(attempt->plan.received[i], choice->must_receive)))
+        if (peers[i] <= MOST_PEERS && (!is_fair(attempt->plan.sent[i], choice->must_send) ||
+                                       !is_fair(attempt->plan.received[i], choice->must_receive)))
             found = choice->avoid[i] = true;
     return found;
 }
 
 /* Whether a load is little above what must be, or above the least of all attempts. */
-static bool is_acceptable(int64_t load, int64_t must, int64_t least) { return is_fair(load, must) || load - least <= least / 8; }
+static bool is_acceptable(int64_t load, int64_t must, int64_t least) {
+    return is_fair(load, must) || load - least <= least / 8;
+}
 
-/* The cheapest of the attempts whose busiest devices have little more to do than they must, or than in the others. */
-static const Attempt *choose(const Choice *choice)
-{
+/* The cheapest of the attempts whose busiest devices have little more to do than they must, or than
+ * in the others. */
+static const Attempt *choose(const Choice *choice) {
     const Attempt *best = NULL;
     int64_t sent = INT64_MAX, received = INT64_MAX;
     for (int i = 0; i < choice->count; i++) {
         sent = choice->attempts[i].most_sent < sent ? choice->attempts[i].most_sent : sent;
-        received = choice->attempts[i].most_received < received ? choice->attempts[i].most_received : received;
+        received = choice->attempts[i].most_received < received ? choice->attempts[i].most_received
+                                                                : received;
     }
     for (int i = 0; i < choice->count; i++) {
         const Attempt *attempt = &choice->attempts[i];
         if (is_acceptable(attempt->most_sent, choice->must_send, sent) &&
-            is_acceptable(attempt->most_received, choice->must_receive, received) && (!best || attempt->plan.seconds < best->plan.seconds))
+            is_acceptable(attempt->most_received, choice->must_receive, received) &&
+            (!best || attempt->plan.seconds < best->plan.seconds))
             best = attempt;
     }
     return best ? best : &choice->attempts[choice->count - 1];
 }
 
-/* Where all devices are on one host: collectives wherever groups are closed, and then without those that load a device too much. */
-static void try_collectives(Choice *choice)
-{
+/* Where all devices are on one host: collectives wherever groups are closed, and then without those
+ * that load a device too much. */
+static void try_collectives(Choice *choice) {
     make_attempt(choice);
     raise_to_even(choice, &choice->attempts[0]);
-    while (choice->count < ATTEMPTS && avoid_overloaded(choice, &choice->attempts[choice->count - 1])) {
+    while (choice->count < ATTEMPTS &&
+           avoid_overloaded(choice, &choice->attempts[choice->count - 1])) {
         if (choice->count == ATTEMPTS - 1)
-            memset(choice->avoid, 1, sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
+            memset(choice->avoid, 1,
+                   sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
         make_attempt(choice);
     }
 }
 
 /* Whether messages are tried in place of an attempt's collectives, across hosts. */
-static bool may_message(const Attempt *attempt)
-{
+static bool may_message(const Attempt *attempt) {
     for (int s = 0; s < attempt->plan.steps.count; s++)
-        if (attempt->plan.steps.at[s].group.count > MOST_ACROSS)
-            return false;
+        if (attempt->plan.steps.at[s].group.count > MOST_ACROSS) return false;
     return true;
 }
 
-/* By how many devices of one host, at most, a value is wanted; `counts` has room for a number by host. */
-static int most_on_host(Hosts *hosts, const Devices *devices, int *counts)
-{
+/* By how many devices of one host, at most, a value is wanted; `counts` has room for a number by
+ * host. */
+static int most_on_host(Hosts *hosts, const Devices *devices, int *counts) {
     int most = 0;
     memset(counts, 0, sizeof *counts * (size_t)hosts->count);
     for (int i = 0; i < devices->count; i++) {
@@ -197,20 +199,20 @@ static int most_on_host(Hosts *hosts, const Devices *devices, int *counts)
     return most;
 }
 
-/* How many parts of a value are moved or reduced in two tiers, at most: each host reduces what it has of it for each device that has a
- * slice, and all that want it get it; in as many parts as there are hosts that hold all contributions. */
-static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts)
-{
-    int64_t wanting = task->targets.count, bringing = task->source_count < hosts->count ? task->source_count : hosts->count;
-    if (task->source_count < 2)
-        return wanting;
-    int holders = task->sources[0].count, whole = holders / most_on_host(hosts, &task->sources[0], counts);
+/* How many parts of a value are moved or reduced in two tiers, at most: each host reduces what it
+ * has of it for each device that has a slice, and all that want it get it; in as many parts as
+ * there are hosts that hold all contributions. */
+static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts) {
+    int64_t wanting = task->targets.count,
+            bringing = task->source_count < hosts->count ? task->source_count : hosts->count;
+    if (task->source_count < 2) return wanting;
+    int holders = task->sources[0].count,
+        whole = holders / most_on_host(hosts, &task->sources[0], counts);
     return wanting * whole + bringing * most_on_host(hosts, &task->targets, counts);
 }
 
 /* Whether hosts have several of the devices, and a plan in two tiers is not too large. */
-static bool has_tiers(PlanBuilder *planner)
-{
+static bool has_tiers(PlanBuilder *planner) {
     const Plan *plan = planner->plan;
     Hosts *hosts = hosts_of(planner);
     int *counts = arena_array(planner->arena, int, hosts->count);
@@ -220,45 +222,41 @@ static bool has_tiers(PlanBuilder *planner)
     return hosts->count < plan->device_count && parts <= MOST_PARTS;
 }
 
-/* Plans in two tiers, where there are such, and in one, with collectives and, where these have few devices, without. */
-static void try_tiers(Choice *choice)
-{
+/* Plans in two tiers, where there are such, and in one, with collectives and, where these have few
+ * devices, without. */
+static void try_tiers(Choice *choice) {
     const int tiers = has_tiers(choice->planner) ? 2 : 1;
     bool messages[2];
     for (int attempt = 0; attempt < 2 * tiers; attempt++) {
-        if (attempt >= tiers && !messages[attempt % tiers])
-            continue;
+        if (attempt >= tiers && !messages[attempt % tiers]) continue;
         choice->planner->tiers = tiers == 2 && attempt % 2 == 0;
-        memset(choice->avoid, attempt / tiers, sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
+        memset(choice->avoid, attempt / tiers,
+               sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
         make_attempt(choice);
-        if (attempt < tiers)
-            messages[attempt] = may_message(&choice->attempts[attempt]);
+        if (attempt < tiers) messages[attempt] = may_message(&choice->attempts[attempt]);
     }
 }
 
-static const Attempt *cheapest(const Choice *choice)
-{
+static const Attempt *cheapest(const Choice *choice) {
     const Attempt *best = &choice->attempts[0];
     for (int i = 1; i < choice->count; i++)
         best = choice->attempts[i].plan.seconds < best->plan.seconds ? &choice->attempts[i] : best;
     return best;
 }
 
-static bool on_one_host(const Plan *plan)
-{
+static bool on_one_host(const Plan *plan) {
     for (int i = 1; i < plan->device_count; i++)
-        if (cluster_host(plan->cluster, plan->devices[i]) != cluster_host(plan->cluster, plan->devices[0]))
+        if (cluster_host(plan->cluster, plan->devices[i]) !=
+            cluster_host(plan->cluster, plan->devices[0]))
             return false;
     return true;
 }
 
-void choose_steps(PlanBuilder *planner)
-{
+void choose_steps(PlanBuilder *planner) {
     Choice choice = {.planner = planner, .before = *planner->plan};
     bool single = on_one_host(planner->plan);
     planner->avoid = choice.avoid = arena_array(planner->arena, bool, planner->plan->device_count);
-    if (single)
-        find_forced(&choice);
+    if (single) find_forced(&choice);
     (planner->messages ? make_attempt : single ? try_collectives : try_tiers)(&choice);
     *planner->plan = (single ? choose : cheapest)(&choice)->plan;
 }

@@ -1,7 +1,9 @@
-/* Collectives of several tensors: each large tensor has its own, all small ones of the same kind share one.
+/* Collectives of several tensors: each large tensor has its own, all small ones of the same kind
+ * share one.
  *
- * What a collective moves lies in one piece, so parts of several tensors are packed before it and unpacked behind it. That is worth it as
- * long as both copies take less time than one more collective takes to begin.
+ * What a collective moves lies in one piece, so parts of several tensors are packed before it and
+ * unpacked behind it. That is worth it as long as both copies take less time than one more
+ * collective takes to begin.
  */
 #include "reshard/devices.h"
 #include "reshard/order/order.h"
@@ -39,19 +41,19 @@ typedef struct Fusion {
     Intern *known; // kinds by what makes them alike
 } Fusion;
 
-static Share *find_share(Fusion *fusion, Shares *shares, int tensor, int parts)
-{
+static Share *find_share(Fusion *fusion, Shares *shares, int tensor, int parts) {
     if (!fusion->share_of[tensor]) {
         array_push(fusion->planner->arena, shares,
-                   (Share){.tensor = tensor, .parts = arena_array(fusion->planner->arena, Segments, parts)});
+                   (Share){.tensor = tensor,
+                           .parts = arena_array(fusion->planner->arena, Segments, parts)});
         fusion->share_of[tensor] = shares->count;
     }
     return &shares->at[fusion->share_of[tensor] - 1];
 }
 
 /* Divides a segment of part `i` among the tensors of its bucket. */
-static void divide_segment(Fusion *fusion, Shares *shares, const Segment *segment, int i, int parts)
-{
+static void divide_segment(Fusion *fusion, Shares *shares, const Segment *segment, int i,
+                           int parts) {
     const Plan *plan = fusion->planner->plan;
     const Task *task = &plan->tasks.at[segment->task];
     const Bucket *bucket = &plan->buckets.at[task->bucket];
@@ -66,38 +68,34 @@ static void divide_segment(Fusion *fusion, Shares *shares, const Segment *segmen
     }
 }
 
-static Shares divide_step(Fusion *fusion, const Step *step)
-{
+static Shares divide_step(Fusion *fusion, const Step *step) {
     Shares shares = {0};
     int parts = step_part_count(step);
     for (int i = 0; i < parts; i++)
         for (int k = 0; k < step->parts[i].count; k++)
             divide_segment(fusion, &shares, &step->parts[i].at[k], i, parts);
-    for (int i = 0; i < shares.count; i++)
-        fusion->share_of[shares.at[i].tensor] = 0;
+    for (int i = 0; i < shares.count; i++) fusion->share_of[shares.at[i].tensor] = 0;
     return shares;
 }
 
-/* Whether packing and unpacking so many bytes takes longer than another collective takes to begin. */
-static bool is_large(const Plan *plan, const Step *step, int64_t bytes)
-{
-    int device = step->group.at[0], rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);
+/* Whether packing and unpacking so many bytes takes longer than another collective takes to
+ * begin. */
+static bool is_large(const Plan *plan, const Step *step, int64_t bytes) {
+    int device = step->group.at[0],
+        rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);
     double copies = 2 * (double)bytes / cluster_link(plan->cluster, device, device).bandwidth;
     return copies > rounds * group_link(plan, &step->group).latency;
 }
 
 /* ---- fusion ---- */
 
-static const Segment *first_segment(const Step *step)
-{
+static const Segment *first_segment(const Step *step) {
     for (int i = 0; i < step_part_count(step); i++)
-        if (step->parts[i].count)
-            return &step->parts[i].at[0];
+        if (step->parts[i].count) return &step->parts[i].at[0];
     BUG("a collective moves nothing");
 }
 
-static FuseKind *find_kind(Fusion *fusion, const Step *step)
-{
+static FuseKind *find_kind(Fusion *fusion, const Step *step) {
     PlanBuilder *planner = fusion->planner;
     const Bucket *bucket = task_bucket(planner->plan, first_segment(step)->task);
     bool reduces = step_reduces(step);
@@ -117,23 +115,20 @@ static FuseKind *find_kind(Fusion *fusion, const Step *step)
     return *kind;
 }
 
-static void emit_kind(Fusion *fusion, FuseKind *kind)
-{
+static void emit_kind(Fusion *fusion, FuseKind *kind) {
     if (kind->bytes)
-        add_countable_collective(fusion->planner, &kind->step->group, kind->parts, kind->step->verb);
+        add_countable_collective(fusion->planner, &kind->step->group, kind->parts,
+                                 kind->step->verb);
     kind->bytes = 0;
     kind->parts = NULL;
 }
 
 /* Adds a small tensor's share of `step` to those that share a collective. */
-static void join(Fusion *fusion, FuseKind *kind, const Step *step, const Share *share)
-{
+static void join(Fusion *fusion, FuseKind *kind, const Step *step, const Share *share) {
     Arena *arena = fusion->planner->arena;
     int parts = step_part_count(step);
-    if (kind->bytes + share->bytes > INT32_MAX)
-        emit_kind(fusion, kind);
-    if (!kind->parts)
-        kind->parts = arena_array(arena, Segments, parts);
+    if (kind->bytes + share->bytes > INT32_MAX) emit_kind(fusion, kind);
+    if (!kind->parts) kind->parts = arena_array(arena, Segments, parts);
     for (int i = 0; i < parts; i++) {
         int place = parts == 1 ? 0 : devices_find(&kind->step->group, step->group.at[i]);
         for (int k = 0; k < share->parts[i].count; k++)
@@ -143,25 +138,23 @@ static void join(Fusion *fusion, FuseKind *kind, const Step *step, const Share *
 }
 
 /* Steps that do not depend on each other. */
-static void fuse(Fusion *fusion, const Step *steps, int count)
-{
+static void fuse(Fusion *fusion, const Step *steps, int count) {
     fusion->kinds = (Kinds){0};
     fusion->known = intern_create(fusion->planner->arena);
     for (int s = 0; s < count; s++) {
         Shares shares = divide_step(fusion, &steps[s]);
         for (int i = 0; i < shares.count; i++)
             if (is_large(fusion->planner->plan, &steps[s], shares.at[i].bytes))
-                add_countable_collective(fusion->planner, &steps[s].group, shares.at[i].parts, steps[s].verb);
+                add_countable_collective(fusion->planner, &steps[s].group, shares.at[i].parts,
+                                         steps[s].verb);
             else
                 join(fusion, find_kind(fusion, &steps[s]), &steps[s], &shares.at[i]);
     }
-    for (int i = 0; i < fusion->kinds.count; i++)
-        emit_kind(fusion, fusion->kinds.at[i]);
+    for (int i = 0; i < fusion->kinds.count; i++) emit_kind(fusion, fusion->kinds.at[i]);
 }
 
 /* Steps of one phase stand together and do not depend on each other; others are -1. */
-static int phase_of(const Step *step)
-{
+static int phase_of(const Step *step) {
     switch (step->verb) {
     case HT_ALL_REDUCE: return 0;
     case HT_REDUCE_SCATTER:
@@ -173,27 +166,26 @@ static int phase_of(const Step *step)
 }
 
 /* Puts the steps from `first` on verb by verb, of each in their order. */
-static void sort_by_verb(PlanBuilder *planner, int first)
-{
+static void sort_by_verb(PlanBuilder *planner, int first) {
     Plan *plan = planner->plan;
     int count = plan->steps.count - first, kept = 0;
     Step *steps = arena_copy(planner->arena, plan->steps.at + first, sizeof *steps * (size_t)count);
     for (int verb = HT_ALL_REDUCE; verb <= HT_REDUCE; verb++)
         for (int s = 0; s < count; s++)
-            if ((int)steps[s].verb == verb)
-                plan->steps.at[first + kept++] = steps[s];
+            if ((int)steps[s].verb == verb) plan->steps.at[first + kept++] = steps[s];
 }
 
-void fuse_collectives(PlanBuilder *planner)
-{
+void fuse_collectives(PlanBuilder *planner) {
     Plan *plan = planner->plan;
-    Fusion fusion = {.planner = planner, .share_of = arena_array(planner->arena, int, plan->tensor_count)};
+    Fusion fusion = {.planner = planner,
+                     .share_of = arena_array(planner->arena, int, plan->tensor_count)};
     const Step *steps = plan->steps.at;
     int count = plan->steps.count;
     memset(&plan->steps, 0, sizeof plan->steps);
     for (int s = 0, end; s < count; s = end) {
         int phase = phase_of(&steps[s]), first = plan->steps.count;
-        for (end = s + 1; end < count && phase >= 0 && phase_of(&steps[end]) == phase && steps[end].stage == steps[s].stage;)
+        for (end = s + 1; end < count && phase >= 0 && phase_of(&steps[end]) == phase &&
+                          steps[end].stage == steps[s].stage;)
             end++;
         planner->stage = steps[s].stage;
         if (phase < 0)
@@ -203,7 +195,6 @@ void fuse_collectives(PlanBuilder *planner)
                 add_countable_collective(planner, &steps[i].group, steps[i].parts, steps[i].verb);
         else
             fuse(&fusion, steps + s, end - s);
-        if (phase >= 0)
-            sort_by_verb(planner, first);
+        if (phase >= 0) sort_by_verb(planner, first);
     }
 }

@@ -1,5 +1,5 @@
-/* The order of a plan's steps: reductions, and then the values on their way to those that want them; all at once, or inside hosts and
- * across them in turn. */
+/* The order of a plan's steps: reductions, and then the values on their way to those that want
+ * them; all at once, or inside hosts and across them in turn. */
 #include "reshard/order/order.h"
 
 #include "reshard/copy/copy.h"
@@ -10,47 +10,42 @@
 #include <string.h>
 
 /* A value that some already hold goes to the others that want it. */
-static void add_copies(PlanBuilder *planner)
-{
+static void add_copies(PlanBuilder *planner) {
     Index *index = index_create(planner);
     for (int t = 0; t < planner->plan->tasks.count; t++) {
         const Task *task = &planner->plan->tasks.at[t];
-        if (task->source_count != 1 || task->local)
-            continue;
+        if (task->source_count != 1 || task->local) continue;
         Devices receivers = {0};
         index_devices(index, &task->sources[0]);
         for (int w = 0; w < task->targets.count; w++)
             if (index_find(index, task->targets.at[w]) < 0)
                 array_push(planner->arena, &receivers, task->targets.at[w]);
-        push_transfer(planner, &planner->transfers, task_segment(planner->plan, t), task->sources[0], receivers);
+        push_transfer(planner, &planner->transfers, task_segment(planner->plan, t),
+                      task->sources[0], receivers);
     }
 }
 
-static Tasks reducing_tasks(PlanBuilder *planner)
-{
+static Tasks reducing_tasks(PlanBuilder *planner) {
     Tasks tasks = {0};
     for (int t = 0; t < planner->plan->tasks.count; t++)
-        if (planner->plan->tasks.at[t].source_count > 1)
-            array_push(planner->arena, &tasks, t);
+        if (planner->plan->tasks.at[t].source_count > 1) array_push(planner->arena, &tasks, t);
     return tasks;
 }
 
 /* What is sent in all, by the steps so far and by these jobs and transfers. */
-static int64_t all_sent(const PlanBuilder *planner, const Jobs *jobs, const Transfers *transfers)
-{
+static int64_t all_sent(const PlanBuilder *planner, const Jobs *jobs, const Transfers *transfers) {
     int64_t total = 0;
-    for (int i = 0; i < planner->plan->device_count; i++)
-        total += planner->plan->sent[i];
-    for (int w = 0; w < jobs->count; w++)
-        total += job_load(&jobs->at[w]);
+    for (int i = 0; i < planner->plan->device_count; i++) total += planner->plan->sent[i];
+    for (int w = 0; w < jobs->count; w++) total += job_load(&jobs->at[w]);
     for (int g = 0; g < transfers->count; g++)
-        total += segment_bytes(planner->plan, &transfers->at[g].segment) * transfers->at[g].receivers.count;
+        total += segment_bytes(planner->plan, &transfers->at[g].segment) *
+                 transfers->at[g].receivers.count;
     return total;
 }
 
-/* Appends the steps that make what these tasks make and, if asked, those that then bring all transfers to their receivers. */
-static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver)
-{
+/* Appends the steps that make what these tasks make and, if asked, those that then bring all
+ * transfers to their receivers. */
+static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver) {
     Reductions reductions = {0};
     Jobs jobs = {0};
     Routes routes = {0};
@@ -72,23 +67,20 @@ static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver)
 }
 
 /* The steps from here on depend on those so far, and their loads are balanced on their own. */
-static void next_stage(PlanBuilder *planner, const Transfers *transfers)
-{
+static void next_stage(PlanBuilder *planner, const Transfers *transfers) {
     planner->stage++;
     planner->first = planner->plan->steps.count;
     planner->transfers = *transfers;
 }
 
-static void add_one_tier(PlanBuilder *planner)
-{
+static void add_one_tier(PlanBuilder *planner) {
     Tasks tasks = reducing_tasks(planner);
     add_copies(planner);
     add_stage(planner, &tasks, true);
 }
 
 /* Reductions inside hosts and then across them; values across hosts, and then inside them. */
-static void add_two_tiers(PlanBuilder *planner)
-{
+static void add_two_tiers(PlanBuilder *planner) {
     Hosts *hosts = hosts_of(planner);
     Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};
     Transfers inside = {0}, nothing = {0};
@@ -106,8 +98,7 @@ static void add_two_tiers(PlanBuilder *planner)
     add_stage(planner, &none, true);
 }
 
-void make_steps(PlanBuilder *planner)
-{
+void make_steps(PlanBuilder *planner) {
     planner->stage = planner->first = 0;
     memset(&planner->transfers, 0, sizeof planner->transfers);
     memset(&planner->outboxes, 0, sizeof planner->outboxes);

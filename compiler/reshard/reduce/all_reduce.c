@@ -6,47 +6,44 @@
 #include <stdlib.h>
 
 /* How many devices hold each contribution, when that is the same number for all; else 0. */
-static int holders_each(const Task *task)
-{
+static int holders_each(const Task *task) {
     int each = task->sources[0].count;
     for (int p = 1; p < task->source_count; p++)
-        if (task->sources[p].count != each)
-            return 0;
+        if (task->sources[p].count != each) return 0;
     return each;
 }
 
-Devices holder_group(PlanBuilder *planner, const Task *task, int replica)
-{
-    Devices group = {.at = arena_array(planner->arena, int, task->source_count), .count = task->source_count};
+Devices holder_group(PlanBuilder *planner, const Task *task, int replica) {
+    Devices group = {.at = arena_array(planner->arena, int, task->source_count),
+                     .count = task->source_count};
     for (int p = 0; p < task->source_count; p++)
         group.at[p] = task->sources[p].at[replica % task->sources[p].count];
     sort_devices(group.at, group.count);
     return group;
 }
 
-/* Whether groups of one holder of each contribution may each reduce and keep the value. Several groups get the same bits from two
- * contributions, since the sum of two numbers does not depend on their order. `targets` has the devices that want the value. */
-static bool is_all_reduce(const PlanBuilder *planner, const Task *task, const Index *targets)
-{
+/* Whether groups of one holder of each contribution may each reduce and keep the value. Several
+ * groups get the same bits from two contributions, since the sum of two numbers does not depend on
+ * their order. `targets` has the devices that want the value. */
+static bool is_all_reduce(const PlanBuilder *planner, const Task *task, const Index *targets) {
     int each = holders_each(task);
-    if (!each || each * task->source_count != task->targets.count || (each > 1 && task->source_count > 2))
+    if (!each || each * task->source_count != task->targets.count ||
+        (each > 1 && task->source_count > 2))
         return false;
     for (int p = 0; p < task->source_count; p++)
         for (int i = 0; i < each; i++)
-            if (index_find(targets, task->sources[p].at[i]) < 0)
-                return false;
+            if (index_find(targets, task->sources[p].at[i]) < 0) return false;
     return may_collect(planner, &task->targets);
 }
 
-/* The all-reduce of a group for a bucket. `known` has, by group, the number of the last one's step + 1. */
-static Step *all_reduce_step(PlanBuilder *planner, Intern *known, Devices group, int bucket)
-{
+/* The all-reduce of a group for a bucket. `known` has, by group, the number of the last one's step
+ * + 1. */
+static Step *all_reduce_step(PlanBuilder *planner, Intern *known, Devices group, int bucket) {
     Plan *plan = planner->plan;
     intptr_t *number = intern_slot(known, group.at, sizeof *group.at * (size_t)group.count);
     if (*number) {
         Step *last = &plan->steps.at[*number - 1];
-        if (plan->tasks.at[last->parts->at[0].task].bucket == bucket)
-            return last;
+        if (plan->tasks.at[last->parts->at[0].task].bucket == bucket) return last;
     }
     Step *step = add_step(planner, HT_ALL_REDUCE);
     step->group = group;
@@ -55,8 +52,7 @@ static Step *all_reduce_step(PlanBuilder *planner, Intern *known, Devices group,
     return step;
 }
 
-Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks)
-{
+Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks) {
     const Plan *plan = planner->plan;
     Tasks rest = {0};
     Index *targets = index_create(planner);
@@ -67,11 +63,11 @@ Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks)
         index_devices(targets, &task->targets);
         bool all = task->source_count > 1 && is_all_reduce(planner, task, targets);
         for (int r = 0; r < task->sources[0].count && all; r++) {
-            Step *step = all_reduce_step(planner, known, holder_group(planner, task, r), task->bucket);
+            Step *step =
+                all_reduce_step(planner, known, holder_group(planner, task, r), task->bucket);
             array_push(planner->arena, step->parts, task_segment(plan, t));
         }
-        if (!all)
-            array_push(planner->arena, &rest, t);
+        if (!all) array_push(planner->arena, &rest, t);
     }
     return rest;
 }

@@ -1,8 +1,10 @@
 /* Reductions by messages.
  *
- * Each part of a value has a reducer among the devices that want it, which takes in the contributions that it does not hold. Where that
- * would be too much for it, holders of contributions combine them beforehand, and the reducer takes in one such partial reduction. Where
- * there are so many contributions that combining even one element of them is too much for one device, they are combined along a tree.
+ * Each part of a value has a reducer among the devices that want it, which takes in the
+ * contributions that it does not hold. Where that would be too much for it, holders of
+ * contributions combine them beforehand, and the reducer takes in one such partial reduction. Where
+ * there are so many contributions that combining even one element of them is too much for one
+ * device, they are combined along a tree.
  */
 #include "reshard/senders/tree.h"
 #include "reshard/cost/price.h"
@@ -32,17 +34,18 @@ struct Combining {
     PlanBuilder *planner;
     const Reduction *reduction; // at hand
     const Task *task;           // which it does
-    int64_t extra;              // contributions that are taken in beyond the one receipt that all who want the value have, by element
-    int first;                  // of its contributions
-    Index *source;              // by device: the contribution that it holds
+    int64_t extra; // contributions that are taken in beyond the one receipt that all who want the
+                   // value have, by element
+    int first;     // of its contributions
+    Index *source; // by device: the contribution that it holds
     Array(PlannedContribution) contributions;
     Array(Leaf) leaves;
     Array(Reduced) reduced;
     int deepest, step; // the depth of the first of the exchanges, and its number
 };
 
-/* A stretch of a reduction, and which job divides the combining; -1: each reducer does its own. Unless it has a tree, its reducers follow
- * one another and hold the same contribution, if any. */
+/* A stretch of a reduction, and which job divides the combining; -1: each reducer does its own.
+ * Unless it has a tree, its reducers follow one another and hold the same contribution, if any. */
 typedef struct Stretch {
     const Reduction *reduction;
     int64_t lo, hi;
@@ -54,8 +57,7 @@ typedef struct Stretch {
 typedef Array(Stretch) Stretches;
 
 /* The reduction at hand becomes this one. */
-static void take_up(Combining *combining, const Reduction *reduction)
-{
+static void take_up(Combining *combining, const Reduction *reduction) {
     const Task *task = &combining->planner->plan->tasks.at[reduction->task];
     int extra = task->source_count - 1 - reduction->holds;
     combining->reduction = reduction;
@@ -68,34 +70,36 @@ static void take_up(Combining *combining, const Reduction *reduction)
 }
 
 /* Adds bytes to the loads of all devices of a list. */
-static void add_loads(const Plan *plan, const Devices *devices, int64_t bytes, int64_t *load)
-{
-    for (int i = 0; i < devices->count; i++)
-        load[plan_slot(plan, devices->at[i])] += bytes;
+static void add_loads(const Plan *plan, const Devices *devices, int64_t bytes, int64_t *load) {
+    for (int i = 0; i < devices->count; i++) load[plan_slot(plan, devices->at[i])] += bytes;
 }
 
-static int64_t task_bytes(const Plan *plan, int task) { return plan->tasks.at[task].volume * task_element(plan, task); }
+static int64_t task_bytes(const Plan *plan, int task) {
+    return plan->tasks.at[task].volume * task_element(plan, task);
+}
 
 /* ---- where a value is complete first ---- */
 
-/* Adds to the loads what the holders of contributions, and of values that are handed on, will send about. */
-static void estimate_sent(const PlanBuilder *planner, const Reductions *reductions)
-{
+/* Adds to the loads what the holders of contributions, and of values that are handed on, will send
+ * about. */
+static void estimate_sent(const PlanBuilder *planner, const Reductions *reductions) {
     const Plan *plan = planner->plan;
     for (int r = 0; r < reductions->count; r++) {
         const Task *task = &plan->tasks.at[reductions->at[r].task];
         for (int p = 0; p < task->source_count; p++)
-            add_loads(plan, &task->sources[p], task_bytes(plan, reductions->at[r].task) / task->sources[p].count, plan->sent);
+            add_loads(plan, &task->sources[p],
+                      task_bytes(plan, reductions->at[r].task) / task->sources[p].count,
+                      plan->sent);
     }
     for (int t = 0; t < planner->transfers.count; t++) {
         const Transfer *transfer = &planner->transfers.at[t];
-        add_loads(plan, &transfer->holders, segment_bytes(plan, &transfer->segment) / transfer->holders.count, plan->sent);
+        add_loads(plan, &transfer->holders,
+                  segment_bytes(plan, &transfer->segment) / transfer->holders.count, plan->sent);
     }
 }
 
 /* Puts the reducers in the order of the contributions that they hold. */
-static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *reduction)
-{
+static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *reduction) {
     const Task *task = &planner->plan->tasks.at[reduction->task];
     Devices sorted = {.at = arena_array(planner->arena, int, reduction->reducers.count)};
     index_devices(places, &reduction->reducers);
@@ -106,16 +110,14 @@ static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *
     reduction->reducers = sorted;
 }
 
-/* Decides which parts of the values are complete first at which of the reducers that hold contributions: these then send them to the
- * others. */
-static void choose_shares(PlanBuilder *planner, Reductions *reductions)
-{
+/* Decides which parts of the values are complete first at which of the reducers that hold
+ * contributions: these then send them to the others. */
+static void choose_shares(PlanBuilder *planner, Reductions *reductions) {
     Jobs jobs = {0};
     Index *places = index_create(planner);
     for (int r = 0; r < reductions->count; r++) {
         Reduction *reduction = &reductions->at[r];
-        if (!reduction->holds)
-            continue;
+        if (!reduction->holds) continue;
         sort_reducers(planner, places, reduction);
         Job job = {.devices = reduction->reducers, .first = reduction->reducers.count, .grain = 1};
         job.unit = task_element(planner->plan, reduction->task);
@@ -130,64 +132,65 @@ static void choose_shares(PlanBuilder *planner, Reductions *reductions)
 
 /* ---- what is taken in ---- */
 
-static void add_leaf(Combining *combining, int contribution, int receiver, int depth, Range part)
-{
-    array_push(combining->planner->arena, &combining->leaves, (Leaf){contribution, receiver, depth, part.lo, part.hi});
+static void add_leaf(Combining *combining, int contribution, int receiver, int depth, Range part) {
+    array_push(combining->planner->arena, &combining->leaves,
+               (Leaf){contribution, receiver, depth, part.lo, part.hi});
     combining->contributions.at[contribution].volume += part.hi - part.lo;
 }
 
-static void add_contribution(Combining *combining, Devices holders, Origin origin, int source, Range part)
-{
-    Segment segment = {.task = combining->reduction->task, .origin = origin, .source = source, .lo = part.lo, .hi = part.hi};
-    array_push(combining->planner->arena, &combining->contributions, (PlannedContribution){holders, segment, 0, -1});
+static void add_contribution(Combining *combining, Devices holders, Origin origin, int source,
+                             Range part) {
+    Segment segment = {.task = combining->reduction->task,
+                       .origin = origin,
+                       .source = source,
+                       .lo = part.lo,
+                       .hi = part.hi};
+    array_push(combining->planner->arena, &combining->contributions,
+               (PlannedContribution){holders, segment, 0, -1});
 }
 
-static void add_reduced(Combining *combining, int device, int depth, bool partial, Range part)
-{
+static void add_reduced(Combining *combining, int device, int depth, bool partial, Range part) {
     Segment segment = {.task = combining->reduction->task, .lo = part.lo, .hi = part.hi};
-    array_push(combining->planner->arena, &combining->reduced, (Reduced){{device, segment, partial}, depth});
+    array_push(combining->planner->arena, &combining->reduced,
+               (Reduced){{device, segment, partial}, depth});
     combining->deepest = depth > combining->deepest ? depth : combining->deepest;
 }
 
 /* A partial reduction is sent on; `source` is the first of the contributions that it stands for. */
-static void send_on(Combining *combining, int sender, int receiver, int depth, int source, Range part)
-{
+static void send_on(Combining *combining, int sender, int receiver, int depth, int source,
+                    Range part) {
     Devices holder = {0};
     array_push(combining->planner->arena, &holder, sender);
     add_contribution(combining, holder, ORIGIN_PARTIAL, source, part);
     add_leaf(combining, combining->contributions.count - 1, receiver, depth, part);
 }
 
-/* The value lies at `device` in the end: in its place, or in scratch where the device does not want it. */
-static void add_result(Combining *combining, int device, bool partial, Range part)
-{
+/* The value lies at `device` in the end: in its place, or in scratch where the device does not want
+ * it. */
+static void add_result(Combining *combining, int device, bool partial, Range part) {
     Segment segment = {.task = combining->reduction->task, .lo = part.lo, .hi = part.hi};
     segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_TO;
-    push_result(combining->planner, &combining->planner->transfers, segment, device, &combining->task->targets);
+    push_result(combining->planner, &combining->planner->transfers, segment, device,
+                &combining->task->targets);
 }
 
 /* A device takes in all contributions but its own and `except`. */
-static void take_all(Combining *combining, int device, int except, int depth, Range part)
-{
+static void take_all(Combining *combining, int device, int except, int depth, Range part) {
     int own = index_find(combining->source, device);
     for (int p = 0; p < combining->task->source_count; p++)
-        if (p != own && p != except)
-            add_leaf(combining, combining->first + p, device, depth, part);
+        if (p != own && p != except) add_leaf(combining, combining->first + p, device, depth, part);
 }
 
 /* One device combines all of a part; it wants the value, or hands it on from scratch. */
-static void combine_alone(Combining *combining, int device, bool wants, Range part)
-{
-    if (part.lo == part.hi)
-        return;
+static void combine_alone(Combining *combining, int device, bool wants, Range part) {
+    if (part.lo == part.hi) return;
     take_all(combining, device, -1, 0, part);
     add_reduced(combining, device, 0, !wants, part);
     add_result(combining, device, !wants, part);
 }
 
 /* A helper combines all contributions but the reducer's, and the reducer adds its own. */
-static void combine_before(Combining *combining, int helper, int reducer, Range part)
-{
+static void combine_before(Combining *combining, int helper, int reducer, Range part) {
     int own = index_find(combining->source, reducer);
     take_all(combining, helper, own, 1, part);
     add_reduced(combining, helper, 1, true, part);
@@ -199,18 +202,17 @@ static void combine_before(Combining *combining, int helper, int reducer, Range 
 /* ---- stretches in few rounds ---- */
 
 /* Each reducer combines some of its share itself, and helpers the rest, one after another. */
-static void combine_at_reducers(Combining *combining, const Stretch *stretch, const Job *job)
-{
+static void combine_at_reducers(Combining *combining, const Stretch *stretch, const Job *job) {
     const Reduction *reduction = stretch->reduction;
     int64_t lo = stretch->lo, left = 0;
     int helper = stretch->count - 1;
     for (int r = 0; r < stretch->count; r++) {
         int reducer = reduction->reducers.at[stretch->first + r];
-        int64_t hi = lo + reduction->shares[stretch->first + r], own = job ? lo + job->units[r] / job->grain : hi;
+        int64_t hi = lo + reduction->shares[stretch->first + r],
+                own = job ? lo + job->units[r] / job->grain : hi;
         combine_alone(combining, reducer, true, (Range){lo, own});
         for (lo = own; lo < hi;) {
-            while (!left)
-                left = job->units[++helper] / job->grain;
+            while (!left) left = job->units[++helper] / job->grain;
             int64_t width = left < hi - lo ? left : hi - lo;
             combine_before(combining, job->devices.at[helper], reducer, (Range){lo, lo + width});
             left -= width;
@@ -219,9 +221,9 @@ static void combine_at_reducers(Combining *combining, const Stretch *stretch, co
     }
 }
 
-/* No device that wants the value holds a contribution: some of these combine all, and holders of contributions combine the rest. */
-static void combine_anywhere(Combining *combining, const Stretch *stretch, const Job *job)
-{
+/* No device that wants the value holds a contribution: some of these combine all, and holders of
+ * contributions combine the rest. */
+static void combine_anywhere(Combining *combining, const Stretch *stretch, const Job *job) {
     Range part = {stretch->lo, stretch->lo};
     for (int i = 0; i < job->devices.count; i++, part.lo = part.hi) {
         part.hi += job->units[i] / job->grain;
@@ -232,42 +234,47 @@ static void combine_anywhere(Combining *combining, const Stretch *stretch, const
 /* ---- stretches along a tree ---- */
 
 /* The first contribution at each node or below it. */
-static int *first_below(const Combining *combining, const Devices *nodes, const int *parent)
-{
+static int *first_below(const Combining *combining, const Devices *nodes, const int *parent) {
     int *first = arena_array(combining->planner->arena, int, nodes->count);
+    for (int i = 0; i < nodes->count; i++) first[i] = index_find(combining->source, nodes->at[i]);
     for (int i = 0; i < nodes->count; i++)
-        first[i] = index_find(combining->source, nodes->at[i]);
-    for (int i = 0; i < nodes->count; i++)
-        for (int up = parent[i], own = index_find(combining->source, nodes->at[i]); up >= 0; up = parent[up])
+        for (int up = parent[i], own = index_find(combining->source, nodes->at[i]); up >= 0;
+             up = parent[up])
             first[up] = own < first[up] ? own : first[up];
     return first;
 }
 
 /* Combines along a tree of one holder of each contribution, the first at the top. */
-static void combine_tree(Combining *combining, const Stretch *stretch, const Devices *nodes, const int *degree)
-{
+static void combine_tree(Combining *combining, const Stretch *stretch, const Devices *nodes,
+                         const int *degree) {
     Arena *arena = combining->planner->arena;
     Range part = {stretch->lo, stretch->hi};
-    int *parent = arena_array(arena, int, nodes->count), *depth = arena_array(arena, int, nodes->count);
+    int *parent = arena_array(arena, int, nodes->count),
+        *depth = arena_array(arena, int, nodes->count);
     tree_arrange(combining->planner, 1, nodes->count, degree, parent, depth);
     const int *first = first_below(combining, nodes, parent);
     for (int i = 0; i < nodes->count; i++) {
-        int device = nodes->at[i], up = i ? nodes->at[parent[i]] : -1, round = i ? depth[parent[i]] : 0;
+        int device = nodes->at[i], up = i ? nodes->at[parent[i]] : -1,
+            round = i ? depth[parent[i]] : 0;
         if (degree[i])
             add_reduced(combining, device, depth[i], i || !stretch->reduction->holds, part);
         if (i && degree[i])
             send_on(combining, device, up, round, first[i], part);
         else if (i)
-            add_leaf(combining, combining->first + index_find(combining->source, device), up, round, part);
+            add_leaf(combining, combining->first + index_find(combining->source, device), up, round,
+                     part);
     }
     add_result(combining, nodes->at[0], !stretch->reduction->holds, part);
 }
 
-/* The top adds one to what it has chosen; where no reducer holds a contribution, the node that takes in most is the top. */
-static void combine_along(Combining *combining, const Stretch *stretch, const Job *job)
-{
-    int count = job->devices.count, top = 0, *degree = arena_array(combining->planner->arena, int, count);
-    Devices nodes = {.at = arena_copy(combining->planner->arena, job->devices.at, sizeof(int) * (size_t)count), .count = count};
+/* The top adds one to what it has chosen; where no reducer holds a contribution, the node that
+ * takes in most is the top. */
+static void combine_along(Combining *combining, const Stretch *stretch, const Job *job) {
+    int count = job->devices.count, top = 0,
+        *degree = arena_array(combining->planner->arena, int, count);
+    Devices nodes = {
+        .at = arena_copy(combining->planner->arena, job->devices.at, sizeof(int) * (size_t)count),
+        .count = count};
     for (int i = 0; i < count; i++) {
         degree[i] = (int)job->units[i] + (stretch->reduction->holds && !i);
         top = !stretch->reduction->holds && degree[i] > degree[top] ? i : top;
@@ -283,8 +290,7 @@ static void combine_along(Combining *combining, const Stretch *stretch, const Jo
 /* ---- the jobs of taking in ---- */
 
 /* Reducers take in what they can, and holders of other contributions the rest. */
-static Job reducers_job(const Combining *combining, const Stretch *stretch)
-{
+static Job reducers_job(const Combining *combining, const Stretch *stretch) {
     const Reduction *reduction = stretch->reduction;
     const Task *task = combining->task;
     Devices reducers = {.at = reduction->reducers.at + stretch->first, .count = stretch->count};
@@ -302,22 +308,20 @@ static Job reducers_job(const Combining *combining, const Stretch *stretch)
 }
 
 /* The reducer in whose share an element lies. */
-static int reducer_at(const Reduction *reduction, int64_t element)
-{
+static int reducer_at(const Reduction *reduction, int64_t element) {
     int r = 0;
-    for (; element >= reduction->shares[r]; r++)
-        element -= reduction->shares[r];
+    for (; element >= reduction->shares[r]; r++) element -= reduction->shares[r];
     return reduction->reducers.at[r];
 }
 
 /* One holder of each contribution, by turns; in front the reducer, if it holds one. */
-static Job tree_job(const Combining *combining, const Stretch *stretch, int turn)
-{
+static Job tree_job(const Combining *combining, const Stretch *stretch, int turn) {
     const Task *task = combining->task;
     Arena *arena = combining->planner->arena;
     Job job = {.first = stretch->reduction->holds, .grains = combining->extra, .grain = 1};
     int own = -1;
-    job.unit = task_element(combining->planner->plan, stretch->reduction->task) * (stretch->hi - stretch->lo);
+    job.unit = task_element(combining->planner->plan, stretch->reduction->task) *
+               (stretch->hi - stretch->lo);
     if (job.first) {
         array_push(arena, &job.devices, reducer_at(stretch->reduction, stretch->lo - task->lo));
         own = index_find(combining->source, job.devices.at[0]);
@@ -328,18 +332,19 @@ static Job tree_job(const Combining *combining, const Stretch *stretch, int turn
     return job;
 }
 
-static void add_stretch(const Combining *combining, Stretches *stretches, Jobs *jobs, Stretch stretch, int turn)
-{
+static void add_stretch(const Combining *combining, Stretches *stretches, Jobs *jobs,
+                        Stretch stretch, int turn) {
     stretch.job = -1;
     if (combining->extra)
-        stretch.job =
-            add_job(combining->planner, jobs, stretch.tree ? tree_job(combining, &stretch, turn) : reducers_job(combining, &stretch));
+        stretch.job = add_job(combining->planner, jobs,
+                              stretch.tree ? tree_job(combining, &stretch, turn)
+                                           : reducers_job(combining, &stretch));
     array_push(combining->planner->arena, stretches, stretch);
 }
 
 /* Stretches so short that one of their contributions is a small part of the cap. */
-static void add_trees(const Combining *combining, Range all, int64_t fine, Stretches *stretches, Jobs *jobs)
-{
+static void add_trees(const Combining *combining, Range all, int64_t fine, Stretches *stretches,
+                      Jobs *jobs) {
     Stretch stretch = {.reduction = combining->reduction, .lo = all.lo, .tree = true};
     for (int turn = 0; stretch.lo < all.hi; turn++, stretch.lo = stretch.hi) {
         stretch.hi = all.hi - stretch.lo > fine ? stretch.lo + fine : all.hi;
@@ -348,26 +353,26 @@ static void add_trees(const Combining *combining, Range all, int64_t fine, Stret
 }
 
 /* A stretch for each contribution that reducers hold. */
-static void add_reducers(const Combining *combining, Stretches *stretches, Jobs *jobs)
-{
+static void add_reducers(const Combining *combining, Stretches *stretches, Jobs *jobs) {
     const Reduction *reduction = combining->reduction;
     Stretch stretch = {.reduction = reduction, .lo = combining->task->lo};
     for (int r = 0; r < reduction->reducers.count; r = stretch.first + stretch.count) {
         int source = index_find(combining->source, reduction->reducers.at[r]);
         stretch.first = r;
         stretch.hi = stretch.lo;
-        for (; r < reduction->reducers.count && index_find(combining->source, reduction->reducers.at[r]) == source; r++)
+        for (; r < reduction->reducers.count &&
+               index_find(combining->source, reduction->reducers.at[r]) == source;
+             r++)
             stretch.hi += reduction->shares[r];
         stretch.count = r - stretch.first;
-        if (stretch.lo < stretch.hi)
-            add_stretch(combining, stretches, jobs, stretch, 0);
+        if (stretch.lo < stretch.hi) add_stretch(combining, stretches, jobs, stretch, 0);
         stretch.lo = stretch.hi;
     }
 }
 
 /* The stretches of the reduction at hand. */
-static void add_stretches(const Combining *combining, int64_t cap, Stretches *stretches, Jobs *jobs)
-{
+static void add_stretches(const Combining *combining, int64_t cap, Stretches *stretches,
+                          Jobs *jobs) {
     const Reduction *reduction = combining->reduction;
     Segment all = task_segment(combining->planner->plan, reduction->task);
     int64_t fine = fine_grain(combining->planner->plan, &all, cap);
@@ -376,20 +381,21 @@ static void add_stretches(const Combining *combining, int64_t cap, Stretches *st
     else if (reduction->holds)
         add_reducers(combining, stretches, jobs);
     else
-        add_stretch(combining, stretches, jobs, (Stretch){reduction, all.lo, all.hi, .count = reduction->reducers.count}, 0);
+        add_stretch(combining, stretches, jobs,
+                    (Stretch){reduction, all.lo, all.hi, .count = reduction->reducers.count}, 0);
 }
 
-/* What the devices receive however the reductions are divided: all that they want and do not hold as it shall be. The result is all that is
- * received, with what remains to be divided. */
-static int64_t count_receipts(Combining *combining, const Reductions *reductions)
-{
+/* What the devices receive however the reductions are divided: all that they want and do not hold
+ * as it shall be. The result is all that is received, with what remains to be divided. */
+static int64_t count_receipts(Combining *combining, const Reductions *reductions) {
     PlanBuilder *planner = combining->planner;
     const Plan *plan = planner->plan;
     int64_t total = 0;
     count_moves(planner);
     for (int t = 0; t < planner->transfers.count; t++) {
         const Transfer *transfer = &planner->transfers.at[t];
-        add_loads(plan, &transfer->receivers, segment_bytes(plan, &transfer->segment), plan->received);
+        add_loads(plan, &transfer->receivers, segment_bytes(plan, &transfer->segment),
+                  plan->received);
     }
     for (int r = 0; r < reductions->count; r++) {
         int64_t bytes = task_bytes(plan, reductions->at[r].task);
@@ -397,15 +403,13 @@ static int64_t count_receipts(Combining *combining, const Reductions *reductions
         add_loads(plan, &combining->task->targets, bytes, plan->received);
         total += bytes * combining->extra;
     }
-    for (int i = 0; i < plan->device_count; i++)
-        total += plan->received[i];
+    for (int i = 0; i < plan->device_count; i++) total += plan->received[i];
     return total;
 }
 
 /* ---- all together ---- */
 
-static void combine_stretches(Combining *combining, const Stretches *stretches, const Jobs *jobs)
-{
+static void combine_stretches(Combining *combining, const Stretches *stretches, const Jobs *jobs) {
     combining->reduction = NULL;
     for (int i = 0; i < stretches->count; i++) {
         const Stretch *stretch = &stretches->at[i];
@@ -415,20 +419,21 @@ static void combine_stretches(Combining *combining, const Stretches *stretches, 
             combining->first = combining->contributions.count;
             Range all = {combining->task->lo, combining->task->lo + combining->task->volume};
             for (int p = 0; p < combining->task->source_count; p++)
-                add_contribution(combining, combining->task->sources[p], combining->task->origin, p, all);
+                add_contribution(combining, combining->task->sources[p], combining->task->origin, p,
+                                 all);
         }
-        (stretch->tree ? combine_along : stretch->reduction->holds ? combine_at_reducers : combine_anywhere)(combining, stretch, job);
+        (stretch->tree               ? combine_along
+         : stretch->reduction->holds ? combine_at_reducers
+                                     : combine_anywhere)(combining, stretch, job);
     }
 }
 
-Combining *combining_plan(PlanBuilder *planner, Reductions *reductions)
-{
+Combining *combining_plan(PlanBuilder *planner, Reductions *reductions) {
     Combining *combining = arena_new(planner->arena, Combining);
     Stretches stretches = {0};
     Jobs jobs = {0};
     *combining = (Combining){.planner = planner, .step = planner->plan->steps.count};
-    if (!reductions->count)
-        return combining;
+    if (!reductions->count) return combining;
     combining->source = index_create(planner);
     choose_shares(planner, reductions);
     int64_t cap = load_cap(planner->plan, count_receipts(combining, reductions));
@@ -445,14 +450,18 @@ Combining *combining_plan(PlanBuilder *planner, Reductions *reductions)
 
 /* ---- sending ---- */
 
-static int step_at(const Combining *combining, int depth) { return combining->step + combining->deepest - depth; }
+static int step_at(const Combining *combining, int depth) {
+    return combining->step + combining->deepest - depth;
+}
 
-void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs)
-{
+void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs) {
     const Plan *plan = planner->plan;
     for (int c = 0; c < combining->contributions.count; c++) {
         PlannedContribution *contribution = &combining->contributions.at[c];
-        Job job = {.devices = contribution->holders, .first = contribution->holders.count, .least = contribution->volume, .grain = 1};
+        Job job = {.devices = contribution->holders,
+                   .first = contribution->holders.count,
+                   .least = contribution->volume,
+                   .grain = 1};
         job.unit = task_element(plan, contribution->segment.task);
         if (job.first == 1 || !job.least)
             plan->sent[plan_slot(plan, job.devices.at[0])] += job_load(&job);
@@ -461,10 +470,11 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs)
     }
 }
 
-/* Sends the stretches of a contribution, by the numbers of their leaves, one after another from its holders, each of which does its share.
+/* Sends the stretches of a contribution, by the numbers of their leaves, one after another from its
+ * holders, each of which does its share.
  */
-static void send_contribution(const Combining *combining, const PlannedContribution *contribution, const int *leaves, int count, const Jobs *jobs)
-{
+static void send_contribution(const Combining *combining, const PlannedContribution *contribution,
+                              const int *leaves, int count, const Jobs *jobs) {
     const int64_t *shares = contribution->job < 0 ? NULL : jobs->at[contribution->job].units;
     int holder = 0;
     int64_t left = shares ? shares[0] : INT64_MAX;
@@ -472,35 +482,35 @@ static void send_contribution(const Combining *combining, const PlannedContribut
         const Leaf *leaf = &combining->leaves.at[leaves[i]];
         Segment segment = contribution->segment;
         for (segment.lo = leaf->lo; segment.lo < leaf->hi; segment.lo = segment.hi) {
-            while (!left)
-                left = shares[++holder];
+            while (!left) left = shares[++holder];
             segment.hi = leaf->hi - segment.lo < left ? leaf->hi : segment.lo + left;
             left -= segment.hi - segment.lo;
-            send_segment(combining->planner, step_at(combining, leaf->depth), contribution->holders.at[holder], leaf->receiver, segment);
+            send_segment(combining->planner, step_at(combining, leaf->depth),
+                         contribution->holders.at[holder], leaf->receiver, segment);
         }
     }
 }
 
 /* Sends all contributions, partial reductions first. */
-static void send_contributions(const Combining *combining, const Jobs *jobs)
-{
+static void send_contributions(const Combining *combining, const Jobs *jobs) {
     Arena *arena = combining->planner->arena;
     int count = combining->contributions.count, *begin = arena_array(arena, int, count + 1),
         *key = arena_array(arena, int, combining->leaves.count);
-    for (int i = 0; i < combining->leaves.count; i++)
-        key[i] = combining->leaves.at[i].contribution;
+    for (int i = 0; i < combining->leaves.count; i++) key[i] = combining->leaves.at[i].contribution;
     const int *leaves = sort_by_key(arena, key, combining->leaves.count, count, begin);
     for (int partial = 1; partial >= 0; partial--)
         for (int c = 0; c < count; c++)
             if ((combining->contributions.at[c].segment.origin == ORIGIN_PARTIAL) == partial)
-                send_contribution(combining, &combining->contributions.at[c], leaves + begin[c], begin[c + 1] - begin[c], jobs);
+                send_contribution(combining, &combining->contributions.at[c], leaves + begin[c],
+                                  begin[c + 1] - begin[c], jobs);
 }
 
-void combining_send(PlanBuilder *planner, const Combining *combining, const Jobs *jobs)
-{
+void combining_send(PlanBuilder *planner, const Combining *combining, const Jobs *jobs) {
     for (int i = 0; i < combining->reduced.count; i++) {
         const Reduced *reduced = &combining->reduced.at[i];
-        array_push(planner->arena, &planner->plan->steps.at[step_at(combining, reduced->depth)].reductions, reduced->reducing);
+        array_push(planner->arena,
+                   &planner->plan->steps.at[step_at(combining, reduced->depth)].reductions,
+                   reduced->reducing);
     }
     send_contributions(combining, jobs);
     for (int depth = 0; depth <= combining->deepest; depth++)

@@ -1,4 +1,5 @@
-/* Reduce-scatters, and reduces: reductions by groups of devices, each of which keeps a part of what all reduce. */
+/* Reduce-scatters, and reduces: reductions by groups of devices, each of which keeps a part of what
+ * all reduce. */
 #include "reshard/reduce/reduce.h"
 #include "reshard/steps.h"
 
@@ -35,8 +36,7 @@ typedef struct Reducer {
 /* ---- parts ---- */
 
 /* The fewest and the most holders that a contribution has. */
-static Range count_holders(const Task *task)
-{
+static Range count_holders(const Task *task) {
     Range range = {task->source_count ? task->sources[0].count : 0, 0};
     for (int p = 0; p < task->source_count; p++) {
         range.lo = task->sources[p].count < range.lo ? task->sources[p].count : range.lo;
@@ -45,41 +45,41 @@ static Range count_holders(const Task *task)
     return range;
 }
 
-/* The holders at the first `replicas` places that want the value. Groups stand together, so that each reduces one stretch of the value. */
-static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas)
-{
+/* The holders at the first `replicas` places that want the value. Groups stand together, so that
+ * each reduces one stretch of the value. */
+static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas) {
     Devices reducers = {0};
     for (int replica = 0; replica < replicas; replica++)
         for (int p = 0; p < task->source_count; p++)
-            if (replica < task->sources[p].count && index_find(reducer->targets, task->sources[p].at[replica]) >= 0)
+            if (replica < task->sources[p].count &&
+                index_find(reducer->targets, task->sources[p].at[replica]) >= 0)
                 array_push(reducer->planner->arena, &reducers, task->sources[p].at[replica]);
     return reducers;
 }
 
-/* The devices among which the value is divided: by messages all holders that want it, by groups those in them. There are as many groups as
- * each contribution has holders, or, where nobody in these wants the value and they are large, as one of them has: the few holders
- * of the others are in several. */
-static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate)
-{
+/* The devices among which the value is divided: by messages all holders that want it, by groups
+ * those in them. There are as many groups as each contribution has holders, or, where nobody in
+ * these wants the value and they are large, as one of them has: the few holders of the others are
+ * in several. */
+static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate) {
     Range replicas = count_holders(task);
     index_devices(reducer->targets, &task->targets);
     candidate->reduction.reducers = list_reducers(reducer, task, (int)replicas.hi);
     candidate->reduction.holds = candidate->reduction.reducers.count > 0;
-    if (!candidate->reduction.holds)
-        candidate->reduction.reducers = task->targets;
-    if (task->source_count < 2)
-        return;
+    if (!candidate->reduction.holds) candidate->reduction.reducers = task->targets;
+    if (task->source_count < 2) return;
     candidate->groups = (int)replicas.lo;
     candidate->members = list_reducers(reducer, task, candidate->groups);
-    if (!candidate->members.count && candidate->reduction.holds && task->source_count >= COLLECTIVE_MANY) {
+    if (!candidate->members.count && candidate->reduction.holds &&
+        task->source_count >= COLLECTIVE_MANY) {
         candidate->groups = (int)replicas.hi;
         candidate->members = candidate->reduction.reducers;
     }
 }
 
-/* Divides the value evenly among the members of groups, each of which reduces its part in its group. */
-static void add_parts(Reducer *reducer, Candidate *candidate)
-{
+/* Divides the value evenly among the members of groups, each of which reduces its part in its
+ * group. */
+static void add_parts(Reducer *reducer, Candidate *candidate) {
     PlanBuilder *planner = reducer->planner;
     const Task *task = &planner->plan->tasks.at[candidate->reduction.task];
     const Devices *members = &candidate->members;
@@ -98,25 +98,25 @@ static void add_parts(Reducer *reducer, Candidate *candidate)
         segment.lo += task->volume * r / members->count;
         if (segment.lo < segment.hi)
             array_push(planner->arena, &reducer->parts,
-                       (ScatterPart){segment, members->at[r], groups[index_find(reducer->members, members->at[r])]});
+                       (ScatterPart){segment, members->at[r],
+                                     groups[index_find(reducer->members, members->at[r])]});
     }
     candidate->last = reducer->parts.count;
 }
 
-static void add_candidate(Reducer *reducer, int t)
-{
-    Candidate candidate = {.reduction.task = t, .first = reducer->parts.count, .last = reducer->parts.count};
+static void add_candidate(Reducer *reducer, int t) {
+    Candidate candidate = {
+        .reduction.task = t, .first = reducer->parts.count, .last = reducer->parts.count};
     find_reducers(reducer, &reducer->planner->plan->tasks.at[t], &candidate);
-    if (candidate.members.count)
-        add_parts(reducer, &candidate);
+    if (candidate.members.count) add_parts(reducer, &candidate);
     array_push(reducer->planner->arena, &reducer->candidates, candidate);
 }
 
 /* ---- collectives ---- */
 
-/* A candidate is done by collectives when all its parts are; where one is not, none of the components that it touches is. */
-static void find_collective(const Candidates *candidates, const int *component, bool *closed)
-{
+/* A candidate is done by collectives when all its parts are; where one is not, none of the
+ * components that it touches is. */
+static void find_collective(const Candidates *candidates, const int *component, bool *closed) {
     for (bool changed = true; changed;) {
         changed = false;
         for (int j = 0; j < candidates->count; j++) {
@@ -133,21 +133,22 @@ static void find_collective(const Candidates *candidates, const int *component, 
     }
 }
 
-/* The collective of a component in whose group each device keeps its parts; their places are in the index. */
-static void add_scatter(Reducer *reducer, const Components *components, int c, Devices group)
-{
+/* The collective of a component in whose group each device keeps its parts; their places are in the
+ * index. */
+static void add_scatter(Reducer *reducer, const Components *components, int c, Devices group) {
     PlanBuilder *planner = reducer->planner;
     Segments *kept = arena_array(planner->arena, Segments, group.count);
     for (int i = components->begin[c]; i < components->begin[c + 1]; i++) {
         const ScatterPart *part = &reducer->parts.at[components->sets[i]];
-        array_push(planner->arena, &kept[index_find(reducer->members, part->reducer)], part->segment);
+        array_push(planner->arena, &kept[index_find(reducer->members, part->reducer)],
+                   part->segment);
     }
     add_collective(planner, group, kept, HT_REDUCE_SCATTER);
 }
 
-/* Does by collectives what can be done so: where the groups of all parts of a component are the same devices. Marks those candidates. */
-static void reduce_in_groups(Reducer *reducer)
-{
+/* Does by collectives what can be done so: where the groups of all parts of a component are the
+ * same devices. Marks those candidates. */
+static void reduce_in_groups(Reducer *reducer) {
     PlanBuilder *planner = reducer->planner;
     int count = reducer->parts.count, *buckets = arena_array(planner->arena, int, count),
         *reducers = arena_array(planner->arena, int, count), leading;
@@ -161,28 +162,30 @@ static void reduce_in_groups(Reducer *reducer)
     Components components = connect_sets(planner, groups, buckets, count);
     bool *closed = arena_array(planner->arena, bool, components.count);
     for (int c = 0; c < components.count; c++)
-        closed[c] = closed_group(planner, &components, c, groups, reducers, reducer->members, &leading).count > 0;
+        closed[c] =
+            closed_group(planner, &components, c, groups, reducers, reducer->members, &leading)
+                .count > 0;
     find_collective(&reducer->candidates, components.of, closed);
     for (int c = 0; c < components.count; c++)
         if (closed[c])
-            add_scatter(reducer, &components, c, closed_group(planner, &components, c, groups, reducers, reducer->members, &leading));
+            add_scatter(reducer, &components, c,
+                        closed_group(planner, &components, c, groups, reducers, reducer->members,
+                                     &leading));
 }
 
-void add_reduce_scatters(PlanBuilder *planner, const Tasks *tasks, Reductions *rest)
-{
-    Reducer reducer = {.planner = planner, .targets = index_create(planner), .members = index_create(planner)};
-    for (int i = 0; i < tasks->count; i++)
-        add_candidate(&reducer, tasks->at[i]);
-    if (tasks->count)
-        reduce_in_groups(&reducer);
+void add_reduce_scatters(PlanBuilder *planner, const Tasks *tasks, Reductions *rest) {
+    Reducer reducer = {
+        .planner = planner, .targets = index_create(planner), .members = index_create(planner)};
+    for (int i = 0; i < tasks->count; i++) add_candidate(&reducer, tasks->at[i]);
+    if (tasks->count) reduce_in_groups(&reducer);
     for (int j = 0; j < reducer.candidates.count; j++) {
         const Candidate *candidate = &reducer.candidates.at[j];
-        if (!candidate->collective)
-            array_push(planner->arena, rest, candidate->reduction);
+        if (!candidate->collective) array_push(planner->arena, rest, candidate->reduction);
         for (int i = candidate->first; i < candidate->last && candidate->collective; i++) {
             Segment segment = reducer.parts.at[i].segment;
             segment.origin = ORIGIN_TO;
-            push_result(planner, &planner->transfers, segment, reducer.parts.at[i].reducer, &planner->plan->tasks.at[segment.task].targets);
+            push_result(planner, &planner->transfers, segment, reducer.parts.at[i].reducer,
+                        &planner->plan->tasks.at[segment.task].targets);
         }
     }
 }

@@ -1,9 +1,10 @@
 /* The division of work: so that nobody has much more than an even share.
  *
- * The jobs are divided one after another, each as well as the loads at that moment allow; then those that devices above the cap take part
- * in are divided anew, until nothing changes. Each division minimises the sum of the squares of what lies above the cap, given the others;
- * that sum is convex, so that this comes to its minimum over all divisions: a device stays above the cap only when no sequence of exchanges
- * could relieve it.
+ * The jobs are divided one after another, each as well as the loads at that moment allow; then
+ * those that devices above the cap take part in are divided anew, until nothing changes. Each
+ * division minimises the sum of the squares of what lies above the cap, given the others; that sum
+ * is convex, so that this comes to its minimum over all divisions: a device stays above the cap
+ * only when no sequence of exchanges could relieve it.
  */
 #include "reshard/senders/balance_senders.h"
 
@@ -12,24 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-int add_job(PlanBuilder *planner, Jobs *jobs, Job job)
-{
-    if (!job.units)
-        job.units = arena_array(planner->arena, int64_t, job.devices.count);
+int add_job(PlanBuilder *planner, Jobs *jobs, Job job) {
+    if (!job.units) job.units = arena_array(planner->arena, int64_t, job.devices.count);
     array_push(planner->arena, jobs, job);
     return jobs->count - 1;
 }
 
 int64_t job_load(const Job *job) { return (job->least + job->grains * job->grain) * job->unit; }
 
-int64_t load_cap(const Plan *plan, int64_t total)
-{
+int64_t load_cap(const Plan *plan, int64_t total) {
     int64_t even = total / plan->device_count + 1;
     return even + even / 4;
 }
 
-int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap)
-{
+int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap) {
     enum { PARTS = 4 }; // of the cap
     int64_t fine = cap / task_element(plan, segment->task) / PARTS;
     return fine > 1 ? fine : 1;
@@ -37,53 +34,51 @@ int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap)
 
 /* ---- one division ---- */
 
-/* A device among those that may do a job: its load without the job, and how much of it it may do. */
+/* A device among those that may do a job: its load without the job, and how much of it it may
+ * do. */
 typedef struct Worker {
     int64_t load, limit;
     int index;
 } Worker;
 
-static int compare_workers(const void *a, const void *b)
-{
+static int compare_workers(const void *a, const void *b) {
     const Worker *x = a, *y = b;
     return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
 }
 
 /* How often a device can take on `cost` before it is above a level. */
-static int64_t room_of(const Worker *worker, int64_t level, int64_t cost)
-{
+static int64_t room_of(const Worker *worker, int64_t level, int64_t cost) {
     int64_t room = worker->load < level ? (level - worker->load) / cost : 0;
     return room < worker->limit ? room : worker->limit;
 }
 
-static int64_t room_below(const Worker *workers, int count, int64_t level, int64_t cost)
-{
+static int64_t room_below(const Worker *workers, int count, int64_t level, int64_t cost) {
     int64_t room = 0;
-    for (int i = 0; i < count; i++)
-        room += room_of(&workers[i], level, cost);
+    for (int i = 0; i < count; i++) room += room_of(&workers[i], level, cost);
     return room;
 }
 
-/* In what the first devices divide their units: at will where there are some that they do in any case. */
+/* In what the first devices divide their units: at will where there are some that they do in any
+ * case. */
 static int64_t first_step(const Job *job) { return job->least ? 1 : job->grain; }
 
 /* Grains that the first do when nobody shall be above a level. */
-static int64_t first_grains(const Job *job, const Worker *workers, int64_t level)
-{
-    int64_t step = first_step(job), room = room_below(workers, job->first, level, job->unit * step) * step - job->least;
+static int64_t first_grains(const Job *job, const Worker *workers, int64_t level) {
+    int64_t step = first_step(job),
+            room = room_below(workers, job->first, level, job->unit * step) * step - job->least;
     return room < 0 ? 0 : room / job->grain < job->grains ? room / job->grain : job->grains;
 }
 
 /* Whether nobody need be above a level, save for what the first do in any case. */
-static bool is_enough(const Job *job, const Worker *workers, int64_t level)
-{
+static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
     int64_t own = first_grains(job, workers, level);
-    return own + room_below(workers + job->first, job->devices.count - job->first, level, job->unit * job->grain) >= job->grains;
+    return own + room_below(workers + job->first, job->devices.count - job->first, level,
+                            job->unit * job->grain) >=
+           job->grains;
 }
 
 /* The lowest level from the cap on to which all grains can be done. */
-static int64_t find_level(const Job *job, const Worker *workers, int64_t cap)
-{
+static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     int64_t low = cap, high = cap;
     for (int64_t step = job->unit * job->grain; !is_enough(job, workers, high); step *= 2) {
         low = high;
@@ -99,34 +94,34 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap)
     return high;
 }
 
-/* Divides `amount`, in steps of so many units, among the devices: the least loaded take all that brings them up to the level, or to the
- * lowest one above it that is enough. */
-static void share_out(const Job *job, Worker *workers, int count, int64_t amount, int64_t step, int64_t level)
-{
+/* Divides `amount`, in steps of so many units, among the devices: the least loaded take all that
+ * brings them up to the level, or to the lowest one above it that is enough. */
+static void share_out(const Job *job, Worker *workers, int count, int64_t amount, int64_t step,
+                      int64_t level) {
     Job part = {.devices.count = count, .unit = job->unit, .grains = amount, .grain = step};
     level = find_level(&part, workers, level);
     qsort(workers, (size_t)count, sizeof *workers, compare_workers);
     for (int k = 0; k < count; k++) {
-        int64_t room = room_of(&workers[k], level, job->unit * step), share = room < amount ? room : amount;
+        int64_t room = room_of(&workers[k], level, job->unit * step),
+                share = room < amount ? room : amount;
         job->units[workers[k].index] = share * step;
         amount -= share;
     }
 }
 
 /* Divides a job anew, given the other loads. */
-static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, Worker *workers)
-{
+static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, Worker *workers) {
     int count = job->devices.count, others = count - job->first;
     for (int i = 0; i < count; i++) {
         int64_t *at = &load[plan_slot(planner->plan, job->devices.at[i])];
         *at -= job->units[i] * job->unit;
         workers[i] = (Worker){*at, job->limits && i < job->first ? job->limits[i] : INT64_MAX, i};
     }
-    int64_t level = find_level(job, workers, cap), step = first_step(job), own = others ? first_grains(job, workers, level) : job->grains;
+    int64_t level = find_level(job, workers, cap), step = first_step(job),
+            own = others ? first_grains(job, workers, level) : job->grains;
     if (job->first)
         share_out(job, workers, job->first, (job->least + own * job->grain) / step, step, level);
-    if (others)
-        share_out(job, workers + job->first, others, job->grains - own, job->grain, level);
+    if (others) share_out(job, workers + job->first, others, job->grains - own, job->grain, level);
     for (int i = 0; i < count; i++)
         load[plan_slot(planner->plan, job->devices.at[i])] += job->units[i] * job->unit;
 }
@@ -134,40 +129,35 @@ static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, W
 /* ---- all divisions ---- */
 
 /* The numbers of the jobs, those with the least choice in front. */
-static const int *rank_jobs(PlanBuilder *planner, const Jobs *jobs, int most)
-{
+static const int *rank_jobs(PlanBuilder *planner, const Jobs *jobs, int most) {
     int *choice = arena_array(planner->arena, int, jobs->count);
-    for (int w = 0; w < jobs->count; w++)
-        choice[w] = jobs->at[w].first;
-    return sort_by_key(planner->arena, choice, jobs->count, most + 1, arena_array(planner->arena, int, most + 2));
+    for (int w = 0; w < jobs->count; w++) choice[w] = jobs->at[w].first;
+    return sort_by_key(planner->arena, choice, jobs->count, most + 1,
+                       arena_array(planner->arena, int, most + 2));
 }
 
 /* Whether somebody who does some of a job is above the cap. */
-static bool is_overloaded(const PlanBuilder *planner, const Job *job, int64_t cap, const int64_t *load)
-{
+static bool is_overloaded(const PlanBuilder *planner, const Job *job, int64_t cap,
+                          const int64_t *load) {
     for (int i = 0; i < job->devices.count; i++)
-        if (job->units[i] && load[plan_slot(planner->plan, job->devices.at[i])] > cap)
-            return true;
+        if (job->units[i] && load[plan_slot(planner->plan, job->devices.at[i])] > cap) return true;
     return false;
 }
 
-void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int64_t *load)
-{
+void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int64_t *load) {
     int most = 0;
     for (int w = 0; w < jobs->count; w++)
         most = jobs->at[w].devices.count > most ? jobs->at[w].devices.count : most;
     const int *order = rank_jobs(planner, jobs, most);
     Worker *workers = arena_array(planner->arena, Worker, most);
     int64_t *before = arena_array(planner->arena, int64_t, most);
-    for (int w = 0; w < jobs->count; w++)
-        divide(planner, &jobs->at[order[w]], cap, load, workers);
+    for (int w = 0; w < jobs->count; w++) divide(planner, &jobs->at[order[w]], cap, load, workers);
     bool changed = true;
     for (int sweep = 0; sweep < sweeps && changed; sweep++) {
         changed = false;
         for (int w = 0; w < jobs->count; w++) {
             Job *job = &jobs->at[order[w]];
-            if (job->devices.count < 2 || !is_overloaded(planner, job, cap, load))
-                continue;
+            if (job->devices.count < 2 || !is_overloaded(planner, job, cap, load)) continue;
             size_t size = sizeof *before * (size_t)job->devices.count;
             memcpy(before, job->units, size);
             divide(planner, job, cap, load, workers);

@@ -6,17 +6,15 @@ typedef struct Node {
     int degree, node;
 } Node;
 
-static int compare_nodes(const void *a, const void *b)
-{
+static int compare_nodes(const void *a, const void *b) {
     const Node *x = a, *y = b;
     return x->degree != y->degree ? y->degree - x->degree : x->node - y->node;
 }
 
-void tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree, int *parent, int *depth)
-{
+void tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree, int *parent,
+                  int *depth) {
     Node *order = arena_array(planner->arena, Node, count);
-    for (int i = 0; i < count; i++)
-        order[i] = (Node){degree[i], i};
+    for (int i = 0; i < count; i++) order[i] = (Node){degree[i], i};
     qsort(order + tops, (size_t)(count - tops), sizeof *order, compare_nodes);
     for (int i = 0; i < tops; i++) {
         parent[i] = -1;

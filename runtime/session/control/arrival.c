@@ -41,46 +41,43 @@ static struct {
     int count;
 } arrivals;
 
-/* The option that means the same strategy in every folder: of FILE and FILE:NAME the whole name of the file. */
-static char *option_of(const char *word)
-{
+/* The option that means the same strategy in every folder: of FILE and FILE:NAME the whole name of
+ * the file. */
+static char *option_of(const char *word) {
     char *option = NULL, *colon = strrchr(word, ':'), *whole = realpath(word, NULL), *before = NULL;
     if (!whole && colon && (before = strndup(word, (size_t)(colon - word))))
         whole = realpath(before, NULL);
-    if (asprintf(&option, "--strategy=%s%s", whole ? whole : word, whole && before ? colon : "") < 0)
+    if (asprintf(&option, "--strategy=%s%s", whole ? whole : word, whole && before ? colon : "") <
+        0)
         ht_fail("no memory for a strategy");
     free(whole);
     free(before);
     return option;
 }
 
-static Arrival *find(const char *word)
-{
+static Arrival *find(const char *word) {
     for (int a = arrivals.count - 1; a >= 0; a--)
-        if (!strcmp(arrivals.at[a].word, word) || (arrivals.at[a].name && !strcmp(arrivals.at[a].name, word)))
+        if (!strcmp(arrivals.at[a].word, word) ||
+            (arrivals.at[a].name && !strcmp(arrivals.at[a].name, word)))
             return &arrivals.at[a];
     return NULL;
 }
 
-static Arrival *first_open(void)
-{
+static Arrival *first_open(void) {
     for (int a = 0; a < arrivals.count; a++)
-        if (arrivals.at[a].progress < TAKEN)
-            return &arrivals.at[a];
+        if (arrivals.at[a].progress < TAKEN) return &arrivals.at[a];
     return NULL;
 }
 
 /* ---- making ---- */
 
-static void refuse(Arrival *arrival, const char *reason)
-{
+static void refuse(Arrival *arrival, const char *reason) {
     arrival->progress = REFUSED;
     snprintf(arrival->reason, sizeof arrival->reason, "%s", reason);
 }
 
 /* Starts hetucc. */
-static void begin(Arrival *arrival)
-{
+static void begin(Arrival *arrival) {
     char known[32], reason[REASON];
     arrival->object = recompile_file("arrival", (int)(arrival - arrivals.at), ".so", reason);
     if (!arrival->object) {
@@ -88,61 +85,61 @@ static void begin(Arrival *arrival)
         return;
     }
     snprintf(known, sizeof known, "--known=%d", recompile_strategies(arrival->recipe));
-    arrival->maker =
-        recompile_start(arrival->recipe, NULL, (const char *[]){arrival->option, known, "-o", arrival->object, NULL}, NULL, reason);
+    arrival->maker = recompile_start(
+        arrival->recipe, NULL,
+        (const char *[]){arrival->option, known, "-o", arrival->object, NULL}, NULL, reason);
     arrival->progress = MADE_NOW;
-    if (!arrival->maker)
-        refuse(arrival, reason);
+    if (!arrival->maker) refuse(arrival, reason);
 }
 
-/* Starts the next one where none is being made, and sees whether the one at work has ended; `wait`: until it has. */
-static void advance(bool wait)
-{
+/* Starts the next one where none is being made, and sees whether the one at work has ended; `wait`:
+ * until it has. */
+static void advance(bool wait) {
     Arrival *arrival = first_open();
-    if (arrival && arrival->progress == ASKED)
-        begin(arrival);
-    if (!arrival || arrival->progress != MADE_NOW)
-        return;
+    if (arrival && arrival->progress == ASKED) begin(arrival);
+    if (!arrival || arrival->progress != MADE_NOW) return;
     int status = recompile_ended(arrival->maker, wait);
-    if (status < 0)
-        return;
+    if (status < 0) return;
     if (!status) {
         arrival->progress = THERE;
         return;
     }
     unlink(arrival->object);
     char killed[REASON];
-    snprintf(killed, sizeof killed, "hetucc was ended by signal %d (%s)%s", status - RECOMPILE_KILLED, plain_signal(status - RECOMPILE_KILLED),
-             status - RECOMPILE_KILLED == SIGKILL ? ", as the system does where memory runs out" : "");
+    snprintf(killed, sizeof killed, "hetucc was ended by signal %d (%s)%s",
+             status - RECOMPILE_KILLED, plain_signal(status - RECOMPILE_KILLED),
+             status - RECOMPILE_KILLED == SIGKILL ? ", as the system does where memory runs out"
+                                                  : "");
     arrival->again = status >= RECOMPILE_KILLED;
     refuse(arrival, status > RECOMPILE_KILLED ? killed : "hetucc could not make it");
 }
 
 /* Whether the strategy was asked for before, and what became of it would be the same again. */
-static bool is_answered(const Arrival *asked)
-{
+static bool is_answered(const Arrival *asked) {
     for (const Arrival *before = asked - 1; before >= arrivals.at; before--)
-        if (before->recipe == asked->recipe && !strcmp(before->option, asked->option) && !strcmp(before->word, asked->word))
+        if (before->recipe == asked->recipe && !strcmp(before->option, asked->option) &&
+            !strcmp(before->word, asked->word))
             return before->progress < TAKEN || (!before->again && before->stamp == asked->stamp);
     return false;
 }
 
-void arrivals_ask(int image, const char *word)
-{
+void arrivals_ask(int image, const char *word) {
     Arrival *grown = realloc(arrivals.at, sizeof *grown * (size_t)(arrivals.count + 1));
-    if (!grown)
-        ht_fail("no memory for a strategy");
+    if (!grown) ht_fail("no memory for a strategy");
     arrivals.at = grown;
     Arrival *arrival = &arrivals.at[arrivals.count++];
-    *arrival = (Arrival){.recipe = recompile_command_of(image), .word = strdup(word), .option = option_of(word)};
+    *arrival = (Arrival){
+        .recipe = recompile_command_of(image), .word = strdup(word), .option = option_of(word)};
     if (arrival->recipe && arrival->recipe->refuses)
         refuse(arrival, arrival->recipe->refuses);
     else if (!arrival->recipe)
-        refuse(arrival, "the program was not compiled for strategies that arrive: ht_prepare must be called in the source file of the "
+        refuse(arrival, "the program was not compiled for strategies that arrive: ht_prepare must "
+                        "be called in the source file of the "
                         "model, which is compiled for CPUs");
     else if (!image_at(image)->image->strategy)
         refuse(arrival, "the program was compiled without a strategy");
-    else if ((arrival->stamp = recompile_stamp(arrival->recipe, arrival->option)) && is_answered(arrival)) {
+    else if ((arrival->stamp = recompile_stamp(arrival->recipe, arrival->option)) &&
+             is_answered(arrival)) {
         free(arrival->word);
         free(arrival->option);
         arrivals.count--;
@@ -150,30 +147,27 @@ void arrivals_ask(int image, const char *word)
     advance(false);
 }
 
-bool arrivals_open(const char *word)
-{
+bool arrivals_open(const char *word) {
     const Arrival *arrival = find(word);
     return arrival && arrival->progress < TAKEN;
 }
 
-bool arrivals_again(const char *word)
-{
+bool arrivals_again(const char *word) {
     const Arrival *arrival = find(word);
     return arrival && arrival->again;
 }
 
-static void *read_object(Arrival *arrival, size_t *size)
-{
+static void *read_object(Arrival *arrival, size_t *size) {
     struct stat found;
     const char *why;
     int file = file_open_own(arrival->object, &why);
     bool good = file >= 0 && !fstat(file, &found);
     char *bytes = good ? memory_array(found.st_size + 1, 1) : NULL;
     size_t at = 0;
-    for (ssize_t count; good && at < (size_t)found.st_size && (count = read(file, bytes + at, (size_t)found.st_size - at)) > 0;)
+    for (ssize_t count; good && at < (size_t)found.st_size &&
+                        (count = read(file, bytes + at, (size_t)found.st_size - at)) > 0;)
         at += (size_t)count;
-    if (file >= 0)
-        close(file);
+    if (file >= 0) close(file);
     unlink(arrival->object);
     if (good && at == (size_t)found.st_size) {
         *size = at;
@@ -185,8 +179,7 @@ static void *read_object(Arrival *arrival, size_t *size)
     return NULL;
 }
 
-void *arrivals_next(bool wait, size_t *size)
-{
+void *arrivals_next(bool wait, size_t *size) {
     void *object = NULL;
     for (Arrival *arrival; !object && (arrival = first_open());) {
         advance(wait);
@@ -198,8 +191,7 @@ void *arrivals_next(bool wait, size_t *size)
     return object;
 }
 
-void arrivals_close(void)
-{
+void arrivals_close(void) {
     for (int a = 0; a < arrivals.count; a++)
         if (arrivals.at[a].progress == MADE_NOW) {
             kill(arrivals.at[a].maker, SIGTERM);
@@ -210,12 +202,14 @@ void arrivals_close(void)
 
 /* ---- taking ---- */
 
-/* A file without a name in any folder, which nobody else can open or change; -1 where there is none. */
-static int anonymous_file(void)
-{
+/* A file without a name in any folder, which nobody else can open or change; -1 where there is
+ * none. */
+static int anonymous_file(void) {
     enum { EXECUTABLE = 0x10 }; // MFD_EXEC, which kernels before 6.3 do not know
     int file = memfd_create("hetu-arrival", MFD_CLOEXEC | MFD_ALLOW_SEALING | EXECUTABLE);
-    return file < 0 && errno == EINVAL ? memfd_create("hetu-arrival", MFD_CLOEXEC | MFD_ALLOW_SEALING) : file;
+    return file < 0 && errno == EINVAL
+               ? memfd_create("hetu-arrival", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+               : file;
 }
 
 /* Why a rank does not take an object. */
@@ -225,71 +219,77 @@ typedef struct Refusal {
 } Refusal;
 
 /* What to do about an object that the loader refuses. */
-static const char *loader_hint(const char *error)
-{
-    return strstr(error, "undefined symbol") ? "; link the program by hetucc, or with -rdynamic, and do not hide its functions (-fvisibility)"
+static const char *loader_hint(const char *error) {
+    return strstr(error, "undefined symbol") ? "; link the program by hetucc, or with -rdynamic, "
+                                               "and do not hide its functions (-fvisibility)"
                                              : "";
 }
 
-/* Loads an object from memory; NULL with a reason. The file stays open with the object: the loader tells objects apart by their names. */
-static void *load(const void *object, size_t size, Refusal *refusal)
-{
+/* Loads an object from memory; NULL with a reason. The file stays open with the object: the loader
+ * tells objects apart by their names. */
+static void *load(const void *object, size_t size, Refusal *refusal) {
     char path[64];
     int file = anonymous_file();
     size_t at = 0;
-    for (ssize_t count; file >= 0 && at < size && (count = write(file, (const char *)object + at, size - at)) > 0;)
+    for (ssize_t count;
+         file >= 0 && at < size && (count = write(file, (const char *)object + at, size - at)) > 0;)
         at += (size_t)count;
-    bool whole = at == size && !fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+    bool whole = at == size && !fcntl(file, F_ADD_SEALS,
+                                      F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     locale_t own = c_locale_enter(); // the loader's messages, too, are in main's language
     void *handle = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     const char *error = handle ? NULL : whole ? dlerror() : plain_error(errno);
     c_locale_leave(own);
     if (error)
-        snprintf(refusal->reason, REASON, "rank %d cannot load it: %s%s", world_rank(), error, loader_hint(error));
+        snprintf(refusal->reason, REASON, "rank %d cannot load it: %s%s", world_rank(), error,
+                 loader_hint(error));
     refusal->lasts = error && whole;
-    if (file >= 0 && !handle)
-        close(file);
+    if (file >= 0 && !handle) close(file);
     return handle;
 }
 
 /* The number of the registered image that a known one stands for; -1 with a reason. */
-static int find_known(const ht_image *known, char *reason)
-{
+static int find_known(const ht_image *known, char *reason) {
     const ht_image *near = NULL;
     for (int i = 0; i < image_count(); i++) {
         const ht_image *own = image_at(i)->image;
-        if (strcmp(own->model, known->model) || !own->strategy || strcmp(own->strategy, known->strategy) || own->trains != known->trains)
+        if (strcmp(own->model, known->model) || !own->strategy ||
+            strcmp(own->strategy, known->strategy) || own->trains != known->trains)
             continue;
-        if (own->digest == known->digest)
-            return i;
+        if (own->digest == known->digest) return i;
         near = own;
     }
     if (near)
         snprintf(reason, REASON,
-                 "rank %d runs another program than the one that it was made for: %s under strategy \"%s\" is %016llx (%s) there, and "
-                 "%016llx (%s) here; its source, strategy files or hetucc have changed since it was compiled: compile it again",
-                 world_rank(), known->model, known->strategy, (unsigned long long)known->digest, known->fingerprint,
-                 (unsigned long long)near->digest, near->fingerprint);
+                 "rank %d runs another program than the one that it was made for: %s under "
+                 "strategy \"%s\" is %016llx (%s) there, and "
+                 "%016llx (%s) here; its source, strategy files or hetucc have changed since it "
+                 "was compiled: compile it again",
+                 world_rank(), known->model, known->strategy, (unsigned long long)known->digest,
+                 known->fingerprint, (unsigned long long)near->digest, near->fingerprint);
     else
-        snprintf(reason, REASON, "rank %d runs a program without %s under strategy \"%s\"", world_rank(), known->model, known->strategy);
+        snprintf(reason, REASON, "rank %d runs a program without %s under strategy \"%s\"",
+                 world_rank(), known->model, known->strategy);
     return -1;
 }
 
-/* Where the program has the numbers that a fresh image's model read: where an image that it has found those of the same name. NULL with a
- * reason. */
-static const volatile void *const *find_reads(const ht_image *fresh, const RegisteredImage *like, char *reason)
-{
+/* Where the program has the numbers that a fresh image's model read: where an image that it has
+ * found those of the same name. NULL with a reason. */
+static const volatile void *const *find_reads(const ht_image *fresh, const RegisteredImage *like,
+                                              char *reason) {
     const volatile void **now = memory_array(fresh->read_count + 1, sizeof *now);
     for (int r = 0; r < fresh->read_count; r++) {
         const ht_image_read *read = &fresh->reads[r];
         for (int k = 0; k < like->image->read_count && !now[r]; k++) {
             const ht_image_read *own = &like->image->reads[k];
-            if (!strcmp(own->name, read->name) && own->size == read->size && own->first == read->first)
+            if (!strcmp(own->name, read->name) && own->size == read->size &&
+                own->first == read->first)
                 now[r] = like->now[k];
         }
         if (!now[r]) {
-            snprintf(reason, REASON, "%s reads \"%s\" (%s) under it alone", fresh->model, read->name, read->at);
+            snprintf(reason, REASON, "%s reads \"%s\" (%s) under it alone", fresh->model,
+                     read->name, read->at);
             free(now);
             return NULL;
         }
@@ -304,48 +304,47 @@ typedef struct Joined {
     const volatile void *const **now; // by fresh image
 } Joined;
 
-static bool check_ranks(const ht_arrival *arrival, char *reason)
-{
+static bool check_ranks(const ht_arrival *arrival, char *reason) {
     for (int f = 0; f < arrival->fresh_count; f++)
         if (image_devices(arrival->fresh[f]) > world_size()) {
-            snprintf(reason, REASON, "it is for %d devices, and %d ranks run the program", image_devices(arrival->fresh[f]), world_size());
+            snprintf(reason, REASON, "it is for %d devices, and %d ranks run the program",
+                     image_devices(arrival->fresh[f]), world_size());
             return false;
         }
     return true;
 }
 
 /* Finds what an object refers to; false with a reason. */
-static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal)
-{
+static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     char *reason = refusal->reason;
     refusal->lasts = true;
     if (!arrival || arrival->version != HT_IMAGE_VERSION || !arrival->fresh_count) {
-        snprintf(reason, REASON, "it was made by another version of hetucc than this program's: compile the program again");
+        snprintf(reason, REASON,
+                 "it was made by another version of hetucc than this program's: compile the "
+                 "program again");
         return false;
     }
-    *joined = (Joined){arrival, memory_array(arrival->known_count, sizeof(int)), memory_array(arrival->fresh_count, sizeof(void *))};
+    *joined = (Joined){arrival, memory_array(arrival->known_count, sizeof(int)),
+                       memory_array(arrival->fresh_count, sizeof(void *))};
     for (int k = 0; k < arrival->known_count; k++)
-        if ((joined->known[k] = find_known(arrival->known[k], reason)) < 0)
-            return false;
+        if ((joined->known[k] = find_known(arrival->known[k], reason)) < 0) return false;
     refusal->lasts = false;
     for (int f = 0; f < arrival->fresh_count; f++)
-        if (!(joined->now[f] = find_reads(arrival->fresh[f], image_at(joined->known[arrival->like[f]]), reason)))
+        if (!(joined->now[f] =
+                  find_reads(arrival->fresh[f], image_at(joined->known[arrival->like[f]]), reason)))
             return false;
     return check_ranks(arrival, reason);
 }
 
 /* The program's image for one of an object's: of a known one that for which it stands. */
-static const ht_image *own_image(const Joined *joined, const ht_image *image)
-{
+static const ht_image *own_image(const Joined *joined, const ht_image *image) {
     for (int k = 0; k < joined->arrival->known_count; k++)
-        if (joined->arrival->known[k] == image)
-            return image_at(joined->known[k])->image;
+        if (joined->arrival->known[k] == image) return image_at(joined->known[k])->image;
     return image;
 }
 
 /* Registers what has arrived; it lives as long as the program. */
-static void register_joined(const Joined *joined)
-{
+static void register_joined(const Joined *joined) {
     const ht_arrival *arrival = joined->arrival;
     int count = arrival->migrations ? arrival->migrations->count : 0;
     ht_migration *rows = memory_array(count, sizeof *rows);
@@ -364,18 +363,16 @@ static void register_joined(const Joined *joined)
 }
 
 /* Returns the first refusal of any rank; NULL: all are ready. */
-static const Refusal *gather_refusals(const Refusal *mine, Refusal *all)
-{
+static const Refusal *gather_refusals(const Refusal *mine, Refusal *all) {
     world_gather(mine, sizeof *mine, all);
     for (int rank = 0; rank < world_size(); rank++)
-        if (*all[rank].reason)
-            return &all[rank];
+        if (*all[rank].reason) return &all[rank];
     return NULL;
 }
 
-/* Rank 0 notes what became of the strategy: those that come know of one that is there, and none comes where the program takes none. */
-static void note_answer(Arrival *arrival, const Refusal *refusal, const ht_arrival *found)
-{
+/* Rank 0 notes what became of the strategy: those that come know of one that is there, and none
+ * comes where the program takes none. */
+static void note_answer(Arrival *arrival, const Refusal *refusal, const ht_arrival *found) {
     const char *name = found && found->fresh_count ? found->fresh[0]->strategy : NULL;
     if (!refusal) {
         recompile_add(arrival->recipe, arrival->option);
@@ -385,35 +382,31 @@ static void note_answer(Arrival *arrival, const Refusal *refusal, const ht_arriv
     }
     arrival->name = name ? strdup(name) : NULL;
     refuse(arrival, refusal->reason);
-    if (refusal->lasts)
-        arrival->recipe->refuses = strdup(refusal->reason);
+    if (refusal->lasts) arrival->recipe->refuses = strdup(refusal->reason);
 }
 
-void arrivals_take(const void *object, size_t size)
-{
+void arrivals_take(const void *object, size_t size) {
     Refusal mine = {0}, *all = memory_array(world_size(), sizeof *all);
     Joined joined = {0};
     void *handle = load(object, size, &mine);
     const ht_arrival *arrival = handle ? dlsym(handle, "ht_arriving") : NULL;
     bool good = handle && join(arrival, &joined, &mine);
     if (good && image_under(joined.known[arrival->like[0]], arrival->fresh[0]->strategy) >= 0)
-        snprintf(mine.reason, REASON, "the program has a strategy \"%s\" already", arrival->fresh[0]->strategy);
+        snprintf(mine.reason, REASON, "the program has a strategy \"%s\" already",
+                 arrival->fresh[0]->strategy);
     const Refusal *refusal = gather_refusals(&mine, all);
-    if (!refusal)
-        register_joined(&joined);
-    if (world_rank() == 0)
-        note_answer(first_open(), refusal, arrival);
-    if (refusal && handle)
-        dlclose(handle);
+    if (!refusal) register_joined(&joined);
+    if (world_rank() == 0) note_answer(first_open(), refusal, arrival);
+    if (refusal && handle) dlclose(handle);
     free(joined.known);
     free(all);
 }
 
-const char *arrivals_name(const char *word, const char **reason)
-{
+const char *arrivals_name(const char *word, const char **reason) {
     const Arrival *arrival = find(word);
     for (int a = arrivals.count - 1; !arrival && a >= 0; a--)
-        arrival = arrivals.at[a].progress == REFUSED && !arrivals.at[a].name ? &arrivals.at[a] : NULL;
+        arrival =
+            arrivals.at[a].progress == REFUSED && !arrivals.at[a].name ? &arrivals.at[a] : NULL;
     *reason = arrival && arrival->progress == REFUSED ? arrival->reason : NULL;
     return !arrival ? word : arrival->progress == TAKEN ? arrival->name : *reason ? NULL : word;
 }

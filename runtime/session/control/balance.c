@@ -35,7 +35,8 @@ typedef struct Asked {
     pid_t planner;
     char name[NAME];                  // of the strategy
     bool made;                        // it is new
-    double now, then, moves, seconds; // predicted: of a step as it is and would be, in one unit; bytes of the switch, and its seconds
+    double now, then, moves, seconds; // predicted: of a step as it is and would be, in one unit;
+                                      // bytes of the switch, and its seconds
     double *work;                     // of each rank, under the first strategy and under this one
 } Asked;
 
@@ -56,76 +57,71 @@ struct Balance {
     int64_t steps, at;                   // seen; the one at work, or to come
     double base_seconds;                 // of a step under the first one, healthy; 0: not known
     double switch_seconds;               // of the last switch; 0: there was none
-    int64_t *switched;                   // by rank: the steps of the last PER_WINDOW switches that it caused; -WINDOW before
+    int64_t *switched; // by rank: the steps of the last PER_WINDOW switches that it caused; -WINDOW
+                       // before
 };
 
 /* ---- what is said ---- */
 
-static void say(const Balance *balance, const char *format, ...)
-{
+static void say(const Balance *balance, const char *format, ...) {
     char line[512];
     va_list arguments;
-    if (balance->quiet)
-        return;
+    if (balance->quiet) return;
     va_start(arguments, format);
     plain_vformat(line, sizeof line, format, arguments);
     va_end(arguments);
     fprintf(stderr, "hetu: balance: step %lld: %s\n", (long long)balance->at, line);
 }
 
-static const char *strategy_of(int image)
-{
+static const char *strategy_of(int image) {
     const char *name = image_at(image)->image->strategy;
     return name ? name : "";
 }
 
-/* Whether all ranks are healthy again: then the first strategy is best, and what a step takes under it is known. */
-static bool is_healed(const Balance *balance)
-{
+/* Whether all ranks are healthy again: then the first strategy is best, and what a step takes under
+ * it is known. */
+static bool is_healed(const Balance *balance) {
     for (int r = 0; r < balance->rates->count; r++)
-        if (balance->asked.rates[r] != 1)
-            return false;
+        if (balance->asked.rates[r] != 1) return false;
     return balance->image != balance->base && balance->base_seconds > 0;
 }
 
 /* "rank 5 takes 4.02 times as long as when it was healthy, rank 6 0.98 times" */
-static void say_moved(const Balance *balance)
-{
+static void say_moved(const Balance *balance) {
     char text[256] = "";
     int told = 0;
     for (int r = 0; r < balance->rates->count && strlen(text) < 160; r++)
         if (balance->asked.cause[r]) {
             size_t length = strlen(text);
             plain_format(text + length, sizeof text - length,
-                         told++ ? ", rank %d %.2f times" : "rank %d computes %.2f times as long as when it was healthy", r,
-                         balance->asked.rates[r]);
+                         told++ ? ", rank %d %.2f times"
+                                : "rank %d computes %.2f times as long as when it was healthy",
+                         r, balance->asked.rates[r]);
         }
     say(balance, "%s%s", text, is_healed(balance) ? "" : "; planning beside the training");
 }
 
 /* ---- opening and closing ---- */
 
-static bool is_off(void)
-{
+static bool is_off(void) {
     const char *word = getenv("HETU_BALANCE");
     return word && !strcmp(word, "0");
 }
 
-static void check_options(const ht_program *program, ht_balance_options options)
-{
-    if (!program)
-        ht_fail("ht_balance was called with NULL for the program");
+static void check_options(const ht_program *program, ht_balance_options options) {
+    if (!program) ht_fail("ht_balance was called with NULL for the program");
     if (!program->trains)
-        ht_fail("ht_balance is for a program of ht_train; those of ht_infer follow the one that trains");
+        ht_fail("ht_balance is for a program of ht_train; those of ht_infer follow the one that "
+                "trains");
     if (!(options.change >= 0) || options.steps < 0 || !(options.horizon >= 0))
-        ht_fail("ht_balance was called with .change = %g, .steps = %d, .horizon = %g; none of them may be below 0, and 0 is the usual one",
+        ht_fail("ht_balance was called with .change = %g, .steps = %d, .horizon = %g; none of them "
+                "may be below 0, and 0 is the usual one",
                 options.change, options.steps, options.horizon);
     if (program->session->balance && program->session->balance->program != program)
         ht_fail("ht_balance was called for a second program of the session; one is balanced");
 }
 
-static void take_options(Balance *balance, ht_balance_options options)
-{
+static void take_options(Balance *balance, ht_balance_options options) {
     const char *word = getenv("HETU_BALANCE");
     balance->options = options;
     balance->options.change = options.change > 0 ? options.change : 0.3;
@@ -134,34 +130,33 @@ static void take_options(Balance *balance, ht_balance_options options)
     balance->quiet = options.quiet || (word && !strcmp(word, "quiet"));
 }
 
-static int own_image(const ht_program *program) { return program->session->programs[program->number]->number; }
-
-/* Why a program of several ranks cannot be balanced; NULL: it can. */
-static const char *reason_against(const ht_program *program)
-{
-    if (channel_of_device()->memory)
-        return "how long a stage computes is measured on CPUs alone";
-    if (!recompile_command_of(own_image(program)))
-        return "ht_balance must be called in the source file of the model, which hetucc compiles for CPUs";
-    if (recompile_command_of(own_image(program))->refuses)
-        return recompile_command_of(own_image(program))->refuses;
-    return image_at(own_image(program))->image->strategy ? NULL : "the program was compiled without a strategy";
+static int own_image(const ht_program *program) {
+    return program->session->programs[program->number]->number;
 }
 
-static void open_asked(Asked *asked, int ranks)
-{
+/* Why a program of several ranks cannot be balanced; NULL: it can. */
+static const char *reason_against(const ht_program *program) {
+    if (channel_of_device()->memory) return "how long a stage computes is measured on CPUs alone";
+    if (!recompile_command_of(own_image(program)))
+        return "ht_balance must be called in the source file of the model, which hetucc compiles "
+               "for CPUs";
+    if (recompile_command_of(own_image(program))->refuses)
+        return recompile_command_of(own_image(program))->refuses;
+    return image_at(own_image(program))->image->strategy
+               ? NULL
+               : "the program was compiled without a strategy";
+}
+
+static void open_asked(Asked *asked, int ranks) {
     asked->rates = memory_array(ranks, sizeof *asked->rates);
     asked->cause = memory_array(ranks, sizeof *asked->cause);
     asked->work = memory_array(2 * ranks, sizeof *asked->work);
 }
 
-static void begin_under(Balance *balance, int image)
-{
+static void begin_under(Balance *balance, int image) {
     double healthy[world_size()];
-    for (int r = 0; r < world_size(); r++)
-        healthy[r] = 1;
-    if (balance->rates)
-        rates_destroy(balance->rates);
+    for (int r = 0; r < world_size(); r++) healthy[r] = 1;
+    if (balance->rates) rates_destroy(balance->rates);
     balance->rates = rates_create(world_size(), balance->options.change);
     balance->image = balance->base = image;
     balance->phase = WATCHING;
@@ -170,26 +165,22 @@ static void begin_under(Balance *balance, int image)
     rates_go(balance->rates, image, healthy, NULL);
 }
 
-static Balance *open_balance(ht_program *program, ht_balance_options options)
-{
+static Balance *open_balance(ht_program *program, ht_balance_options options) {
     int ranks = world_size();
     Balance *balance = memory_array(1, sizeof *balance);
     *balance = (Balance){.program = program, .recipe = recompile_command_of(own_image(program))};
     balance->switched = memory_array(PER_WINDOW * ranks, sizeof *balance->switched);
-    for (int i = 0; i < PER_WINDOW * ranks; i++)
-        balance->switched[i] = -WINDOW - 1;
+    for (int i = 0; i < PER_WINDOW * ranks; i++) balance->switched[i] = -WINDOW - 1;
     open_asked(&balance->asked, ranks);
     take_options(balance, options);
     begin_under(balance, own_image(program));
     return balance;
 }
 
-void ht_balance_with(ht_program *program, ht_balance_options options)
-{
+void ht_balance_with(ht_program *program, ht_balance_options options) {
     check_options(program, options);
     session_check_open(program->session);
-    if (program->eager || world_size() == 1 || is_off())
-        return;
+    if (program->eager || world_size() == 1 || is_off()) return;
     if (program->session->balance) {
         take_options(program->session->balance, options);
         return;
@@ -202,25 +193,21 @@ void ht_balance_with(ht_program *program, ht_balance_options options)
 }
 
 /* Ends the planner, and drops what it has said. */
-static void drop_plan(Balance *balance)
-{
+static void drop_plan(Balance *balance) {
     Asked *asked = &balance->asked;
     if (balance->phase == PLANNING && asked->planner) {
         kill(asked->planner, SIGTERM);
         recompile_ended(asked->planner, true);
     }
-    if (asked->output)
-        unlink(asked->output);
+    if (asked->output) unlink(asked->output);
     free(asked->output);
     asked->output = NULL;
     asked->planner = 0;
 }
 
-void balance_close(ht_session *session)
-{
+void balance_close(ht_session *session) {
     Balance *balance = session->balance;
-    if (!balance)
-        return;
+    if (!balance) return;
     drop_plan(balance);
     rates_destroy(balance->rates);
     free(balance->asked.rates);
@@ -235,8 +222,7 @@ void balance_close(ht_session *session)
 /* ---- the planner ---- */
 
 /* --rates=1,1,4,... */
-static char *rates_word(const Asked *asked, int count)
-{
+static char *rates_word(const Asked *asked, int count) {
     size_t size = 16 + 24 * (size_t)count;
     char *word = memory_array((int64_t)size, 1);
     size_t at = (size_t)snprintf(word, size, "--rates=");
@@ -246,22 +232,19 @@ static char *rates_word(const Asked *asked, int count)
 }
 
 /* The first name of the kind that no strategy of the program has. */
-static void new_name(Balance *balance)
-{
-    do
-        snprintf(balance->asked.name, NAME, "balanced%d", ++balance->plans);
+static void new_name(Balance *balance) {
+    do snprintf(balance->asked.name, NAME, "balanced%d", ++balance->plans);
     while (image_under(balance->image, balance->asked.name) >= 0);
 }
 
 /* Plans nothing more under this strategy, since what was refused would be refused again. */
-static void rest(Balance *balance)
-{
-    say(balance, "nothing more is planned under strategy \"%s\": it would be refused again", strategy_of(balance->image));
+static void rest(Balance *balance) {
+    say(balance, "nothing more is planned under strategy \"%s\": it would be refused again",
+        strategy_of(balance->image));
     balance->rests = true;
 }
 
-static void start_planner(Balance *balance)
-{
+static void start_planner(Balance *balance) {
     Asked *asked = &balance->asked;
     char reason[REASON], now[NAME + 128], base[NAME + 128], model[NAME + 128], name[NAME + 16],
         *rates = rates_word(asked, balance->rates->count);
@@ -275,7 +258,9 @@ static void start_planner(Balance *balance)
     snprintf(name, sizeof name, "--name=%s", asked->name);
     const char *words[] = {rates, now, base, model, name, "-o", asked->strategy, NULL};
     bool placed = asked->output && asked->strategy;
-    asked->planner = !placed ? 0 : recompile_start(balance->recipe, "hetu-balance", words, asked->output, reason);
+    asked->planner =
+        !placed ? 0
+                : recompile_start(balance->recipe, "hetu-balance", words, asked->output, reason);
     balance->phase = asked->planner ? PLANNING : WATCHING;
     if (!asked->planner) {
         say(balance, "nothing is planned: %s", reason);
@@ -285,8 +270,7 @@ static void start_planner(Balance *balance)
 }
 
 /* Reads what the planner says, lines of a word and numbers; false where something is missing. */
-static bool read_plan(Balance *balance)
-{
+static bool read_plan(Balance *balance) {
     Asked *asked = &balance->asked;
     char line[256], kind[16] = "";
     int rank, found = 0, ranks = balance->rates->count;
@@ -297,14 +281,14 @@ static bool read_plan(Balance *balance)
         found += plain_scan(line, "now %lf", &asked->now) == 1;
         found += plain_scan(line, "then %lf", &asked->then) == 1;
         found += plain_scan(line, "moves %lf %lf", &asked->moves, &asked->seconds) == 2;
-        if (plain_scan(line, "work %d %lf %lf", &rank, &first, &then) == 3 && rank >= 0 && rank < ranks) {
+        if (plain_scan(line, "work %d %lf %lf", &rank, &first, &then) == 3 && rank >= 0 &&
+            rank < ranks) {
             asked->work[rank] = first;
             asked->work[ranks + rank] = then;
             found++;
         }
     }
-    if (file)
-        fclose(file);
+    if (file) fclose(file);
     asked->made = !strcmp(kind, "new");
     return found == 4 + ranks;
 }
@@ -312,122 +296,111 @@ static bool read_plan(Balance *balance)
 /* ---- decisions ---- */
 
 /* The middle one of the last steps' seconds. */
-static double usual_step(const Balance *balance)
-{
+static double usual_step(const Balance *balance) {
     double a = balance->took[0], b = balance->took[1], c = balance->took[2];
     return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 
 /* Switches of the last WINDOW steps. */
-static int recent_switches(const Balance *balance)
-{
+static int recent_switches(const Balance *balance) {
     int64_t seen[PER_WINDOW * 64];
     int count = 0;
     for (int i = 0; i < PER_WINDOW * balance->rates->count && count < PER_WINDOW * 64; i++) {
         bool known = balance->at - balance->switched[i] > WINDOW;
-        for (int s = 0; s < count && !known; s++)
-            known = seen[s] == balance->switched[i];
-        if (!known)
-            seen[count++] = balance->switched[i];
+        for (int s = 0; s < count && !known; s++) known = seen[s] == balance->switched[i];
+        if (!known) seen[count++] = balance->switched[i];
     }
     return count;
 }
 
-/* What a switch costs: what the last one took, or what is predicted where that is more; twice as much for each of the last WINDOW steps'
- * switches, which this one might undo. */
-static double switch_cost(const Balance *balance)
-{
+/* What a switch costs: what the last one took, or what is predicted where that is more; twice as
+ * much for each of the last WINDOW steps' switches, which this one might undo. */
+static double switch_cost(const Balance *balance) {
     return fmax(balance->switch_seconds, balance->asked.seconds) * pow(2, recent_switches(balance));
 }
 
-/* How many steps in a row a rank must be away from its planned rate. One that has caused PER_WINDOW switches of late flickers: it is left
- * as it is unless it moves far, and for long. */
-static int steps_needed(const Balance *balance, int rank)
-{
+/* How many steps in a row a rank must be away from its planned rate. One that has caused PER_WINDOW
+ * switches of late flickers: it is left as it is unless it moves far, and for long. */
+static int steps_needed(const Balance *balance, int rank) {
     const double far = 1.5;
     const Rates *rates = balance->rates;
     int recent = 0, needed = balance->options.steps;
     for (int i = 0; i < PER_WINDOW; i++)
         recent += balance->at - balance->switched[PER_WINDOW * rank + i] <= WINDOW;
-    if (recent < PER_WINDOW)
-        return needed;
+    if (recent < PER_WINDOW) return needed;
     return fabs(rates->rate[rank] - rates->planned[rank]) >= far ? 8 * needed : WINDOW;
 }
 
 /* Whether ranks have moved for long enough; then what is asked for is set. */
-static bool find_moved(Balance *balance)
-{
+static bool find_moved(Balance *balance) {
     const Rates *rates = balance->rates;
     bool found = false;
     for (int r = 0; r < rates->count; r++) {
         balance->asked.cause[r] = rates->moved[r] > 0;
         found |= rates->moved[r] >= steps_needed(balance, r);
     }
-    if (found)
-        rates_asked(rates, balance->asked.rates);
+    if (found) rates_asked(rates, balance->asked.rates);
     return found;
 }
 
 /* Whether what is planned pays back; says so. */
-static bool pays_back(const Balance *balance)
-{
+static bool pays_back(const Balance *balance) {
     const Asked *asked = &balance->asked;
     double gain = usual_step(balance) * (1 - asked->then / asked->now), cost = switch_cost(balance);
     bool pays = gain * balance->options.horizon > cost && !(asked->then >= asked->now * 0.995);
     if (!strcmp(asked->name, strategy_of(balance->image)))
         say(balance, "strategy \"%s\" stays: nothing that was planned is better", asked->name);
     else if (pays)
-        say(balance, "strategy \"%s\" takes %.2f of a step's time now, and the switch about %.2f s for %.3g MB%s", asked->name,
-            asked->then / asked->now, cost, asked->moves / 1e6, asked->made ? "; it is being made" : "");
+        say(balance,
+            "strategy \"%s\" takes %.2f of a step's time now, and the switch about %.2f s for %.3g "
+            "MB%s",
+            asked->name, asked->then / asked->now, cost, asked->moves / 1e6,
+            asked->made ? "; it is being made" : "");
     else
-        say(balance, "strategy \"%s\" stays: \"%s\" would save %.4f s a step, and the switch costs %.2f s", strategy_of(balance->image),
-            asked->name, gain, cost);
+        say(balance,
+            "strategy \"%s\" stays: \"%s\" would save %.4f s a step, and the switch costs %.2f s",
+            strategy_of(balance->image), asked->name, gain, cost);
     return pays && strcmp(asked->name, strategy_of(balance->image));
 }
 
 /* What was asked for is done with, without a switch: these rates ask for nothing again. */
-static void leave(Balance *balance)
-{
-    memcpy(balance->rates->planned, balance->asked.rates, sizeof(double) * (size_t)balance->rates->count);
+static void leave(Balance *balance) {
+    memcpy(balance->rates->planned, balance->asked.rates,
+           sizeof(double) * (size_t)balance->rates->count);
     balance->phase = WATCHING;
 }
 
-static void take_plan(Balance *balance)
-{
+static void take_plan(Balance *balance) {
     balance->phase = MAKING;
-    if (balance->asked.made)
-        arrivals_ask(balance->image, balance->asked.strategy);
+    if (balance->asked.made) arrivals_ask(balance->image, balance->asked.strategy);
 }
 
 /* The most work of a rank. */
-static double busiest(const double *work, int count)
-{
+static double busiest(const double *work, int count) {
     double most = 0;
-    for (int r = 0; r < count; r++)
-        most = fmax(most, work[r]);
+    for (int r = 0; r < count; r++) most = fmax(most, work[r]);
     return most;
 }
 
-/* To the first strategy: what a step saves is known from the steps that it had, and from what the busiest rank does under either. */
-static void go_home(Balance *balance)
-{
+/* To the first strategy: what a step saves is known from the steps that it had, and from what the
+ * busiest rank does under either. */
+static void go_home(Balance *balance) {
     Asked *asked = &balance->asked;
     snprintf(asked->name, NAME, "%s", strategy_of(balance->base));
     asked->made = false;
     asked->now = usual_step(balance);
-    asked->then = fmin(balance->base_seconds, asked->now * busiest(asked->work, balance->rates->count) /
-                                                  busiest(asked->work + balance->rates->count, balance->rates->count));
+    asked->then = fmin(balance->base_seconds,
+                       asked->now * busiest(asked->work, balance->rates->count) /
+                           busiest(asked->work + balance->rates->count, balance->rates->count));
     if (pays_back(balance))
         take_plan(balance);
     else
         leave(balance);
 }
 
-static void end_planning(Balance *balance)
-{
+static void end_planning(Balance *balance) {
     int status = recompile_ended(balance->asked.planner, false);
-    if (status < 0)
-        return;
+    if (status < 0) return;
     balance->asked.planner = 0;
     bool good = !status && read_plan(balance);
     drop_plan(balance);
@@ -436,8 +409,7 @@ static void end_planning(Balance *balance)
         say(balance, "strategy \"%s\" stays: hetu-balance %s", strategy_of(balance->image),
             status >= RECOMPILE_KILLED ? "was killed" : "has no plan; what it says stands above");
         leave(balance);
-        if (status < RECOMPILE_KILLED)
-            rest(balance);
+        if (status < RECOMPILE_KILLED) rest(balance);
     } else if (!rates_near(balance->rates, balance->asked.rates)) {
         say(balance, "the plan is dropped: the ranks' rates have changed since");
     } else if (!pays_back(balance)) {
@@ -447,26 +419,25 @@ static void end_planning(Balance *balance)
     }
 }
 
-static void note_switch(Balance *balance, double seconds)
-{
+static void note_switch(Balance *balance, double seconds) {
     balance->switch_seconds = seconds;
     for (int r = 0; r < balance->rates->count; r++) {
         int64_t *own = balance->switched + (ptrdiff_t)PER_WINDOW * r;
-        if (!balance->asked.cause[r])
-            continue;
+        if (!balance->asked.cause[r]) continue;
         memmove(own, own + 1, sizeof *own * (PER_WINDOW - 1));
         own[PER_WINDOW - 1] = balance->at;
     }
 }
 
 /* Goes to the strategy; inputs that were fed stay fed. */
-static void go(Balance *balance, int image)
-{
+static void go(Balance *balance, int image) {
     double begin = pace_now();
-    Command command = {.kind = COMMAND_SWITCH, .number = balance->program->number, .index = image, .keep = true};
+    Command command = {
+        .kind = COMMAND_SWITCH, .number = balance->program->number, .index = image, .keep = true};
     session_issue(balance->program->session, &command, &(Payload){0});
     note_switch(balance, pace_now() - begin);
-    say(balance, "under strategy \"%s\" from here on; the switch took %.3f s", strategy_of(image), balance->switch_seconds);
+    say(balance, "under strategy \"%s\" from here on; the switch took %.3f s", strategy_of(image),
+        balance->switch_seconds);
     rates_go(balance->rates, image, balance->asked.rates, balance->asked.work);
     balance->image = image;
     balance->phase = WATCHING;
@@ -474,21 +445,20 @@ static void go(Balance *balance, int image)
 }
 
 /* Goes to what is ready, where that is what the ranks need now. */
-static void end_making(Balance *balance)
-{
+static void end_making(Balance *balance) {
     const char *reason = NULL;
     int image = image_under(balance->image, balance->asked.name);
-    if (image < 0 && arrivals_open(balance->asked.strategy))
-        return;
+    if (image < 0 && arrivals_open(balance->asked.strategy)) return;
     if (image < 0) {
         arrivals_name(balance->asked.strategy, &reason);
-        say(balance, "strategy \"%s\" stays: \"%s\" could not be had: %s", strategy_of(balance->image), balance->asked.name,
+        say(balance, "strategy \"%s\" stays: \"%s\" could not be had: %s",
+            strategy_of(balance->image), balance->asked.name,
             reason ? reason : "it has another name");
         leave(balance);
-        if (!arrivals_again(balance->asked.strategy))
-            rest(balance);
+        if (!arrivals_again(balance->asked.strategy)) rest(balance);
     } else if (!rates_near(balance->rates, balance->asked.rates)) {
-        say(balance, "strategy \"%s\" is there, but the ranks' rates have changed since", balance->asked.name);
+        say(balance, "strategy \"%s\" is there, but the ranks' rates have changed since",
+            balance->asked.name);
         balance->phase = WATCHING;
     } else if (image_reads_agree(image)) {
         go(balance, image);
@@ -500,41 +470,37 @@ static void end_making(Balance *balance)
 /* ---- in a step ---- */
 
 /* The balance of a program; NULL: it has none. */
-static Balance *balance_of(const ht_program *program)
-{
+static Balance *balance_of(const ht_program *program) {
     Balance *balance = program->session->balance;
     return balance && balance->program == program ? balance : NULL;
 }
 
-void balance_turn(ht_program *program)
-{
+void balance_turn(ht_program *program) {
     Balance *balance = balance_of(program);
-    if (!balance)
-        return;
+    if (!balance) return;
     balance->at = program->step;
     if (own_image(program) != balance->image) { // main has gone elsewhere
         drop_plan(balance);
         begin_under(balance, own_image(program));
     }
-    if (balance->phase == PLANNING)
-        end_planning(balance);
-    if (balance->phase == MAKING)
-        end_making(balance);
+    if (balance->phase == PLANNING) end_planning(balance);
+    if (balance->phase == MAKING) end_making(balance);
     balance->step_began = pace_now();
 }
 
-void balance_ask(const ht_program *program, Command *command) { command->report = balance_of(program); }
+void balance_ask(const ht_program *program, Command *command) {
+    command->report = balance_of(program);
+}
 
-void balance_note(ht_program *program, const PaceReport *reports)
-{
+void balance_note(ht_program *program, const PaceReport *reports) {
     Balance *balance = balance_of(program);
-    if (!balance)
-        return;
+    if (!balance) return;
     balance->took[balance->steps++ % STEPS_KEPT] = pace_now() - balance->step_began;
     bool known = rates_take(balance->rates, reports);
     if (known && balance->image == balance->base && balance->base_seconds == 0)
         balance->base_seconds = usual_step(balance);
-    if (!known || balance->phase != WATCHING || !find_moved(balance) || (balance->rests && !is_healed(balance)))
+    if (!known || balance->phase != WATCHING || !find_moved(balance) ||
+        (balance->rests && !is_healed(balance)))
         return;
     say_moved(balance);
     if (is_healed(balance))

@@ -48,46 +48,39 @@ struct Dispatch {
 /* ---- strategies ---- */
 
 /* The input whose rows are read only so far; NULL: all are read as they are. */
-static const ht_padding *padding_of(const ht_image *image)
-{
+static const ht_padding *padding_of(const ht_image *image) {
     for (int i = 0; i < image->input_count; i++)
         if (image->inputs[i].padding && image->inputs[i].padding->rank > 1)
             return image->inputs[i].padding;
     return NULL;
 }
 
-static int64_t rows_of(const ht_image *image)
-{
+static int64_t rows_of(const ht_image *image) {
     int64_t rows = 0;
     for (int p = 0; p < image->pipeline_count; p++)
         rows += image->pipelines[p].rows * image->pipelines[p].microbatches;
-    if (!rows && image->input_count)
-        rows = image->inputs[0].pieces->extent[0];
+    if (!rows && image->input_count) rows = image->inputs[0].pieces->extent[0];
     return rows;
 }
 
 /* How far each row is read. */
-static void find_capacity(Holds *holds, const ht_image *image)
-{
+static void find_capacity(Holds *holds, const ht_image *image) {
     const ht_padding *padding = padding_of(image);
-    for (int64_t r = 0; r < holds->rows; r++)
-        holds->capacity[r] = holds->length;
+    for (int64_t r = 0; r < holds->rows; r++) holds->capacity[r] = holds->length;
     for (int p = 0; padding && p < padding->count; p++) {
         const int64_t *own = padding->rows + (ptrdiff_t)p * (padding->rank + 1);
-        for (int64_t r = own[0]; r < own[1] && r < holds->rows; r++)
-            holds->capacity[r] = own[2];
+        for (int64_t r = own[0]; r < own[1] && r < holds->rows; r++) holds->capacity[r] = own[2];
     }
 }
 
-static double tokens_of(const Holds *holds, const ht_image *image)
-{
+static double tokens_of(const Holds *holds, const ht_image *image) {
     double most = 0, all = 0;
-    for (int64_t r = 0; r < holds->rows; r++)
-        all += (double)holds->capacity[r];
+    for (int64_t r = 0; r < holds->rows; r++) all += (double)holds->capacity[r];
     for (int p = 0; p < image->pipeline_count; p++) {
         const ht_pipeline *pipeline = &image->pipelines[p];
         int64_t first = pipeline->first_row < holds->rows ? pipeline->first_row : 0;
-        double own = (double)(pipeline->rows * pipeline->microbatches * holds->capacity[first]) / pipeline->device_count;
+        double own = (double)(pipeline->rows * pipeline->microbatches * holds->capacity[first]) /
+                     pipeline->device_count;
         most = fmax(most, own);
     }
     return most > 0 ? most : all / image_devices(image);
@@ -96,26 +89,21 @@ static double tokens_of(const Holds *holds, const ht_image *image)
 /* Of two numbers the larger first; then the one that comes first. */
 static const int64_t *sorted_by;
 
-static int by_size(const void *a, const void *b)
-{
+static int by_size(const void *a, const void *b) {
     int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    if (sorted_by[left] != sorted_by[right])
-        return sorted_by[left] < sorted_by[right] ? 1 : -1;
+    if (sorted_by[left] != sorted_by[right]) return sorted_by[left] < sorted_by[right] ? 1 : -1;
     return (left > right) - (left < right);
 }
 
-static int64_t *order_of(const int64_t *sizes, int64_t count)
-{
+static int64_t *order_of(const int64_t *sizes, int64_t count) {
     int64_t *order = memory_array(count, sizeof *order);
-    for (int64_t i = 0; i < count; i++)
-        order[i] = i;
+    for (int64_t i = 0; i < count; i++) order[i] = i;
     sorted_by = sizes;
     qsort(order, (size_t)count, sizeof *order, by_size);
     return order;
 }
 
-static void free_batch(Batch *batch)
-{
+static void free_batch(Batch *batch) {
     free(batch->lengths);
     free(batch->order);
     free(batch->row);
@@ -123,8 +111,7 @@ static void free_batch(Batch *batch)
     *batch = (Batch){0};
 }
 
-static void list_strategy(Holds *holds, int image, int64_t length)
-{
+static void list_strategy(Holds *holds, int image, int64_t length) {
     *holds = (Holds){.image = image, .rows = rows_of(image_at(image)->image), .length = length};
     holds->capacity = memory_array(holds->rows, sizeof *holds->capacity);
     find_capacity(holds, image_at(image)->image);
@@ -132,8 +119,7 @@ static void list_strategy(Holds *holds, int image, int64_t length)
     holds->tokens = tokens_of(holds, image_at(image)->image);
 }
 
-static void free_strategies(Holds *list, int count)
-{
+static void free_strategies(Holds *list, int count) {
     for (int k = 0; k < count; k++) {
         free(list[k].capacity);
         free(list[k].order);
@@ -141,28 +127,30 @@ static void free_strategies(Holds *list, int count)
     free(list);
 }
 
-static int own_image(const ht_program *program) { return program->session->programs[program->number]->number; }
+static int own_image(const ht_program *program) {
+    return program->session->programs[program->number]->number;
+}
 
-/* Lists the strategies, where there are more than before, or the variable is another; those that were known keep their numbers, and what
- * was measured of them. */
-static void list_strategies(struct Dispatch *dispatch, const int *variable)
-{
+/* Lists the strategies, where there are more than before, or the variable is another; those that
+ * were known keep their numbers, and what was measured of them. */
+static void list_strategies(struct Dispatch *dispatch, const int *variable) {
     int own = own_image(dispatch->program), old_count = dispatch->count;
     Holds *old = dispatch->at;
     int64_t length;
-    if (dispatch->known == image_count() && dispatch->variable == variable)
-        return;
+    if (dispatch->known == image_count() && dispatch->variable == variable) return;
     free_batch(&dispatch->next);
     dispatch->at = memory_array(image_count(), sizeof *dispatch->at);
     dispatch->count = 0;
     for (int i = initial_strategy_next(own, -1); i >= 0; i = initial_strategy_next(own, i))
         if (image_read_integer(i, variable, &length))
             list_strategy(&dispatch->at[dispatch->count++], i, length);
-    for (int k = 0; k < old_count && k < dispatch->count && old[k].image == dispatch->at[k].image; k++)
+    for (int k = 0; k < old_count && k < dispatch->count && old[k].image == dispatch->at[k].image;
+         k++)
         dispatch->at[k].seconds = old[k].seconds;
     free_strategies(old, old_count);
     if (!dispatch->count)
-        ht_fail("ht_dispatch was given a variable that the model %s does not read", image_at(own)->image->model);
+        ht_fail("ht_dispatch was given a variable that the model %s does not read",
+                image_at(own)->image->model);
     dispatch->known = image_count();
     dispatch->variable = variable;
 }
@@ -170,20 +158,18 @@ static void list_strategies(struct Dispatch *dispatch, const int *variable)
 /* ---- plans ---- */
 
 /* Whether a strategy holds a batch. */
-static bool holds(const Holds *own, const Batch *batch)
-{
+static bool holds(const Holds *own, const Batch *batch) {
     for (int64_t i = 0; i < batch->count; i++)
         if (i >= own->rows || batch->lengths[batch->order[i]] > own->capacity[own->order[i]])
             return false;
     return true;
 }
 
-/* Seconds of a step under each strategy: as measured, and else by tokens, as those that were measured took. */
-static double seconds_of(const struct Dispatch *dispatch, int k)
-{
+/* Seconds of a step under each strategy: as measured, and else by tokens, as those that were
+ * measured took. */
+static double seconds_of(const struct Dispatch *dispatch, int k) {
     double seconds = 0, tokens = 0;
-    if (dispatch->at[k].seconds > 0)
-        return dispatch->at[k].seconds;
+    if (dispatch->at[k].seconds > 0) return dispatch->at[k].seconds;
     for (int i = 0; i < dispatch->count; i++)
         if (dispatch->at[i].seconds > 0) {
             seconds += dispatch->at[i].seconds;
@@ -193,95 +179,84 @@ static double seconds_of(const struct Dispatch *dispatch, int k)
 }
 
 /* The fastest strategy that holds the batch; -1: none does. */
-static int fastest(const struct Dispatch *dispatch, const Batch *batch)
-{
+static int fastest(const struct Dispatch *dispatch, const Batch *batch) {
     int best = -1;
     for (int k = 0; k < dispatch->count; k++)
-        if (holds(&dispatch->at[k], batch) && (best < 0 || seconds_of(dispatch, k) < seconds_of(dispatch, best)))
+        if (holds(&dispatch->at[k], batch) &&
+            (best < 0 || seconds_of(dispatch, k) < seconds_of(dispatch, best)))
             best = k;
     return best;
 }
 
 /* The strategy that a batch is trained under. `lost` becomes what is then lost under each. */
-static int choose(const struct Dispatch *dispatch, const Batch *batch)
-{
+static int choose(const struct Dispatch *dispatch, const Batch *batch) {
     int now = dispatch->in_force, best = fastest(dispatch, batch);
-    if (best < 0 || now < 0 || !holds(&dispatch->at[now], batch))
-        return best;
+    if (best < 0 || now < 0 || !holds(&dispatch->at[now], batch)) return best;
     best = now;
     for (int k = 0; k < dispatch->count; k++) {
         double gain = seconds_of(dispatch, now) - seconds_of(dispatch, k);
         batch->lost[k] = holds(&dispatch->at[k], batch) ? fmax(0, dispatch->at[k].lost + gain) : 0;
-        if (batch->lost[k] >= dispatch->switch_seconds && batch->lost[k] > (best == now ? 0 : batch->lost[best]))
+        if (batch->lost[k] >= dispatch->switch_seconds &&
+            batch->lost[k] > (best == now ? 0 : batch->lost[best]))
             best = k;
     }
     return best;
 }
 
-static void plan(const struct Dispatch *dispatch, Batch *batch)
-{
+static void plan(const struct Dispatch *dispatch, Batch *batch) {
     batch->chosen = choose(dispatch, batch);
     const Holds *own = batch->chosen < 0 ? NULL : &dispatch->at[batch->chosen];
-    for (int64_t i = 0; own && i < batch->count; i++)
-        batch->row[batch->order[i]] = own->order[i];
+    for (int64_t i = 0; own && i < batch->count; i++) batch->row[batch->order[i]] = own->order[i];
     batch->planned = true;
 }
 
-static void *plan_next(void *argument)
-{
+static void *plan_next(void *argument) {
     struct Dispatch *dispatch = argument;
     dispatch->next.order = order_of(dispatch->next.lengths, dispatch->next.count);
     plan(dispatch, &dispatch->next);
     return NULL;
 }
 
-static Batch new_batch(const struct Dispatch *dispatch, const int64_t *lengths, int64_t count)
-{
-    Batch batch = {.count = count, .lengths = memory_array(count, sizeof *lengths), .row = memory_array(count, sizeof(int64_t))};
+static Batch new_batch(const struct Dispatch *dispatch, const int64_t *lengths, int64_t count) {
+    Batch batch = {.count = count,
+                   .lengths = memory_array(count, sizeof *lengths),
+                   .row = memory_array(count, sizeof(int64_t))};
     batch.lost = memory_array(dispatch->count, sizeof(double));
     memcpy(batch.lengths, lengths, sizeof *lengths * (size_t)count);
     return batch;
 }
 
-static void end_planning(struct Dispatch *dispatch)
-{
-    if (dispatch->planning)
-        pthread_join(dispatch->thread, NULL);
+static void end_planning(struct Dispatch *dispatch) {
+    if (dispatch->planning) pthread_join(dispatch->thread, NULL);
     dispatch->planning = false;
 }
 
 /* Begins to plan the batch to come. */
-static void begin_planning(struct Dispatch *dispatch, const int64_t *lengths, int64_t count)
-{
+static void begin_planning(struct Dispatch *dispatch, const int64_t *lengths, int64_t count) {
     free_batch(&dispatch->next);
     dispatch->next = new_batch(dispatch, lengths, count);
     dispatch->planning = !pthread_create(&dispatch->thread, NULL, plan_next, dispatch);
 }
 
 /* The batch's plan is in `now`: what was planned for it before, or made here. */
-static void take_plan(struct Dispatch *dispatch, const int64_t *lengths, int64_t count)
-{
+static void take_plan(struct Dispatch *dispatch, const int64_t *lengths, int64_t count) {
     end_planning(dispatch);
     Batch *next = &dispatch->next;
-    bool same = next->planned && next->count == count && !memcmp(next->lengths, lengths, sizeof *lengths * (size_t)count);
+    bool same = next->planned && next->count == count &&
+                !memcmp(next->lengths, lengths, sizeof *lengths * (size_t)count);
     free_batch(&dispatch->now);
     dispatch->now = same ? *next : new_batch(dispatch, lengths, count);
-    if (same)
-        *next = (Batch){0};
-    if (!same)
-        dispatch->now.order = order_of(dispatch->now.lengths, count);
-    if (!same || dispatch->now.chosen >= dispatch->count)
-        plan(dispatch, &dispatch->now);
+    if (same) *next = (Batch){0};
+    if (!same) dispatch->now.order = order_of(dispatch->now.lengths, count);
+    if (!same || dispatch->now.chosen >= dispatch->count) plan(dispatch, &dispatch->now);
 }
 
 /* ---- the call ---- */
 
-static void check(const ht_program *program, const int *variable, const int64_t *lengths, int64_t count, ht_dispatch_options options)
-{
-    if (!program)
-        ht_fail("ht_dispatch was called with NULL for the program");
-    if (!program->trains)
-        ht_fail("ht_dispatch is for a program of ht_train");
+static void check(const ht_program *program, const int *variable, const int64_t *lengths,
+                  int64_t count, ht_dispatch_options options) {
+    if (!program) ht_fail("ht_dispatch was called with NULL for the program");
+    if (!program->trains) ht_fail("ht_dispatch is for a program of ht_train");
     if (!variable || !lengths || count < 1)
         ht_fail("ht_dispatch was called %s", !variable  ? "with NULL for the variable"
                                              : !lengths ? "with NULL for the lengths"
@@ -291,22 +266,24 @@ static void check(const ht_program *program, const int *variable, const int64_t 
                 options.next ? "" : " and without .next");
     for (int64_t i = 0; i < count; i++)
         if (lengths[i] < 1 || lengths[i] > INT32_MAX)
-            ht_fail("ht_dispatch was given length %lld for sequence %lld; lengths are 1 or more", (long long)lengths[i], (long long)i);
+            ht_fail("ht_dispatch was given length %lld for sequence %lld; lengths are 1 or more",
+                    (long long)lengths[i], (long long)i);
     for (int64_t i = 0; options.next && i < (options.next_count ? options.next_count : count); i++)
         if (options.next[i] < 1 || options.next[i] > INT32_MAX)
-            ht_fail("ht_dispatch was given length %lld for sequence %lld of .next; lengths are 1 or more", (long long)options.next[i],
-                    (long long)i);
+            ht_fail("ht_dispatch was given length %lld for sequence %lld of .next; lengths are 1 "
+                    "or more",
+                    (long long)options.next[i], (long long)i);
 }
 
 /* Ends the program, none of whose strategies holds a batch: says which sequence finds no room. */
-static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batch)
-{
+static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batch) {
     int64_t rows = 0, found = 0;
     const Holds *most = &dispatch->at[0];
     for (int k = 0; k < dispatch->count; k++) {
         const Holds *own = &dispatch->at[k];
         int64_t held = 0;
-        while (held < batch->count && held < own->rows && batch->lengths[batch->order[held]] <= own->capacity[own->order[held]])
+        while (held < batch->count && held < own->rows &&
+               batch->lengths[batch->order[held]] <= own->capacity[own->order[held]])
             held++;
         rows = own->rows > rows ? own->rows : rows;
         if (held >= found) {
@@ -316,17 +293,20 @@ static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batc
     }
     const char *model = image_at(most->image)->image->model;
     if (batch->count > rows)
-        ht_fail("ht_dispatch was given %lld sequences, and the strategies of the model %s have %lld rows at most", (long long)batch->count,
-                model, (long long)rows);
-    ht_fail("ht_dispatch: no strategy of the model %s holds the batch: under \"%s\", which comes furthest, sequence %lld of length %lld "
+        ht_fail("ht_dispatch was given %lld sequences, and the strategies of the model %s have "
+                "%lld rows at most",
+                (long long)batch->count, model, (long long)rows);
+    ht_fail("ht_dispatch: no strategy of the model %s holds the batch: under \"%s\", which comes "
+            "furthest, sequence %lld of length %lld "
             "finds no row as long; the next one has %lld",
-            model, image_at(most->image)->image->strategy, (long long)batch->order[found], (long long)batch->lengths[batch->order[found]],
+            model, image_at(most->image)->image->strategy, (long long)batch->order[found],
+            (long long)batch->lengths[batch->order[found]],
             (long long)(found < most->rows ? most->capacity[most->order[found]] : 0));
 }
 
 /* On one device: rows as they come, as long as the longest. */
-static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variable, const int64_t *lengths, int64_t count)
-{
+static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variable,
+                                         const int64_t *lengths, int64_t count) {
     int64_t longest = 0;
     free_batch(&dispatch->now);
     dispatch->now = new_batch(dispatch, lengths, count);
@@ -341,24 +321,21 @@ static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variabl
 }
 
 /* Goes to the strategy of the plan. */
-static void go(struct Dispatch *dispatch)
-{
+static void go(struct Dispatch *dispatch) {
     Batch *batch = &dispatch->now;
     int own = own_image(dispatch->program), image = dispatch->at[batch->chosen].image;
     for (int k = 0; k < dispatch->count; k++)
         dispatch->at[k].lost = own == image ? batch->lost[k] : 0;
     dispatch->in_force = batch->chosen;
     initial_strategy_follow(image, own);
-    if (own == image)
-        return;
+    if (own == image) return;
     double begin = pace_now();
     ht_switch(dispatch->program, image_at(image)->image->strategy);
     dispatch->switch_seconds = pace_now() - begin;
     dispatch->warm = 0;
 }
 
-static struct Dispatch *open_dispatch(ht_program *program)
-{
+static struct Dispatch *open_dispatch(ht_program *program) {
     ht_session *session = program->session;
     if (!session->dispatch) {
         session->dispatch = memory_array(1, sizeof *session->dispatch);
@@ -369,31 +346,29 @@ static struct Dispatch *open_dispatch(ht_program *program)
     return session->dispatch;
 }
 
-const ht_dispatched *ht_dispatch_with(ht_program *program, int *variable, const int64_t *lengths, int64_t count,
-                                      ht_dispatch_options options)
-{
+const ht_dispatched *ht_dispatch_with(ht_program *program, int *variable, const int64_t *lengths,
+                                      int64_t count, ht_dispatch_options options) {
     check(program, variable, lengths, count, options);
     session_check_open(program->session);
     struct Dispatch *dispatch = open_dispatch(program);
-    if (program->eager)
-        return answer_eager(dispatch, variable, lengths, count);
+    if (program->eager) return answer_eager(dispatch, variable, lengths, count);
     end_planning(dispatch);
     list_strategies(dispatch, variable);
     take_plan(dispatch, lengths, count);
-    if (dispatch->now.chosen < 0)
-        no_room(dispatch, &dispatch->now);
+    if (dispatch->now.chosen < 0) no_room(dispatch, &dispatch->now);
     go(dispatch);
     const Holds *own = &dispatch->at[dispatch->now.chosen];
-    dispatch->answer = (ht_dispatched){dispatch->now.row, own->rows, own->length, image_at(own->image)->image->strategy};
+    dispatch->answer = (ht_dispatched){dispatch->now.row, own->rows, own->length,
+                                       image_at(own->image)->image->strategy};
     if (options.next)
         begin_planning(dispatch, options.next, options.next_count ? options.next_count : count);
     return &dispatch->answer;
 }
 
-void dispatch_note(const ht_program *program, double seconds)
-{
+void dispatch_note(const ht_program *program, double seconds) {
     struct Dispatch *dispatch = program->session->dispatch;
-    if (!dispatch || dispatch->program != program || dispatch->in_force < 0 || dispatch->at[dispatch->in_force].image != own_image(program))
+    if (!dispatch || dispatch->program != program || dispatch->in_force < 0 ||
+        dispatch->at[dispatch->in_force].image != own_image(program))
         return;
     end_planning(dispatch);
     Holds *own = &dispatch->at[dispatch->in_force];
@@ -401,11 +376,9 @@ void dispatch_note(const ht_program *program, double seconds)
         own->seconds = own->seconds > 0 ? 0.7 * own->seconds + 0.3 * seconds : seconds;
 }
 
-void dispatch_close(ht_session *session)
-{
+void dispatch_close(ht_session *session) {
     struct Dispatch *dispatch = session->dispatch;
-    if (!dispatch)
-        return;
+    if (!dispatch) return;
     end_planning(dispatch);
     free_strategies(dispatch->at, dispatch->count);
     free_batch(&dispatch->now);

@@ -21,52 +21,44 @@ static const double PATIENCE = 2; // seconds for which main's next ht_save is wa
 
 /* How main saves, and at which place of its loop. */
 struct Ending {
-    char *folder;                    // NULL: nothing was saved
-    ht_noted *notes;                 // main's numbers, ended by {0}
-    int64_t noted_at;                // the step that they are of
-    bool vary;                       // they are others from one save to the next, as far as is known
-    int64_t keeps;                   // how often they were kept
-    bool asks;                       // main calls ht_told_to_end
-    int64_t steps, every;            // when it saved last, and how many steps that was after the one before
-    int64_t runs;                    // of all programs that train, at the last save
-    double saved, told;              // seconds: when it saved last, and when the signal was seen; 0: it was not
-    const ht_program *before, *next; // which of several programs trained last in front of the last save, and first behind it
+    char *folder;         // NULL: nothing was saved
+    ht_noted *notes;      // main's numbers, ended by {0}
+    int64_t noted_at;     // the step that they are of
+    bool vary;            // they are others from one save to the next, as far as is known
+    int64_t keeps;        // how often they were kept
+    bool asks;            // main calls ht_told_to_end
+    int64_t steps, every; // when it saved last, and how many steps that was after the one before
+    int64_t runs;         // of all programs that train, at the last save
+    double saved, told; // seconds: when it saved last, and when the signal was seen; 0: it was not
+    const ht_program *before, *next; // which of several programs trained last in front of the last
+                                     // save, and first behind it
     const ht_program *last;          // which trained last
 };
 
-static struct Ending *ending_of(ht_session *session)
-{
-    if (!session->ending)
-        session->ending = memory_array(1, sizeof *session->ending);
+static struct Ending *ending_of(ht_session *session) {
+    if (!session->ending) session->ending = memory_array(1, sizeof *session->ending);
     return session->ending;
 }
 
 /* ---- what main does ---- */
 
-static void free_notes(ht_noted *notes)
-{
-    for (ht_noted *note = notes; note && note->name; note++)
-        free((char *)note->name);
+static void free_notes(ht_noted *notes) {
+    for (ht_noted *note = notes; note && note->name; note++) free((char *)note->name);
     free(notes);
 }
 
 /* Whether two lists have the same numbers. */
-static bool same_notes(const ht_noted *a, const ht_noted *b)
-{
+static bool same_notes(const ht_noted *a, const ht_noted *b) {
     for (; a->name && b->name; a++, b++)
-        if (strcmp(a->name, b->name) || memcmp(&a->value, &b->value, sizeof a->value))
-            return false;
+        if (strcmp(a->name, b->name) || memcmp(&a->value, &b->value, sizeof a->value)) return false;
     return !a->name && !b->name;
 }
 
-static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t step)
-{
+static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t step) {
     int count = 0;
-    while (noted[count].name)
-        count++;
+    while (noted[count].name) count++;
     ht_noted *notes = memory_array(count + 1, sizeof *notes);
-    for (int i = 0; i < count; i++)
-        notes[i] = (ht_noted){strdup(noted[i].name), noted[i].value};
+    for (int i = 0; i < count; i++) notes[i] = (ht_noted){strdup(noted[i].name), noted[i].value};
     bool other = !ending->keeps || !same_notes(ending->notes, notes);
     ending->vary = other || (ending->keeps++ > 1 && ending->vary);
     free_notes(ending->notes);
@@ -75,8 +67,7 @@ static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t ste
 }
 
 /* Steps of all programs that train together. */
-static int64_t runs_of(const ht_session *session)
-{
+static int64_t runs_of(const ht_session *session) {
     int64_t runs = 0;
     for (int p = 0; p < session->handle_count; p++)
         runs += session->handles[p]->trains ? session->handles[p]->step : 0;
@@ -84,13 +75,13 @@ static int64_t runs_of(const ht_session *session)
 }
 
 /* Notes the place at which what there is has been saved. */
-static void note_place(ht_session *session, const char *folder)
-{
+static void note_place(ht_session *session, const char *folder) {
     struct Ending *ending = session->ending;
     char *copy = strdup(folder);
     free(ending->folder);
     ending->folder = copy;
-    ending->every = saved_steps(session) > ending->steps ? saved_steps(session) - ending->steps : ending->every;
+    ending->every =
+        saved_steps(session) > ending->steps ? saved_steps(session) - ending->steps : ending->every;
     ending->steps = saved_steps(session);
     ending->runs = runs_of(session);
     ending->saved = pace_now();
@@ -98,41 +89,36 @@ static void note_place(ht_session *session, const char *folder)
     ending->next = NULL;
 }
 
-void ending_saved(ht_session *session, const char *folder, const ht_noted *noted)
-{
+void ending_saved(ht_session *session, const char *folder, const ht_noted *noted) {
     keep_notes(ending_of(session), noted, saved_steps(session));
     note_place(session, folder);
 }
 
-void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted)
-{
+void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted) {
     struct Ending *ending = session->ending;
     if (ending && ending->folder && !strcmp(ending->folder, folder))
         keep_notes(ending, noted, saved_steps(session));
 }
 
-void ending_resumed(ht_session *session, const char *folder)
-{
+void ending_resumed(ht_session *session, const char *folder) {
     static const char prefix[] = SAVED_NUMBER;
     ht_noted *noted = memory_array(session->loaded.note_count + 1, sizeof *noted);
     int count = 0;
     for (int n = 0; n < session->loaded.note_count; n++)
         if (!strncmp(session->loaded.notes[n].key, prefix, sizeof prefix - 1))
-            noted[count++] = (ht_noted){session->loaded.notes[n].key + sizeof prefix - 1, plain_number(session->loaded.notes[n].value)};
+            noted[count++] = (ht_noted){session->loaded.notes[n].key + sizeof prefix - 1,
+                                        plain_number(session->loaded.notes[n].value)};
     ending_heed(session);
     ending_saved(session, folder, noted);
     session->ending->every = 0;
     free(noted);
 }
 
-void ending_heed(ht_session *session)
-{
-    if (!told_heeded())
-        session_issue(session, &(Command){.kind = COMMAND_HEED}, &(Payload){0});
+void ending_heed(ht_session *session) {
+    if (!told_heeded()) session_issue(session, &(Command){.kind = COMMAND_HEED}, &(Payload){0});
 }
 
-bool ht_told_to_end(ht_session *session)
-{
+bool ht_told_to_end(ht_session *session) {
     session_check_open(session);
     told_look();
     ending_of(session)->asks = true;
@@ -143,87 +129,76 @@ bool ht_told_to_end(ht_session *session)
 /* ---- ending ---- */
 
 /* Programs that train. */
-static int trained(const ht_session *session)
-{
+static int trained(const ht_session *session) {
     int count = 0;
-    for (int p = 0; p < session->handle_count; p++)
-        count += session->handles[p]->trains;
+    for (int p = 0; p < session->handle_count; p++) count += session->handles[p]->trains;
     return count;
 }
 
-/* Whether main's loop is where it was at the last save, so that a checkpoint has no half of a turn in which several programs train. */
-static bool same_place(const ht_session *session, const ht_program *next)
-{
+/* Whether main's loop is where it was at the last save, so that a checkpoint has no half of a turn
+ * in which several programs train. */
+static bool same_place(const ht_session *session, const ht_program *next) {
     const struct Ending *ending = session->ending;
-    if (trained(session) < 2 || runs_of(session) == ending->runs)
-        return true;
-    if (!ending->before)
-        return next == ending->next && ending->last != next;
+    if (trained(session) < 2 || runs_of(session) == ending->runs) return true;
+    if (!ending->before) return next == ending->next && ending->last != next;
     return ending->last == ending->before && (!next->trains || next == ending->next);
 }
 
 /* Whether main itself is about to save, with numbers that only main knows. */
-static bool saves_soon(const ht_session *session)
-{
+static bool saves_soon(const ht_session *session) {
     const struct Ending *ending = session->ending;
     int64_t made = saved_steps(session) - ending->steps;
     bool stale = ending->notes->name && ending->vary && ending->noted_at != saved_steps(session);
-    if (!stale || made <= 0)
-        return false;
+    if (!stale || made <= 0) return false;
     int64_t until = ending->every > made ? ending->every - made : 1;
     double now = pace_now(), each = (now - ending->saved) / (double)made;
     return now + (double)until * each < ending->told + PATIENCE;
 }
 
 /* Ends the program when all that was saved is on the disk. */
-_Noreturn static void end(ht_session *session, int number)
-{
+_Noreturn static void end(ht_session *session, int number) {
     char manifest[PATH_ROOM];
     const struct Ending *ending = session->ending;
     session_issue(session, &(Command){.kind = COMMAND_FIND}, &(Payload){.found = -1});
     writing_path(manifest, sizeof manifest, ending->folder, ending->steps, "manifest");
-    fprintf(stderr, "hetu: told to end by %s behind step %lld, which is %s in %s; exit status %d\n", told_name(number),
-            (long long)saved_steps(session), access(manifest, F_OK) ? "NOT saved" : "saved", ending->folder, SIGNAL_STATUS + number);
+    fprintf(stderr, "hetu: told to end by %s behind step %lld, which is %s in %s; exit status %d\n",
+            told_name(number), (long long)saved_steps(session),
+            access(manifest, F_OK) ? "NOT saved" : "saved", ending->folder, SIGNAL_STATUS + number);
     exit(SIGNAL_STATUS + number);
 }
 
 /* Says that main's numbers in the checkpoint are older than the rest. */
-static void warn_stale(const ht_session *session)
-{
+static void warn_stale(const ht_session *session) {
     const struct Ending *ending = session->ending;
     if (ending->notes->name && ending->vary && ending->noted_at != saved_steps(session))
         fprintf(stderr,
-                "hetu: main's numbers (\"%s\", ...) in the checkpoint of step %lld are those of step %lld; a main that calls "
+                "hetu: main's numbers (\"%s\", ...) in the checkpoint of step %lld are those of "
+                "step %lld; a main that calls "
                 "ht_told_to_end saves its own\n",
                 ending->notes->name, (long long)saved_steps(session), (long long)ending->noted_at);
 }
 
-void ending_turn(const ht_program *next)
-{
+void ending_turn(const ht_program *next) {
     ht_session *session = next->session;
     struct Ending *ending = session->ending;
     told_look();
-    if (ending && next->trains && !ending->next)
-        ending->next = next;
+    if (ending && next->trains && !ending->next) ending->next = next;
     int number = ending && ending->folder && !ending->asks ? told_unhandled() : 0;
-    if (number && !ending->told)
-        ending->told = pace_now();
+    if (number && !ending->told) ending->told = pace_now();
     if (number && same_place(session, next) && !saves_soon(session)) {
         if (runs_of(session) != ending->runs) {
             warn_stale(session);
-            saved_save(session, ending->folder, ending->notes, ending->vary ? ending->noted_at : saved_steps(session));
+            saved_save(session, ending->folder, ending->notes,
+                       ending->vary ? ending->noted_at : saved_steps(session));
             note_place(session, ending->folder);
         }
         end(session, number);
     }
-    if (next->trains)
-        ending_of(session)->last = next;
+    if (next->trains) ending_of(session)->last = next;
 }
 
-void ending_close(ht_session *session)
-{
-    if (!session->ending)
-        return;
+void ending_close(ht_session *session) {
+    if (!session->ending) return;
     free_notes(session->ending->notes);
     free(session->ending->folder);
     free(session->ending);

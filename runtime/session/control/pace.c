@@ -36,8 +36,7 @@ void pace_begin(void) { began = pace_now(); }
 
 void pace_end(void) { counted += pace_now() - began; }
 
-void pace_step(bool reported)
-{
+void pace_step(bool reported) {
     counted = 0;
     call_count = 0;
     wanted = reported;
@@ -45,42 +44,36 @@ void pace_step(bool reported)
 
 /* ---- kernels ---- */
 
-static int64_t count_elements(const ht_call *call)
-{
+static int64_t count_elements(const ht_call *call) {
     int64_t count = 0;
     for (int i = 0; i < call->result_count; i++)
         count += ht_view_count(&call->result[i], 0, call->result[i].rank);
     for (int i = 0; i < call->operand_count; i++)
-        count += call->operand[i].data ? ht_view_count(&call->operand[i], 0, call->operand[i].rank) : 0;
+        count +=
+            call->operand[i].data ? ht_view_count(&call->operand[i], 0, call->operand[i].rank) : 0;
     return count;
 }
 
-static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, int64_t elements)
-{
+static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, int64_t elements) {
     *own = (Remembered){.kernel = kernel, .elements = elements, .call = *call};
     memcpy(own->views, call->result, sizeof *call->result * (size_t)call->result_count);
-    memcpy(own->views + TENSORS, call->operand, sizeof *call->operand * (size_t)call->operand_count);
+    memcpy(own->views + TENSORS, call->operand,
+           sizeof *call->operand * (size_t)call->operand_count);
 }
 
 /* Optimizers are left out: their numbers are those of a step. */
-static void remember(ht_kernel *kernel, const ht_call *call, double seconds)
-{
+static void remember(ht_kernel *kernel, const ht_call *call, double seconds) {
     int64_t elements = count_elements(call);
     int c = 0;
-    if (call->result_count > TENSORS || call->operand_count > TENSORS || call->hyper)
-        return;
-    while (c < call_count && (calls[c].kernel != kernel || calls[c].elements != elements))
-        c++;
-    if (c == CALLS)
-        return;
-    if (c == call_count)
-        take_call(&calls[call_count++], kernel, call, elements);
+    if (call->result_count > TENSORS || call->operand_count > TENSORS || call->hyper) return;
+    while (c < call_count && (calls[c].kernel != kernel || calls[c].elements != elements)) c++;
+    if (c == CALLS) return;
+    if (c == call_count) take_call(&calls[call_count++], kernel, call, elements);
     Remembered *own = &calls[c];
     own->least = own->count++ && own->least < seconds ? own->least : seconds;
 }
 
-void pace_call(ht_kernel *kernel, const ht_call *call)
-{
+void pace_call(ht_kernel *kernel, const ht_call *call) {
     if (!wanted) {
         kernel(call);
         return;
@@ -91,44 +84,37 @@ void pace_call(ht_kernel *kernel, const ht_call *call)
 }
 
 /* Keeps the call that took longest in the step, all times together. */
-static void keep_longest(void)
-{
+static void keep_longest(void) {
     const Remembered *most = call_count ? &calls[0] : NULL;
     for (int c = 1; c < call_count; c++)
-        if (calls[c].least * calls[c].count > most->least * most->count)
-            most = &calls[c];
-    if (most)
-        longest = *most;
+        if (calls[c].least * calls[c].count > most->least * most->count) most = &calls[c];
+    if (most) longest = *most;
 }
 
 /* A tensor of zeros; one that had the storage of an earlier one has it again. */
-static void *storage_of(const ht_view *views, int index, void *const *made)
-{
+static void *storage_of(const ht_view *views, int index, void *const *made) {
     for (int i = 0; i < index; i++)
-        if (views[i].data && views[i].data == views[index].data && made[i])
-            return made[i];
+        if (views[i].data && views[i].data == views[index].data && made[i]) return made[i];
     int64_t bytes = ht_view_count(&views[index], 0, views[index].rank) * 8;
     void *data = device_alloc(bytes);
     device_zero(data, bytes);
     return data;
 }
 
-static bool is_first(void *const *made, int index)
-{
+static bool is_first(void *const *made, int index) {
     for (int i = 0; i < index; i++)
-        if (made[i] == made[index])
-            return false;
+        if (made[i] == made[index]) return false;
     return made[index];
 }
 
 /* Calls the remembered kernel on zeros; its seconds, the least of a few. */
-static double call_again(int64_t step)
-{
+static double call_again(int64_t step) {
     ht_view views[2 * TENSORS];
     void *made[2 * TENSORS] = {0};
     memcpy(views, longest.views, sizeof views);
     for (int i = 0; i < 2 * TENSORS; i++) {
-        bool used = i < TENSORS ? i < longest.call.result_count : i - TENSORS < longest.call.operand_count;
+        bool used =
+            i < TENSORS ? i < longest.call.result_count : i - TENSORS < longest.call.operand_count;
         made[i] = used && views[i].data ? storage_of(longest.views, i, made) : NULL;
         views[i].data = made[i];
     }
@@ -144,15 +130,12 @@ static double call_again(int64_t step)
         least = i && least < seconds ? least : seconds;
     }
     for (int i = 0; i < 2 * TENSORS; i++)
-        if (is_first(made, i))
-            device_free(made[i]);
+        if (is_first(made, i)) device_free(made[i]);
     return least;
 }
 
-PaceReport pace_report(bool idle, int64_t step)
-{
-    if (idle)
-        return (PaceReport){-1, longest.kernel ? call_again(step) : device_trial()};
+PaceReport pace_report(bool idle, int64_t step) {
+    if (idle) return (PaceReport){-1, longest.kernel ? call_again(step) : device_trial()};
     keep_longest();
     return (PaceReport){counted, longest.kernel ? longest.least : 0};
 }

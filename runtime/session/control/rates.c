@@ -10,16 +10,13 @@
 
 enum { WARMING = 1 }; // steps under a strategy that say nothing
 
-static double *numbers(int count, double value)
-{
+static double *numbers(int count, double value) {
     double *list = memory_array(count, sizeof *list);
-    for (int i = 0; i < count; i++)
-        list[i] = value;
+    for (int i = 0; i < count; i++) list[i] = value;
     return list;
 }
 
-Rates *rates_create(int ranks, double change)
-{
+Rates *rates_create(int ranks, double change) {
     Rates *rates = memory_array(1, sizeof *rates);
     *rates = (Rates){.count = ranks,
                      .change = change,
@@ -33,8 +30,7 @@ Rates *rates_create(int ranks, double change)
     return rates;
 }
 
-void rates_destroy(Rates *rates)
-{
+void rates_destroy(Rates *rates) {
     for (int u = 0; u < rates->under_count; u++) {
         free(rates->under[u]->healthy);
         free(rates->under[u]->expected);
@@ -54,19 +50,15 @@ void rates_destroy(Rates *rates)
 
 /* ---- strategies ---- */
 
-static RatesUnder *find(const Rates *rates, int image)
-{
+static RatesUnder *find(const Rates *rates, int image) {
     for (int u = 0; u < rates->under_count; u++)
-        if (rates->under[u]->image == image)
-            return rates->under[u];
+        if (rates->under[u]->image == image) return rates->under[u];
     return NULL;
 }
 
-static RatesUnder *add(Rates *rates, int image)
-{
+static RatesUnder *add(Rates *rates, int image) {
     RatesUnder **grown = realloc(rates->under, sizeof *grown * (size_t)(rates->under_count + 1));
-    if (!grown)
-        ht_fail("no memory for what is known of ranks");
+    if (!grown) ht_fail("no memory for what is known of ranks");
     rates->under = grown;
     RatesUnder *under = memory_array(1, sizeof *under);
     *under = (RatesUnder){.image = image,
@@ -76,9 +68,9 @@ static RatesUnder *add(Rates *rates, int image)
     return rates->under[rates->under_count++] = under;
 }
 
-/* Seconds a unit of work that ranks took when they were healthy under the first strategy: the mean of those that are known. */
-static double usual_unit(const Rates *rates, const double *work)
-{
+/* Seconds a unit of work that ranks took when they were healthy under the first strategy: the mean
+ * of those that are known. */
+static double usual_unit(const Rates *rates, const double *work) {
     double seconds = 0, units = 0;
     for (int r = 0; r < rates->count; r++)
         if (work[r] > 0 && rates->under[0]->healthy[r] > 0) {
@@ -88,22 +80,19 @@ static double usual_unit(const Rates *rates, const double *work)
     return units > 0 ? seconds / units : 0;
 }
 
-static void expect(Rates *rates, RatesUnder *under, const double *work)
-{
+static void expect(Rates *rates, RatesUnder *under, const double *work) {
     for (int r = 0; r < rates->count; r++) {
-        double own = rates->under[0]->healthy[r], unit = work[r] > 0 && own > 0 ? own / work[r] : usual_unit(rates, work);
+        double own = rates->under[0]->healthy[r],
+               unit = work[r] > 0 && own > 0 ? own / work[r] : usual_unit(rates, work);
         under->expected[r] = unit * work[rates->count + r];
     }
 }
 
-void rates_go(Rates *rates, int image, const double *planned, const double *work)
-{
+void rates_go(Rates *rates, int image, const double *planned, const double *work) {
     rates->now = find(rates, image);
-    if (!rates->now)
-        rates->now = add(rates, image);
+    if (!rates->now) rates->now = add(rates, image);
     rates->now->samples = 0;
-    if (work)
-        expect(rates, rates->now, work);
+    if (work) expect(rates, rates->now, work);
     memcpy(rates->planned, planned, sizeof *planned * (size_t)rates->count);
     memcpy(rates->rate, planned, sizeof *planned * (size_t)rates->count);
     memcpy(rates->before, planned, sizeof *planned * (size_t)rates->count);
@@ -113,44 +102,38 @@ void rates_go(Rates *rates, int image, const double *planned, const double *work
 
 /* ---- steps ---- */
 
-static int by_size(const void *a, const void *b)
-{
+static int by_size(const void *a, const void *b) {
     double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
 }
 
 /* The middle one of what was seen of a rank first. */
-static double middle(const Rates *rates, int rank)
-{
+static double middle(const Rates *rates, int rank) {
     double seen[RATES_FIRST];
-    for (int i = 0; i < RATES_FIRST; i++)
-        seen[i] = rates->now->first[i * rates->count + rank];
+    for (int i = 0; i < RATES_FIRST; i++) seen[i] = rates->now->first[i * rates->count + rank];
     qsort(seen, RATES_FIRST, sizeof *seen, by_size);
     return seen[RATES_FIRST / 2];
 }
 
-/* What a rank takes when it is healthy, of what it took first: of the planner's word where the two are further apart than a model of costs
- * may be. */
-static double healthy_of(const Rates *rates, int rank)
-{
+/* What a rank takes when it is healthy, of what it took first: of the planner's word where the two
+ * are further apart than a model of costs may be. */
+static double healthy_of(const Rates *rates, int rank) {
     const double most = 1.5;
     double own = middle(rates, rank) / rates->planned[rank], expected = rates->now->expected[rank];
     return expected > 0 && (own > most * expected || own < expected / most) ? expected : own;
 }
 
-static void learn(Rates *rates, const PaceReport *reports)
-{
+static void learn(Rates *rates, const PaceReport *reports) {
     RatesUnder *now = rates->now;
     for (int r = 0; r < rates->count; r++)
         now->first[(now->samples - WARMING - 1) * rates->count + r] = fmax(reports[r].computing, 0);
     now->learnt = now->samples == WARMING + RATES_FIRST;
-    for (int r = 0; now->learnt && r < rates->count; r++)
-        now->healthy[r] = healthy_of(rates, r);
+    for (int r = 0; now->learnt && r < rates->count; r++) now->healthy[r] = healthy_of(rates, r);
 }
 
-/* What a rank's kernel takes at the rate that it has, while it computes: by that it will be known when it is idle. */
-static void take_kernels(Rates *rates, const PaceReport *reports)
-{
+/* What a rank's kernel takes at the rate that it has, while it computes: by that it will be known
+ * when it is idle. */
+static void take_kernels(Rates *rates, const PaceReport *reports) {
     for (int r = 0; r < rates->count; r++)
         if (reports[r].kernel > 0 && (reports[r].computing >= 0 || rates->kernel[r] == 0)) {
             rates->kernel[r] = reports[r].kernel;
@@ -158,19 +141,22 @@ static void take_kernels(Rates *rates, const PaceReport *reports)
         }
 }
 
-static double rate_of(const Rates *rates, int rank, const PaceReport *report)
-{
+static double rate_of(const Rates *rates, int rank, const PaceReport *report) {
     if (report->computing >= 0)
-        return rates->now->healthy[rank] > 0 ? report->computing / rates->now->healthy[rank] : rates->rate[rank];
-    return rates->kernel[rank] > 0 && report->kernel > 0 ? rates->kernel_rate[rank] * report->kernel / rates->kernel[rank]
-                                                         : rates->rate[rank];
+        return rates->now->healthy[rank] > 0 ? report->computing / rates->now->healthy[rank]
+                                             : rates->rate[rank];
+    return rates->kernel[rank] > 0 && report->kernel > 0
+               ? rates->kernel_rate[rank] * report->kernel / rates->kernel[rank]
+               : rates->rate[rank];
 }
 
-/* Whether a rate is another than one that was planned for: by `change`, and of a slow rank by that part of its rate. */
-static bool is_away(const Rates *rates, double rate, double planned) { return fabs(rate - planned) >= rates->change * fmax(1, planned); }
+/* Whether a rate is another than one that was planned for: by `change`, and of a slow rank by that
+ * part of its rate. */
+static bool is_away(const Rates *rates, double rate, double planned) {
+    return fabs(rate - planned) >= rates->change * fmax(1, planned);
+}
 
-static void follow(Rates *rates, const PaceReport *reports)
-{
+static void follow(Rates *rates, const PaceReport *reports) {
     for (int r = 0; r < rates->count; r++) {
         rates->earlier[r] = rates->before[r];
         rates->before[r] = rates->rate[r];
@@ -180,27 +166,25 @@ static void follow(Rates *rates, const PaceReport *reports)
     }
 }
 
-bool rates_take(Rates *rates, const PaceReport *reports)
-{
+bool rates_take(Rates *rates, const PaceReport *reports) {
     RatesUnder *now = rates->now;
     bool known = ++now->samples > WARMING && now->learnt;
-    if (now->samples > WARMING && !now->learnt)
-        learn(rates, reports);
-    if (known)
-        follow(rates, reports);
+    if (now->samples > WARMING && !now->learnt) learn(rates, reports);
+    if (known) follow(rates, reports);
     take_kernels(rates, reports);
     return known;
 }
 
-/* What was seen of a rank that has moved: the middle one of the last three steps, where it was away in all of them. */
-static double seen_last(const Rates *rates, int rank)
-{
+/* What was seen of a rank that has moved: the middle one of the last three steps, where it was away
+ * in all of them. */
+static double seen_last(const Rates *rates, int rank) {
     double a = rates->rate[rank], b = rates->before[rank], c = rates->earlier[rank];
-    return rates->moved[rank] > 2 ? fmax(fmin(a, b), fmin(fmax(a, b), c)) : rates->moved[rank] > 1 ? (a + b) / 2 : a;
+    return rates->moved[rank] > 2   ? fmax(fmin(a, b), fmin(fmax(a, b), c))
+           : rates->moved[rank] > 1 ? (a + b) / 2
+                                    : a;
 }
 
-void rates_asked(const Rates *rates, double *asked)
-{
+void rates_asked(const Rates *rates, double *asked) {
     const double least = 0.05;
     for (int r = 0; r < rates->count; r++) {
         double seen = round(100 * seen_last(rates, r)) / 100;
@@ -209,10 +193,10 @@ void rates_asked(const Rates *rates, double *asked)
     }
 }
 
-bool rates_near(const Rates *rates, const double *asked)
-{
+bool rates_near(const Rates *rates, const double *asked) {
     for (int r = 0; r < rates->count; r++)
-        if (is_away(rates, rates->rate[r], asked[r]) && is_away(rates, rates->before[r], asked[r]) &&
+        if (is_away(rates, rates->rate[r], asked[r]) &&
+            is_away(rates, rates->before[r], asked[r]) &&
             is_away(rates, rates->earlier[r], asked[r]))
             return false;
     return true;

@@ -24,41 +24,37 @@ static struct {
     int count;
 } recipes;
 
-void ht_register_source(const char *fingerprint, const char *const *words)
-{
+void ht_register_source(const char *fingerprint, const char *const *words) {
     RecompileCommand *grown = realloc(recipes.at, sizeof *grown * (size_t)(recipes.count + 1));
-    if (!grown)
-        ht_fail("no memory to register a source");
+    if (!grown) ht_fail("no memory to register a source");
     recipes.at = grown;
-    recipes.at[recipes.count++] = (RecompileCommand){.fingerprint = fingerprint, .words = words, .refuses = words[1] ? NULL : words[0]};
+    recipes.at[recipes.count++] = (RecompileCommand){
+        .fingerprint = fingerprint, .words = words, .refuses = words[1] ? NULL : words[0]};
 }
 
 void ht_register_files(const char *const *files) { recipes.at[recipes.count - 1].files = files; }
 
 bool recompile_possible(void) { return recipes.count > 0; }
 
-RecompileCommand *recompile_command_of(int image)
-{
+RecompileCommand *recompile_command_of(int image) {
     for (int i = 0; i < image_count(); i++)
         for (int s = 0; s < recipes.count; s++)
-            if (image_at(i)->model == image_at(image)->model && !strcmp(recipes.at[s].fingerprint, image_at(i)->image->fingerprint))
+            if (image_at(i)->model == image_at(image)->model &&
+                !strcmp(recipes.at[s].fingerprint, image_at(i)->image->fingerprint))
                 return &recipes.at[s];
     return NULL;
 }
 
-int recompile_strategies(const RecompileCommand *recipe)
-{
+int recompile_strategies(const RecompileCommand *recipe) {
     int count = recipe->more_count;
     for (const char *const *word = recipe->words + 2; *word; word++)
         count += !strncmp(*word, "--strategy=", 11);
     return count;
 }
 
-void recompile_add(RecompileCommand *recipe, char *option)
-{
+void recompile_add(RecompileCommand *recipe, char *option) {
     char **more = realloc(recipe->more, sizeof *more * (size_t)(recipe->more_count + 1));
-    if (!more)
-        ht_fail("no memory for a strategy");
+    if (!more) ht_fail("no memory for a strategy");
     recipe->more = more;
     recipe->more[recipe->more_count++] = option;
 }
@@ -66,22 +62,22 @@ void recompile_add(RecompileCommand *recipe, char *option)
 /* ---- what answers depend on ---- */
 
 /* Goes on with the 64-bit FNV-1a hash of bytes. */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
-{
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
     for (const unsigned char *at = bytes; count; at++, count--)
         hash = (hash ^ *at) * 0x100000001b3u;
     return hash;
 }
 
-/* Goes on with which file a name means, seen from a folder, and when it was written; with nothing where it is no file. */
-static uint64_t hash_file(uint64_t hash, const char *folder, const char *name)
-{
+/* Goes on with which file a name means, seen from a folder, and when it was written; with nothing
+ * where it is no file. */
+static uint64_t hash_file(uint64_t hash, const char *folder, const char *name) {
     struct stat found;
     char *path = NULL;
     if (asprintf(&path, "%s%s%s", *name == '/' ? "" : folder, *name == '/' ? "" : "/", name) < 0)
         ht_fail("no memory for a strategy");
     if (!stat(path, &found)) {
-        const int64_t known[] = {(int64_t)found.st_dev, (int64_t)found.st_ino, found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec};
+        const int64_t known[] = {(int64_t)found.st_dev, (int64_t)found.st_ino, found.st_size,
+                                 found.st_mtim.tv_sec, found.st_mtim.tv_nsec};
         hash = hash_bytes(hash_bytes(hash, name, strlen(name)), known, sizeof known);
     }
     free(path);
@@ -89,19 +85,16 @@ static uint64_t hash_file(uint64_t hash, const char *folder, const char *name)
 }
 
 /* Goes on with the file of an option --strategy=FILE or --strategy=FILE:NAME. */
-static uint64_t hash_strategy(uint64_t hash, const char *folder, const char *option)
-{
+static uint64_t hash_strategy(uint64_t hash, const char *folder, const char *option) {
     const char *word = strchr(option, '=') + 1, *colon = strrchr(word, ':');
     char *before = strndup(word, colon ? (size_t)(colon - word) : 0);
-    if (!before)
-        ht_fail("no memory for a strategy");
+    if (!before) ht_fail("no memory for a strategy");
     hash = hash_file(hash_file(hash, folder, word), folder, before);
     free(before);
     return hash;
 }
 
-uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option)
-{
+uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option) {
     const char *folder = recipe->words[0];
     uint64_t hash = hash_strategy(0xcbf29ce484222325u, folder, option);
     for (const char *const *word = recipe->words + 2; *word; word++)
@@ -113,66 +106,59 @@ uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option)
     return hash;
 }
 
-char *recompile_file(const char *kind, int number, const char *suffix, char *reason)
-{
+char *recompile_file(const char *kind, int number, const char *suffix, char *reason) {
     char name[64];
     const char *why;
     snprintf(name, sizeof name, "%s%d%s", kind, number, suffix);
     char *path = private_path(name, socket_node(), invitation_of_dead, &why);
-    if (!path)
-        snprintf(reason, REASON, "there is no place for what is made meanwhile: %s", why);
+    if (!path) snprintf(reason, REASON, "there is no place for what is made meanwhile: %s", why);
     return path;
 }
 
 /* ---- processes ---- */
 
-/* The environment of hetucc: the program's, without what is loaded into it, with the C compiler that it was made with, and with this
- * process's private folder for temporary files. */
-static char **maker_environment(const char *cc)
-{
+/* The environment of hetucc: the program's, without what is loaded into it, with the C compiler
+ * that it was made with, and with this process's private folder for temporary files. */
+static char **maker_environment(const char *cc) {
     const char *why;
     char *folder = private_path("", socket_node(), invitation_of_dead, &why);
 
     int count = 0, kept = 0;
-    while (environ[count])
-        count++;
+    while (environ[count]) count++;
     char **own = memory_array(count + 3, sizeof *own);
     for (int i = 0; i < count; i++)
-        if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "CC=", 3) && (!folder || strncmp(environ[i], "TMPDIR=", 7)))
+        if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "CC=", 3) &&
+            (!folder || strncmp(environ[i], "TMPDIR=", 7)))
             own[kept++] = environ[i];
-    if ((*cc && asprintf(&own[kept++], "CC=%s", cc) < 0) || (folder && asprintf(&own[kept++], "TMPDIR=%s", folder) < 0))
+    if ((*cc && asprintf(&own[kept++], "CC=%s", cc) < 0) ||
+        (folder && asprintf(&own[kept++], "TMPDIR=%s", folder) < 0))
         ht_fail("no memory for a strategy");
     free(folder);
     return own;
 }
 
-static int count_words(const char *const *words)
-{
+static int count_words(const char *const *words) {
     int count = 0;
-    while (words[count])
-        count++;
+    while (words[count]) count++;
     return count;
 }
 
-/* The command: the words of the source, the strategies that have arrived since, and those that are given. */
-static const char **maker_words(const RecompileCommand *recipe, const char *tool, const char *const *words)
-{
+/* The command: the words of the source, the strategies that have arrived since, and those that are
+ * given. */
+static const char **maker_words(const RecompileCommand *recipe, const char *tool,
+                                const char *const *words) {
     int count = 0;
-    const char **all = memory_array(count_words(recipe->words) + recipe->more_count + count_words(words), sizeof *all);
-    for (const char *const *word = recipe->words + 2; *word; word++)
-        all[count++] = *word;
-    for (int i = 0; i < recipe->more_count; i++)
-        all[count++] = recipe->more[i];
-    for (; *words; words++)
-        all[count++] = *words;
-    if (tool)
-        all[0] = tool;
+    const char **all = memory_array(
+        count_words(recipe->words) + recipe->more_count + count_words(words), sizeof *all);
+    for (const char *const *word = recipe->words + 2; *word; word++) all[count++] = *word;
+    for (int i = 0; i < recipe->more_count; i++) all[count++] = recipe->more[i];
+    for (; *words; words++) all[count++] = *words;
+    if (tool) all[0] = tool;
     return all;
 }
 
 /* The tool of this name in the folder of hetucc; free() it. */
-static char *tool_path(const char *hetucc, const char *tool)
-{
+static char *tool_path(const char *hetucc, const char *tool) {
     char *path = NULL;
     const char *slash = strrchr(hetucc, '/');
     if (asprintf(&path, "%.*s%s", (int)(slash ? slash + 1 - hetucc : 0), hetucc, tool) < 0)
@@ -181,33 +167,35 @@ static char *tool_path(const char *hetucc, const char *tool)
 }
 
 /* posix_spawn, since a fork would take what the ranks share along. */
-pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words, const char *output, char *reason)
-{
+pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
+                      const char *output, char *reason) {
     pid_t maker = 0;
-    char *path = tool ? tool_path(recipe->words[2], tool) : NULL, **environment = maker_environment(recipe->words[1]);
+    char *path = tool ? tool_path(recipe->words[2], tool) : NULL,
+         **environment = maker_environment(recipe->words[1]);
     const char **all = maker_words(recipe, path, words);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     if (output)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output,
+                                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     posix_spawn_file_actions_addchdir_np(&actions, recipe->words[0]);
     int error = posix_spawn(&maker, all[0], &actions, NULL, (char *const *)all, environment);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
-        snprintf(reason, REASON, "%s could not be started in %s: %s", all[0], recipe->words[0], plain_error(error));
+        snprintf(reason, REASON, "%s could not be started in %s: %s", all[0], recipe->words[0],
+                 plain_error(error));
     free(all);
     free(environment);
     free(path);
     return error ? 0 : maker;
 }
 
-int recompile_ended(pid_t maker, bool wait)
-{
+int recompile_ended(pid_t maker, bool wait) {
     int status;
     pid_t ended;
-    while ((ended = waitpid(maker, &status, wait ? 0 : WNOHANG)) < 0 && errno == EINTR)
-        ;
-    if (!ended)
-        return -1;
-    return ended != maker ? RECOMPILE_KILLED : WIFSIGNALED(status) ? RECOMPILE_KILLED + WTERMSIG(status) : WEXITSTATUS(status);
+    while ((ended = waitpid(maker, &status, wait ? 0 : WNOHANG)) < 0 && errno == EINTR);
+    if (!ended) return -1;
+    return ended != maker        ? RECOMPILE_KILLED
+           : WIFSIGNALED(status) ? RECOMPILE_KILLED + WTERMSIG(status)
+                                 : WEXITSTATUS(status);
 }

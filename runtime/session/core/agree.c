@@ -20,44 +20,37 @@ typedef struct Fingerprint {
     char text[1008];     // its beginning
 } Fingerprint;
 
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++) hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
     return hash;
 }
 
-static uint64_t hash_executable(void)
-{
+static uint64_t hash_executable(void) {
     char bytes[1 << 14];
     uint64_t hash = 0xcbf29ce484222325u;
     FILE *file = fopen("/proc/self/exe", "rb");
-    if (!file)
-        ht_fail("cannot read this program (/proc/self/exe): %s", plain_error(errno));
+    if (!file) ht_fail("cannot read this program (/proc/self/exe): %s", plain_error(errno));
     for (size_t count; (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
         hash = hash_bytes(hash, bytes, count);
     fclose(file);
     return hash ? hash : 1;
 }
 
-static void add_text(Fingerprint *fingerprint, const char *text)
-{
+static void add_text(Fingerprint *fingerprint, const char *text) {
     size_t length = strlen(fingerprint->text);
     snprintf(fingerprint->text + length, sizeof fingerprint->text - length, "%s", text);
     fingerprint->whole = hash_bytes(fingerprint->whole, text, strlen(text));
 }
 
 /* Whether an earlier image is of the same unit. */
-static bool is_known(int index)
-{
+static bool is_known(int index) {
     for (int i = 0; i < index; i++)
         if (!strcmp(image_at(i)->image->fingerprint, image_at(index)->image->fingerprint))
             return true;
     return false;
 }
 
-static Fingerprint own_fingerprint(bool check)
-{
+static Fingerprint own_fingerprint(bool check) {
     Fingerprint own = {.whole = 0xcbf29ce484222325u, .executable = check ? hash_executable() : 0};
     for (int i = 0; i < image_count(); i++)
         if (!is_known(i)) {
@@ -72,42 +65,39 @@ static Fingerprint own_fingerprint(bool check)
     return own;
 }
 
-static bool same_text(const Fingerprint *a, const Fingerprint *b)
-{
+static bool same_text(const Fingerprint *a, const Fingerprint *b) {
     return a->whole == b->whole && !strncmp(a->text, b->text, sizeof a->text);
 }
 
-static bool same(const Fingerprint *a, const Fingerprint *b)
-{
+static bool same(const Fingerprint *a, const Fingerprint *b) {
     return same_text(a, b) && (a->executable == b->executable || !a->executable || !b->executable);
 }
 
 /* Says how two ranks differ, in one piece. */
-static void explain(const Fingerprint *all, int first, int second)
-{
+static void explain(const Fingerprint *all, int first, int second) {
     const Fingerprint *a = &all[first], *b = &all[second];
     if (same_text(a, b))
         fprintf(stderr,
-                "hetu: rank %d: rank %d and rank %d run different builds of one program (HETU_CHECK)\nhetu:   both: %s\nhetu:   rank %d: "
+                "hetu: rank %d: rank %d and rank %d run different builds of one program "
+                "(HETU_CHECK)\nhetu:   both: %s\nhetu:   rank %d: "
                 "executable %016llx\nhetu:   rank %d: executable %016llx\n",
-                world_rank(), first, second, a->text, first, (unsigned long long)a->executable, second, (unsigned long long)b->executable);
+                world_rank(), first, second, a->text, first, (unsigned long long)a->executable,
+                second, (unsigned long long)b->executable);
     else
-        fprintf(stderr, "hetu: rank %d: rank %d and rank %d run different programs\nhetu:   rank %d: %s\nhetu:   rank %d: %s\n",
+        fprintf(stderr,
+                "hetu: rank %d: rank %d and rank %d run different programs\nhetu:   rank %d: "
+                "%s\nhetu:   rank %d: %s\n",
                 world_rank(), first, second, first, a->text, second, b->text);
 }
 
-bool session_agree(bool check)
-{
+bool session_agree(bool check) {
     int size = world_size(), other = -1;
     Fingerprint own = own_fingerprint(check), *all = memory_array(size, sizeof own);
     world_gather(&own, sizeof own, all);
     for (int rank = size - 1; rank > 0; rank--)
-        if (!same(&all[0], &all[rank]))
-            other = rank;
-    if (other >= 0 && !same(&all[0], &own))
-        other = world_rank();
-    if (other >= 0)
-        explain(all, 0, other);
+        if (!same(&all[0], &all[rank])) other = rank;
+    if (other >= 0 && !same(&all[0], &own)) other = world_rank();
+    if (other >= 0) explain(all, 0, other);
     free(all);
     return other < 0;
 }

@@ -6,84 +6,80 @@
 #include <stdio.h>
 #include <string.h>
 
-static long long signed_number(const void *at, int size)
-{
+static long long signed_number(const void *at, int size) {
     int64_t number = 0;
     int shift = 64 - 8 * size;
     memcpy(&number, at, (size_t)size);
     return (int64_t)((uint64_t)number << shift) >> shift;
 }
 
-static double floating_number(const void *at, int size)
-{
+static double floating_number(const void *at, int size) {
     float narrow;
     double wide;
     memcpy(&narrow, at, sizeof narrow);
-    if (size == (int)sizeof narrow)
-        return (double)narrow;
+    if (size == (int)sizeof narrow) return (double)narrow;
     memcpy(&wide, at, sizeof wide);
     return wide;
 }
 
-static void print_number(char *out, size_t room, const ht_image_read *read, const void *at)
-{
+static void print_number(char *out, size_t room, const ht_image_read *read, const void *at) {
     uint64_t bits = 0;
     memcpy(&bits, at, (size_t)read->size);
     switch (read->kind) {
     case HT_SIGNED: snprintf(out, room, "%lld", signed_number(at, read->size)); break;
     case HT_UNSIGNED: snprintf(out, room, "%llu", (unsigned long long)bits); break;
-    case HT_FLOATING: plain_format(out, room, "%.*g", read->size == (int)sizeof(float) ? 9 : 17, floating_number(at, read->size)); break;
+    case HT_FLOATING:
+        plain_format(out, room, "%.*g", read->size == (int)sizeof(float) ? 9 : 17,
+                     floating_number(at, read->size));
+        break;
     }
 }
 
-/* What the user may do about a variable that differs: `index` is the image's, which is wanted, or at work. */
-static void advise(char *out, size_t room, int index, bool wanted)
-{
+/* What the user may do about a variable that differs: `index` is the image's, which is wanted, or
+ * at work. */
+static void advise(char *out, size_t room, int index, bool wanted) {
     int fits = image_next(index, -1);
-    while (fits >= 0 && !image_reads_agree(fits))
-        fits = image_next(index, fits);
+    while (fits >= 0 && !image_reads_agree(fits)) fits = image_next(index, fits);
     if (wanted)
         snprintf(out, room, "set it before ht_switch, or choose the strategy that has it");
     else if (fits >= 0)
-        snprintf(out, room, "call ht_switch, which goes to strategy \"%s\"", image_at(fits)->image->strategy);
+        snprintf(out, room, "call ht_switch, which goes to strategy \"%s\"",
+                 image_at(fits)->image->strategy);
     else
         snprintf(out, room, "compile it with the value that it is to have");
 }
 
-static _Noreturn void differs(int image, const ht_image_read *read, int64_t index, const char *then, const char *now, bool wanted)
-{
+static _Noreturn void differs(int image, const ht_image_read *read, int64_t index, const char *then,
+                              const char *now, bool wanted) {
     char was[32], is[32], place[32] = "", strategy[256] = "", advice[512];
     const ht_image *own = image_at(image)->image;
     print_number(was, sizeof was, read, then);
     print_number(is, sizeof is, read, now);
-    if (read->first >= 0)
-        snprintf(place, sizeof place, "[%lld]", (long long)(read->first + index));
+    if (read->first >= 0) snprintf(place, sizeof place, "[%lld]", (long long)(read->first + index));
     if (own->strategy && image_next(image, image_next(image, -1)) >= 0)
         snprintf(strategy, sizeof strategy, " for strategy \"%s\"", own->strategy);
     advise(advice, sizeof advice, image, wanted);
-    ht_fail("%s: the model %s reads \"%s%s\", which was %s when it was compiled%s and is %s now; %s", read->at, own->model, read->name,
-            place, was, strategy, is, advice);
+    ht_fail(
+        "%s: the model %s reads \"%s%s\", which was %s when it was compiled%s and is %s now; %s",
+        read->at, own->model, read->name, place, was, strategy, is, advice);
 }
 
 /* The first number of a read that is another one now; -1: none. */
-static int64_t first_changed(const ht_image_read *read, const char *now)
-{
+static int64_t first_changed(const ht_image_read *read, const char *now) {
     const char *then = read->then;
     for (int64_t i = 0; i < read->count; i++)
-        if (memcmp(then + i * read->size, now + i * read->size, (size_t)read->size))
-            return i;
+        if (memcmp(then + i * read->size, now + i * read->size, (size_t)read->size)) return i;
     return -1;
 }
 
-static void check_read(int image, const ht_image_read *read, const char *now, bool wanted)
-{
+static void check_read(int image, const ht_image_read *read, const char *now, bool wanted) {
     int64_t changed = first_changed(read, now);
     if (changed >= 0)
-        differs(image, read, changed, (const char *)read->then + changed * read->size, now + changed * read->size, wanted);
+        differs(image, read, changed, (const char *)read->then + changed * read->size,
+                now + changed * read->size, wanted);
 }
 
-bool image_reads_agree(int index)
-{
+bool image_reads_agree(int index) {
     const RegisteredImage *registered = image_at(index);
     for (int i = 0; i < registered->image->read_count; i++)
         if (first_changed(&registered->image->reads[i], (const char *)registered->now[i]) >= 0)
@@ -91,8 +87,7 @@ bool image_reads_agree(int index)
     return true;
 }
 
-bool image_read_integer(int index, const void *variable, int64_t *value)
-{
+bool image_read_integer(int index, const void *variable, int64_t *value) {
     const RegisteredImage *registered = image_at(index);
     for (int i = 0; i < registered->image->read_count; i++) {
         const ht_image_read *read = &registered->image->reads[i];
@@ -106,8 +101,7 @@ bool image_read_integer(int index, const void *variable, int64_t *value)
     return false;
 }
 
-void image_check_reads(int index, bool wanted)
-{
+void image_check_reads(int index, bool wanted) {
     const RegisteredImage *registered = image_at(index);
     for (int i = 0; i < registered->image->read_count; i++)
         check_read(index, &registered->image->reads[i], (const char *)registered->now[i], wanted);

@@ -1,5 +1,6 @@
-/* The one-device library behind a session: it runs models that hetucc did not compile. It registers itself where it is linked
- * (eager/library.c); programs for other devices are built without it. Its functions are described in eager/eager.h.
+/* The one-device library behind a session: it runs models that hetucc did not compile. It registers
+ * itself where it is linked (eager/library.c); programs for other devices are built without it. Its
+ * functions are described in eager/eager.h.
  */
 #ifndef SESSION_CORE_EAGER_H
 #define SESSION_CORE_EAGER_H
@@ -20,7 +21,8 @@ typedef struct eager_param {
     ht_init init;
 } eager_param;
 
-/* A state of an optimizer: its number among those of the parameter, and of the program among those that train. */
+/* A state of an optimizer: its number among those of the parameter, and of the program among those
+ * that train. */
 typedef struct eager_state {
     const eager_param *param;
     int number, program;
@@ -31,13 +33,16 @@ typedef struct EagerLibrary {
     eager_store *(*store_create)(uint64_t seed);
     eager_param *(*store_param)(eager_store *store, int index);
     eager_param *(*store_find)(eager_store *store, const char *name);
-    eager_program *(*program_create)(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer,
+    eager_program *(*program_create)(eager_store *store, ht_tensor (*model)(void),
+                                     const ht_optimizer *optimizer,
                                      const ht_program_options *options);
-    bool (*program_input)(eager_program *program, const char *name, ht_dtype *dtype, ht_dims *shape); // false: it has none of this name
+    bool (*program_input)(eager_program *program, const char *name, ht_dtype *dtype,
+                          ht_dims *shape); // false: it has none of this name
     float (*program_step)(eager_program *program, const ht_fed *feeds, const float *hyper);
     int64_t (*program_tokens)(const eager_program *program);
     float (*program_grad_norm)(const eager_program *program);
-    bool (*program_named)(const eager_program *program, int index, Named *named); // false: behind the last
+    bool (*program_named)(const eager_program *program, int index,
+                          Named *named); // false: behind the last
     void (*program_fetch)(eager_program *program, const Named *named, void *to);
     void (*program_forget)(eager_program *program);
     bool (*store_state)(eager_store *store, int index, eager_state *state);

@@ -10,35 +10,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Distribution whole(const Param *param) { return (Distribution){NULL, param->elements, param->ranks, NULL}; }
+static Distribution whole(const Param *param) {
+    return (Distribution){NULL, param->elements, param->ranks, NULL};
+}
 
-static Distribution distribution_of(const Param *param, const ParamCopy *copy)
-{
+static Distribution distribution_of(const Param *param, const ParamCopy *copy) {
     return (Distribution){copy->pieces, param->elements, param->ranks, NULL};
 }
 
-ParamCopy *param_newest(const Param *param)
-{
+ParamCopy *param_newest(const Param *param) {
     ParamCopy *copy = param->copies;
-    while (copy && copy->version != param->version)
-        copy = copy->next;
+    while (copy && copy->version != param->version) copy = copy->next;
     return copy;
 }
 
 /* Gives a copy the values of a newest one. */
-static void bring(Param *param, const ParamCopy *from, ParamCopy *copy)
-{
-    boxes_move(distribution_of(param, from), from->data, distribution_of(param, copy), copy->data, sizeof(float));
+static void bring(Param *param, const ParamCopy *from, ParamCopy *copy) {
+    boxes_move(distribution_of(param, from), from->data, distribution_of(param, copy), copy->data,
+               sizeof(float));
     copy->version = param->version;
 }
 
 /* The initial values of this rank's piece. */
-static void initialise(const ParamCopy *copy, const ht_image_param *image, int rank, uint64_t seed)
-{
+static void initialise(const ParamCopy *copy, const ht_image_param *image, int rank,
+                       uint64_t seed) {
     const ht_pieces *pieces = copy->pieces;
     ht_init init = {(ht_init_kind)image->init, image->a};
     int64_t bytes = boxes_count(pieces, rank) * (int64_t)sizeof(float);
-    float *host = device_map(copy->data, bytes, DEVICE_WRITE), *boxes = pieces->placing ? memory_array(bytes, 1) : host, *at = boxes;
+    float *host = device_map(copy->data, bytes, DEVICE_WRITE),
+          *boxes = pieces->placing ? memory_array(bytes, 1) : host, *at = boxes;
     int64_t lo[32], hi[32];
     for (int b = boxes_first(pieces, rank); b < boxes_end(pieces, rank); b++) {
         int64_t count = 1, bounds[PIECES_MOST_BOUNDS];
@@ -58,8 +58,7 @@ static void initialise(const ParamCopy *copy, const ht_image_param *image, int r
     device_unmap(copy->data, host, bytes, DEVICE_WRITE);
 }
 
-static ParamCopy *add_copy(Param *param, const ht_pieces *pieces, int rank)
-{
+static ParamCopy *add_copy(Param *param, const ht_pieces *pieces, int rank) {
     ParamCopy *copy = memory_array(1, sizeof *copy);
     copy->pieces = pieces;
     copy->data = device_alloc(boxes_count(pieces, rank) * (int64_t)sizeof(float));
@@ -69,10 +68,11 @@ static ParamCopy *add_copy(Param *param, const ht_pieces *pieces, int rank)
     return copy;
 }
 
-static int compare_names(const void *a, const void *b) { return strcmp(((const Param *)a)->name, ((const Param *)b)->name); }
+static int compare_names(const void *a, const void *b) {
+    return strcmp(((const Param *)a)->name, ((const Param *)b)->name);
+}
 
-static Param *add_param(Params *params, const ht_image_param *image, int ranks)
-{
+static Param *add_param(Params *params, const ht_image_param *image, int ranks) {
     Param *param = memory_array(1, sizeof *param);
     *param = (Param){.name = image->name,
                      .shape = image->shape,
@@ -84,8 +84,7 @@ static Param *add_param(Params *params, const ht_image_param *image, int ranks)
     if (params->count == params->capacity) {
         params->capacity = 2 * params->capacity + 64;
         params->at = realloc(params->at, sizeof *params->at * (size_t)params->capacity);
-        if (!params->at)
-            ht_fail("no memory for %d parameters", params->capacity);
+        if (!params->at) ht_fail("no memory for %d parameters", params->capacity);
     }
     params->at[params->count++] = param;
     if (!tsearch(param, &params->by_name, compare_names))
@@ -93,27 +92,25 @@ static Param *add_param(Params *params, const ht_image_param *image, int ranks)
     return param;
 }
 
-Param *params_find(const Params *params, const char *name)
-{
+Param *params_find(const Params *params, const char *name) {
     Param *const *found = tfind(&(Param){.name = name}, &params->by_name, compare_names);
     return found ? *found : NULL;
 }
 
-ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed, Param **param)
-{
+ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed,
+                       Param **param) {
     int rank = world_rank();
     *param = params_find(params, image->name);
-    if (*param && (strcmp((*param)->shape, image->shape) || (*param)->init != image->init || (*param)->a != image->a))
-        ht_fail("the parameter \"%s\" was made before with another shape or initialisation: with shape %s, now %s", image->name,
-                (*param)->shape, image->shape);
+    if (*param && (strcmp((*param)->shape, image->shape) || (*param)->init != image->init ||
+                   (*param)->a != image->a))
+        ht_fail("the parameter \"%s\" was made before with another shape or initialisation: with "
+                "shape %s, now %s",
+                image->name, (*param)->shape, image->shape);
     bool fresh = !*param;
-    if (fresh)
-        *param = add_param(params, image, ranks);
+    if (fresh) *param = add_param(params, image, ranks);
     ParamCopy *copy = (*param)->copies;
-    while (copy && !boxes_equal(copy->pieces, image->pieces))
-        copy = copy->next;
-    if (!copy)
-        copy = add_copy(*param, image->pieces, rank);
+    while (copy && !boxes_equal(copy->pieces, image->pieces)) copy = copy->next;
+    if (!copy) copy = add_copy(*param, image->pieces, rank);
     if (fresh) {
         initialise(copy, image, rank, seed);
         copy->version = 0;
@@ -122,38 +119,30 @@ ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, u
     return copy;
 }
 
-void param_release(Param *param, ParamCopy *copy)
-{
+void param_release(Param *param, ParamCopy *copy) {
     ParamCopy **link = &param->copies;
-    if (--copy->users || !param->copies->next)
-        return;
-    while (*link != copy)
-        link = &(*link)->next;
+    if (--copy->users || !param->copies->next) return;
+    while (*link != copy) link = &(*link)->next;
     *link = copy->next;
-    if (copy->version == param->version && !param_newest(param))
-        bring(param, copy, param->copies);
+    if (copy->version == param->version && !param_newest(param)) bring(param, copy, param->copies);
     device_free(copy->data);
     free(copy);
 }
 
-void param_refresh(Param *param, ParamCopy *copy)
-{
-    if (copy->version != param->version)
-        bring(param, param_newest(param), copy);
+void param_refresh(Param *param, ParamCopy *copy) {
+    if (copy->version != param->version) bring(param, param_newest(param), copy);
 }
 
 void param_brought(const Param *param, ParamCopy *copy) { copy->version = param->version; }
 
 void param_changed(Param *param, ParamCopy *copy) { copy->version = ++param->version; }
 
-void param_get(const Param *param, float *to)
-{
+void param_get(const Param *param, float *to) {
     const ParamCopy *from = param_newest(param);
     boxes_move(distribution_of(param, from), from->data, whole(param), to, sizeof(float));
 }
 
-void param_set(Param *param, const float *from)
-{
+void param_set(Param *param, const float *from) {
     ParamCopy *to = param_newest(param);
     boxes_move(whole(param), from, distribution_of(param, to), to->data, sizeof(float));
     param_changed(param, to);
@@ -161,8 +150,7 @@ void param_set(Param *param, const float *from)
 
 static void keep(void *param) { (void)param; }
 
-void params_destroy(Params *params)
-{
+void params_destroy(Params *params) {
     tdestroy(params->by_name, keep);
     for (int p = 0; p < params->count; p++) {
         for (ParamCopy *copy = params->at[p]->copies, *next; copy; copy = next) {

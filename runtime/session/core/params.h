@@ -1,7 +1,7 @@
 /* The parameters of a session: this rank's pieces, shared by the programs that name them.
  *
- * Programs may want a parameter in different layouts. Each layout in use is a copy; the newest one is moved into another when a program
- * that reads that one runs.
+ * Programs may want a parameter in different layouts. Each layout in use is a copy; the newest one
+ * is moved into another when a program that reads that one runs.
  */
 #ifndef SESSION_CORE_PARAMS_H
 #define SESSION_CORE_PARAMS_H
@@ -32,10 +32,13 @@ typedef struct Params {
     int count, capacity;
 } Params;
 
-/* The copy of a parameter in the layout of `image`, for one more user; made, with its initial values where it is the first one. */
-ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed, Param **param);
+/* The copy of a parameter in the layout of `image`, for one more user; made, with its initial
+ * values where it is the first one. */
+ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed,
+                       Param **param);
 
-/* A user gives a copy up. It goes with the last one, unless the parameter has no other; all ranks together. */
+/* A user gives a copy up. It goes with the last one, unless the parameter has no other; all ranks
+ * together. */
 void param_release(Param *param, ParamCopy *copy);
 
 /* The first copy with the newest values. */

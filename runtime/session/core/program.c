@@ -16,50 +16,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert((int)DEVICE_HYPER == HT_GROUPS * (int)HT_HYPER, "a step has the numbers of its optimizers");
+static_assert((int)DEVICE_HYPER == HT_GROUPS * (int)HT_HYPER,
+              "a step has the numbers of its optimizers");
 
 /* ---- making ---- */
 
-static void **state_slots(const Program *program, int param)
-{
-    return program->slots + program->image->param_count + (ptrdiff_t)param * program->image->state_count;
+static void **state_slots(const Program *program, int param) {
+    return program->slots + program->image->param_count +
+           (ptrdiff_t)param * program->image->state_count;
 }
 
-static void **input_slots(const Program *program)
-{
-    return program->slots + (ptrdiff_t)program->image->param_count * (1 + program->image->state_count);
+static void **input_slots(const Program *program) {
+    return program->slots +
+           (ptrdiff_t)program->image->param_count * (1 + program->image->state_count);
 }
 
 /* This rank's storage of a parameter's state, with zeros. */
-static void *new_state(const ht_pieces *pieces)
-{
+static void *new_state(const ht_pieces *pieces) {
     int64_t bytes = boxes_count(pieces, world_rank()) * (int64_t)sizeof(float);
     void *state = device_alloc(bytes);
     device_zero(state, bytes);
     return state;
 }
 
-static void open_param(Program *program, int param, Params *params)
-{
+static void open_param(Program *program, int param, Params *params) {
     const ht_image_param *image = &program->image->params[param];
     ProgramParam *mine = &program->params[param];
-    mine->copy = params_open(params, image, program->image->device_count, program->worker.seed, &mine->param);
+    mine->copy = params_open(params, image, program->image->device_count, program->worker.seed,
+                             &mine->param);
     program->slots[param] = mine->copy->data;
 }
 
-static void open_inputs(Program *program)
-{
+static void open_inputs(Program *program) {
     const ht_image *image = program->image;
     if (image->input_count > PROGRAM_MAX_INPUTS)
-        ht_fail("the model %s has %d inputs; a program takes at most %d", image->model, image->input_count, PROGRAM_MAX_INPUTS);
+        ht_fail("the model %s has %d inputs; a program takes at most %d", image->model,
+                image->input_count, PROGRAM_MAX_INPUTS);
     for (int i = 0; i < image->input_count; i++)
-        input_slots(program)[i] =
-            device_alloc(boxes_count(image->inputs[i].pieces, world_rank()) * (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
+        input_slots(program)[i] = device_alloc(boxes_count(image->inputs[i].pieces, world_rank()) *
+                                               (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
 }
 
 /* This rank's place in a pipeline. */
-static void open_pipeline(Program *program)
-{
+static void open_pipeline(Program *program) {
     ht_worker *worker = &program->worker;
     int pipeline = program->image->pipeline_of[worker->device];
     worker->pipeline = pipeline < 0 ? NULL : &program->image->pipelines[pipeline];
@@ -68,8 +67,7 @@ static void open_pipeline(Program *program)
 }
 
 /* Of each plan the queues of the transfers that run it, a bit each. */
-static unsigned *queues_of(const ht_image *image)
-{
+static unsigned *queues_of(const ht_image *image) {
     unsigned *queues = memory_array(image->plan_count, sizeof *queues);
     for (int p = 0; p < image->plan_count; p++)
         for (int r = 0; r < image->role_count; r++)
@@ -85,9 +83,9 @@ typedef struct Prepared {
     int tags; // the first of its transfers
 } Prepared;
 
-/* How many tags the transfers of a program need: one a plan, and in the other queue one a number. */
-static int count_tags(const ht_image *image)
-{
+/* How many tags the transfers of a program need: one a plan, and in the other queue one a
+ * number. */
+static int count_tags(const ht_image *image) {
     int count = image->plan_count;
     for (int r = 0; r < image->role_count; r++)
         for (int t = 0; t < image->roles[r].transfer_count; t++)
@@ -96,75 +94,79 @@ static int count_tags(const ht_image *image)
     return count;
 }
 
-/* The first tag of a program's transfers; the same on all ranks, which prepare their programs in one order. */
-static int take_tags(const ht_image *image)
-{
+/* The first tag of a program's transfers; the same on all ranks, which prepare their programs in
+ * one order. */
+static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);
     if (count > channels_tags() - tags)
-        ht_fail("the programs of this session have more conversions than the %d messages that MPI tells apart", channels_tags());
+        ht_fail("the programs of this session have more conversions than the %d messages that MPI "
+                "tells apart",
+                channels_tags());
     tags += count;
     return first;
 }
 
 /* What the exchanges of an image need. */
-static void prepare(const ht_image *image, Prepared *prepared)
-{
+static void prepare(const ht_image *image, Prepared *prepared) {
     unsigned *queues = queues_of(image);
     if (channel_of_device()->prepare)
-        channel_of_device()->prepare(&(ChannelPlans){image->plan_count, image->pipeline_count, image->plan, queues, image->pipelines});
+        channel_of_device()->prepare(&(ChannelPlans){image->plan_count, image->pipeline_count,
+                                                     image->plan, queues, image->pipelines});
     free(queues);
     *prepared = (Prepared){true, image_transfers(image) ? take_tags(image) : 0};
 }
 
-/* The first tag of a program, which is prepared under all of its strategies that the ranks are enough for. */
-static int open_channels(int image)
-{
+/* The first tag of a program, which is prepared under all of its strategies that the ranks are
+ * enough for. */
+static int open_channels(int image) {
     static Prepared *prepared;
     static int count;
-    Prepared *grown = count < image_count() ? realloc(prepared, sizeof *prepared * (size_t)image_count()) : prepared;
-    if (!grown)
-        ht_fail("no memory for the exchanges of a program");
-    for (prepared = grown; count < image_count(); count++)
-        prepared[count] = (Prepared){0};
+    Prepared *grown = count < image_count()
+                          ? realloc(prepared, sizeof *prepared * (size_t)image_count())
+                          : prepared;
+    if (!grown) ht_fail("no memory for the exchanges of a program");
+    for (prepared = grown; count < image_count(); count++) prepared[count] = (Prepared){0};
     for (int i = initial_strategy_next(image, -1); i >= 0; i = initial_strategy_next(image, i))
-        if (!prepared[i].ready)
-            prepare(image_at(i)->image, &prepared[i]);
+        if (!prepared[i].ready) prepare(image_at(i)->image, &prepared[i]);
     return prepared[image].tags;
 }
 
 /* A program without storage but for its parameters' and states' table. */
-static Program *new_program(int number, uint64_t seed)
-{
+static Program *new_program(int number, uint64_t seed) {
     Program *program = memory_array(1, sizeof *program);
     const ht_image *image = image_at(number)->image;
     int device = world_rank(), role = image->role_of[device], piece = image->piece_of[device];
     program->number = number;
     program->image = image;
     program->role = role < 0 ? NULL : &image->roles[role];
-    program->slots = memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count, sizeof(void *));
+    program->slots =
+        memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count,
+                     sizeof(void *));
     program->params = memory_array(image->param_count, sizeof *program->params);
-    program->worker = (ht_worker){
-        .slot = program->slots, .piece = piece < 0 ? NULL : image->piece[piece], .training = image->trains, .seed = seed, .device = device};
+    program->worker = (ht_worker){.slot = program->slots,
+                                  .piece = piece < 0 ? NULL : image->piece[piece],
+                                  .training = image->trains,
+                                  .seed = seed,
+                                  .device = device};
     return program;
 }
 
 /* All else that a program needs, when it has its parameters and states. */
-static void open_rest(Program *program)
-{
+static void open_rest(Program *program) {
     const ht_image *image = program->image;
     int device = world_rank(), tags = open_channels(program->number);
     open_inputs(program);
     open_pipeline(program);
     program->worker.window = hooks_of_worker();
     if (program->role) {
-        program->worker.arena = device_alloc(schedule_bytes(program->role, image->schedule[image->schedule_of[device]]));
+        program->worker.arena = device_alloc(
+            schedule_bytes(program->role, image->schedule[image->schedule_of[device]]));
         program->schedule = schedule_open(image, program->role, &program->worker, tags);
     }
 }
 
-Program *program_create(int image, Params *params, uint64_t seed)
-{
+Program *program_create(int image, Params *params, uint64_t seed) {
     Program *program = new_program(image, seed);
     for (int p = 0; p < program->image->param_count; p++) {
         open_param(program, p, params);
@@ -176,24 +178,20 @@ Program *program_create(int image, Params *params, uint64_t seed)
 }
 
 /* Gives back all but parameters and states. */
-static void close_rest(Program *program)
-{
+static void close_rest(Program *program) {
     device_forget(program->recording);
-    for (int i = 0; i < program->image->input_count; i++)
-        device_free(input_slots(program)[i]);
+    for (int i = 0; i < program->image->input_count; i++) device_free(input_slots(program)[i]);
     schedule_close(program->schedule);
     device_free(program->worker.arena);
 }
 
-static void free_program(Program *program)
-{
+static void free_program(Program *program) {
     free(program->slots);
     free(program->params);
     free(program);
 }
 
-void program_destroy(Program *program)
-{
+void program_destroy(Program *program) {
     const ht_image *image = program->image;
     close_rest(program);
     for (int p = 0; p < image->param_count; p++) {
@@ -215,16 +213,15 @@ typedef struct Moving {
     void **target;
 } Moving;
 
-/* The parameter that a slot is of, or that it is a state of; *state is -1 for the parameter itself. */
-static int slot_param(const ht_image *image, int slot, int *state)
-{
+/* The parameter that a slot is of, or that it is a state of; *state is -1 for the parameter
+ * itself. */
+static int slot_param(const ht_image *image, int slot, int *state) {
     *state = slot < image->param_count ? -1 : (slot - image->param_count) % image->state_count;
     return *state < 0 ? slot : (slot - image->param_count) / image->state_count;
 }
 
 /* Makes the storage that a tensor will have. */
-static void open_slot(Moving *moving, int slot)
-{
+static void open_slot(Moving *moving, int slot) {
     int state, param = slot_param(moving->to->image, slot, &state);
     if (state < 0)
         open_param(moving->to, param, moving->params);
@@ -233,8 +230,7 @@ static void open_slot(Moving *moving, int slot)
 }
 
 /* Gives back the storage that a tensor had. */
-static void close_slot(Moving *moving, int slot)
-{
+static void close_slot(Moving *moving, int slot) {
     int state, param = slot_param(moving->from->image, slot, &state);
     if (state < 0)
         param_release(moving->from->params[param].param, moving->from->params[param].copy);
@@ -243,8 +239,7 @@ static void close_slot(Moving *moving, int slot)
 }
 
 /* Issues the conversion of a window. */
-static void issue_window(void *argument)
-{
+static void issue_window(void *argument) {
     const Moving *moving = argument;
     ChannelRun run = channel_run(moving->window->plan, NULL, 0, world_rank());
     run.from = moving->source;
@@ -255,8 +250,7 @@ static void issue_window(void *argument)
 }
 
 /* Moves the tensors of a window; the old storage is gone then. */
-static void move_window(Moving *moving)
-{
+static void move_window(Moving *moving) {
     const ht_migration_window *window = moving->window;
     int count = window->plan->tensor_count;
     DeviceRecording *recording = NULL;
@@ -271,24 +265,22 @@ static void move_window(Moving *moving)
     device_forget(recording);
     for (int t = 0; t < count; t++) {
         if (window->to[t] < moving->to->image->param_count)
-            param_brought(moving->to->params[window->to[t]].param, moving->to->params[window->to[t]].copy);
+            param_brought(moving->to->params[window->to[t]].param,
+                          moving->to->params[window->to[t]].copy);
         close_slot(moving, window->from[t]);
     }
     free(moving->source);
     free(moving->target);
 }
 
-static int find_param(const ht_image *image, const char *name)
-{
+static int find_param(const ht_image *image, const char *name) {
     int p = 0;
-    while (strcmp(image->params[p].name, name))
-        p++;
+    while (strcmp(image->params[p].name, name)) p++;
     return p;
 }
 
 /* Hands over what lies alike under both strategies: what no window has moved. */
-static void hand_over(Moving *moving)
-{
+static void hand_over(Moving *moving) {
     const ht_image *before = moving->from->image, *after = moving->to->image;
     for (int p = 0; p < after->param_count; p++) {
         int old = find_param(before, after->params[p].name);
@@ -302,17 +294,17 @@ static void hand_over(Moving *moving)
     }
 }
 
-static const ht_migration *find_migration(const ht_image *from, const ht_image *to)
-{
+static const ht_migration *find_migration(const ht_image *from, const ht_image *to) {
     const ht_migration *migration = image_migration(from, to);
     if (!migration)
-        ht_fail("%s: the program has no way from strategy \"%s\" to \"%s\"", from->model, from->strategy, to->strategy);
+        ht_fail("%s: the program has no way from strategy \"%s\" to \"%s\"", from->model,
+                from->strategy, to->strategy);
     return migration;
 }
 
-Program *program_switch(Program *program, int image, Params *params)
-{
-    Moving moving = {.from = program, .to = new_program(image, program->worker.seed), .params = params};
+Program *program_switch(Program *program, int image, Params *params) {
+    Moving moving = {
+        .from = program, .to = new_program(image, program->worker.seed), .params = params};
     const ht_migration *migration = find_migration(program->image, moving.to->image);
     close_rest(program);
     for (int p = 0; p < program->image->param_count; p++)
@@ -330,32 +322,29 @@ Program *program_switch(Program *program, int image, Params *params)
 
 /* ---- inputs and outputs ---- */
 
-static Distribution whole(const Program *program, const ht_pieces *pieces)
-{
+static Distribution whole(const Program *program, const ht_pieces *pieces) {
     return (Distribution){NULL, boxes_elements(pieces), program->image->device_count, NULL};
 }
 
-static Distribution distribution_of(const Program *program, const ht_pieces *pieces)
-{
+static Distribution distribution_of(const Program *program, const ht_pieces *pieces) {
     return (Distribution){pieces, boxes_elements(pieces), program->image->device_count, NULL};
 }
 
-void program_feed(Program *program, int input, const void *data)
-{
+void program_feed(Program *program, int input, const void *data) {
     const ht_image_input *image = &program->image->inputs[input];
     fail_doing(image->at);
-    boxes_move(whole(program, image->pieces), data, distribution_of(program, image->pieces), input_slots(program)[input],
-                ht_dtype_bytes(image->dtype));
+    boxes_move(whole(program, image->pieces), data, distribution_of(program, image->pieces),
+               input_slots(program)[input], ht_dtype_bytes(image->dtype));
     program->fed[input] = true;
     fail_doing(NULL);
     hooks_mark(HT_STREAM_HOST, "feed", image->at);
 }
 
-void program_read(Program *program, int input, const RowsPlan *rows)
-{
+void program_read(Program *program, int input, const RowsPlan *rows) {
     const ht_image_input *image = &program->image->inputs[input];
     bool here = world_rank() < program->image->device_count;
-    int64_t count = here ? boxes_count(image->pieces, world_rank()) : 0, size = (int64_t)ht_dtype_bytes(image->dtype);
+    int64_t count = here ? boxes_count(image->pieces, world_rank()) : 0,
+            size = (int64_t)ht_dtype_bytes(image->dtype);
     fail_doing(image->at);
     if (count) {
         void *memory = input_slots(program)[input];
@@ -372,40 +361,37 @@ void program_read(Program *program, int input, const RowsPlan *rows)
     fail_doing(NULL);
 }
 
-void program_fetch_input(const Program *program, int input, void *to)
-{
+void program_fetch_input(const Program *program, int input, void *to) {
     const ht_image_input *image = &program->image->inputs[input];
     int64_t count = boxes_elements(image->pieces), bytes = (int64_t)ht_dtype_bytes(image->dtype);
     for (int64_t i = 0; to && image->padding && i < count; i++)
         padding_put(image, (char *)to + i * bytes);
-    boxes_move(distribution_of(program, image->pieces), input_slots(program)[input], whole(program, image->pieces), to, (size_t)bytes);
+    boxes_move(distribution_of(program, image->pieces), input_slots(program)[input],
+               whole(program, image->pieces), to, (size_t)bytes);
 }
 
 /* The elements of an input in memory of their own, on rank 0; NULL elsewhere. */
-static void *whole_input(const Program *program, int input)
-{
+static void *whole_input(const Program *program, int input) {
     const ht_image_input *image = &program->image->inputs[input];
-    void *data = world_rank() ? NULL : memory_array(boxes_elements(image->pieces) + 1, (size_t)ht_dtype_bytes(image->dtype));
+    void *data = world_rank() ? NULL
+                              : memory_array(boxes_elements(image->pieces) + 1,
+                                             (size_t)ht_dtype_bytes(image->dtype));
     program_fetch_input(program, input, data);
     return data;
 }
 
-FedInputs *program_take_inputs(const Program *program)
-{
+FedInputs *program_take_inputs(const Program *program) {
     int count = program->image->input_count;
     FedInputs *inputs = memory_array(1, sizeof *inputs);
     *inputs = (FedInputs){memory_array(count, sizeof(bool)), memory_array(count, sizeof(void *))};
     for (int i = 0; i < count; i++)
-        if ((inputs->fed[i] = program->fed[i]))
-            inputs->data[i] = whole_input(program, i);
+        if ((inputs->fed[i] = program->fed[i])) inputs->data[i] = whole_input(program, i);
     return inputs;
 }
 
-void program_give_inputs(Program *program, FedInputs *inputs)
-{
+void program_give_inputs(Program *program, FedInputs *inputs) {
     for (int i = 0; i < program->image->input_count; i++) {
-        if (inputs->fed[i])
-            program_feed(program, i, inputs->data[i]);
+        if (inputs->fed[i]) program_feed(program, i, inputs->data[i]);
         free(inputs->data[i]);
     }
     free(inputs->fed);
@@ -413,47 +399,42 @@ void program_give_inputs(Program *program, FedInputs *inputs)
     free(inputs);
 }
 
-void program_fetch(Program *program, int output, void *to)
-{
+void program_fetch(Program *program, int output, void *to) {
     const ht_image_output *image = &program->image->outputs[output];
-    const void *data = program->role ? ht_at(&program->worker, image->buffer[program->role - program->image->roles]) : NULL;
-    boxes_move(distribution_of(program, image->pieces), data, whole(program, image->pieces), to, ht_dtype_bytes(image->dtype));
+    const void *data = program->role ? ht_at(&program->worker,
+                                             image->buffer[program->role - program->image->roles])
+                                     : NULL;
+    boxes_move(distribution_of(program, image->pieces), data, whole(program, image->pieces), to,
+               ht_dtype_bytes(image->dtype));
 }
 
-int program_input(const Program *program, const char *name)
-{
+int program_input(const Program *program, const char *name) {
     for (int i = 0; i < program->image->input_count; i++)
-        if (!strcmp(program->image->inputs[i].name, name))
-            return i;
+        if (!strcmp(program->image->inputs[i].name, name)) return i;
     return -1;
 }
 
-int program_output(const Program *program, const char *name)
-{
+int program_output(const Program *program, const char *name) {
     for (int i = 0; i < program->image->output_count; i++)
-        if (!strcmp(program->image->outputs[i].name, name))
-            return i;
+        if (!strcmp(program->image->outputs[i].name, name)) return i;
     return -1;
 }
 
 /* ---- running ---- */
 
 /* Issues the work of a step. */
-static void issue_step(void *argument)
-{
+static void issue_step(void *argument) {
     Program *program = argument;
     schedule_run(program->schedule, &program->worker);
 }
 
-static float loss_of(Program *program)
-{
+static float loss_of(Program *program) {
     union {
         float f;
         double d;
         uint16_t half;
     } loss = {.d = 0};
-    if (program->image->loss < 0)
-        return 0;
+    if (program->image->loss < 0) return 0;
     program_fetch(program, program->image->loss, &loss);
     switch (program->image->outputs[program->image->loss].dtype) {
     case HT_F64: return (float)loss.d;
@@ -462,18 +443,18 @@ static float loss_of(Program *program)
     }
 }
 
-float program_run(Program *program, const float *hyper)
-{
-    program->numbers = (StepNumbers){
-        .step = program->worker.step, .run = program->runs++, .seed = program->worker.seed, .training = program->worker.training};
+float program_run(Program *program, const float *hyper) {
+    program->numbers = (StepNumbers){.step = program->worker.step,
+                                     .run = program->runs++,
+                                     .seed = program->worker.seed,
+                                     .training = program->worker.training};
     memcpy(program->numbers.hyper, hyper, sizeof program->numbers.hyper);
     program->worker.hyper = device_numbers(&program->numbers);
     fail_step(program->worker.step);
     hooks_step(program->worker.step);
     for (int p = 0; p < program->image->param_count; p++)
         param_refresh(program->params[p].param, program->params[p].copy);
-    if (program->role)
-        device_run(&program->recording, issue_step, program);
+    if (program->role) device_run(&program->recording, issue_step, program);
     fail_doing(NULL);
     for (int p = 0; p < program->image->param_count; p++)
         if (program->image->params[p].changes)
@@ -488,8 +469,7 @@ float program_run(Program *program, const float *hyper)
 
 /* ---- what emitted code calls ---- */
 
-void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where)
-{
+void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where) {
     const char *doing = fail_doing_what();
     fail_doing(where);
     call->step = r->step;
@@ -499,8 +479,8 @@ void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *w
     fail_doing(doing);
 }
 
-void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where)
-{
+void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch,
+                const char *where) {
     const char *doing = fail_doing_what();
     ChannelRun run = channel_run(plan, r->pipeline, r->position, r->device);
     run.from = &from;

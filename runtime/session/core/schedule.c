@@ -31,7 +31,8 @@ struct AsyncExchanges {
     Crossing **crossing; // NULL: this rank has no part in it
     int *awaited;        // calls of ht_ready, of this step
     int next;            // that begins next
-    Crossing **ahead;    // by transfer of the role: what is gathered ahead; NULL: others, and where this rank has no part in it
+    Crossing **ahead;    // by transfer of the role: what is gathered ahead; NULL: others, and where
+                         // this rank has no part in it
 };
 
 struct Schedule {
@@ -41,7 +42,8 @@ struct Schedule {
     char *kept; // the slots
     Crossing *crossings;
     int crossing_count;
-    int *first[TURNS];       // by row, and behind the last: the number in `order` of the first crossing in front of it
+    int *first[TURNS]; // by row, and behind the last: the number in `order` of the first crossing
+                       // in front of it
     Crossing **order[TURNS]; // the crossings by that row
     struct AsyncExchanges *async_exchanges;
     char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
@@ -51,13 +53,11 @@ struct Schedule {
 
 static int64_t rounded(int64_t bytes) { return (bytes + BORDER - 1) / BORDER * BORDER; }
 
-int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows)
-{
+int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows) {
     return rounded(role->arena_bytes) + rows->slot_count * rounded(role->slot_bytes);
 }
 
-static char *slot_at(const Schedule *schedule, int slot)
-{
+static char *slot_at(const Schedule *schedule, int slot) {
     return slot < 0 ? NULL : schedule->kept + slot * rounded(schedule->role->slot_bytes);
 }
 
@@ -66,7 +66,7 @@ static char *slot_at(const Schedule *schedule, int slot)
 /* A slot while the rows are looked through. */
 typedef struct SlotUse {
     int owner; // the micro-batch in it; -1: none
-    int left;   // behind the last row that used it
+    int left;  // behind the last row that used it
     int guest_count;
     Crossing **occupant; // the owner's crossings
 } SlotUse;
@@ -83,17 +83,17 @@ typedef struct Scan {
 } Scan;
 
 /* The number of a transfer's plan among those of the program. */
-static int plan_number(const ht_image *image, const ht_transfer *transfer)
-{
+static int plan_number(const ht_image *image, const ht_transfer *transfer) {
     for (int p = 0; p < image->plan_count; p++)
-        if (image->plan[p] == transfer->plan)
-            return p;
-    ht_fail("%s: the program does not have the plan of a transfer; the program and the library are of different versions", transfer->where);
+        if (image->plan[p] == transfer->plan) return p;
+    ht_fail("%s: the program does not have the plan of a transfer; the program and the library are "
+            "of different versions",
+            transfer->where);
 }
 
 /* The buffers of a crossing. */
-static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht_row *row, ChannelRun *run)
-{
+static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht_row *row,
+                         ChannelRun *run) {
     int count = transfer->plan->tensor_count;
     ht_worker worker = *scan->worker;
     const void **from = memory_array(count, sizeof *from);
@@ -111,45 +111,48 @@ static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht
 
 static bool runs_once(const ht_transfer *transfer) { return transfer->queue == HT_QUEUE_GRADIENTS; }
 
-static Crossing **crossing_of(const Scan *scan, int number, int microbatch)
-{
+static Crossing **crossing_of(const Scan *scan, int number, int microbatch) {
     int64_t wide = scan->schedule->pipeline->microbatches;
-    return &scan->of[number * wide + (runs_once(&scan->schedule->role->transfers[number]) ? 0 : microbatch)];
+    return &scan->of[number * wide +
+                     (runs_once(&scan->schedule->role->transfers[number]) ? 0 : microbatch)];
 }
 
-/* By what the messages of a transfer are told from those of others: gradients have a queue of their own, and so tags of their own. */
-static int tag_of(const Scan *scan, const ht_transfer *transfer)
-{
-    return scan->tags + (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
+/* By what the messages of a transfer are told from those of others: gradients have a queue of their
+ * own, and so tags of their own. */
+static int tag_of(const Scan *scan, const ht_transfer *transfer) {
+    return scan->tags +
+           (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* A new crossing that begins in front of row `begins`, or later (settle). NULL: this rank has no part in it. */
-static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins)
-{
+/* A new crossing that begins in front of row `begins`, or later (settle). NULL: this rank has no
+ * part in it. */
+static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
-    Crossing *before = scan->latest[number], *crossing = &scan->schedule->crossings[scan->schedule->crossing_count];
-    ChannelRun run = channel_run(transfer->plan, worker->pipeline, worker->position, worker->device);
-    if (!run.part)
-        return NULL;
+    Crossing *before = scan->latest[number],
+             *crossing = &scan->schedule->crossings[scan->schedule->crossing_count];
+    ChannelRun run =
+        channel_run(transfer->plan, worker->pipeline, worker->position, worker->device);
+    if (!run.part) return NULL;
     find_buffers(scan, transfer, row, &run);
     *crossing = (Crossing){.begins = begins, .ends = -1, .before = before};
-    crossing->async = (AsyncExchange){.run = run, .queue = transfer->queue, .tag = tag_of(scan, transfer), .where = transfer->where};
+    crossing->async = (AsyncExchange){.run = run,
+                                      .queue = transfer->queue,
+                                      .tag = tag_of(scan, transfer),
+                                      .where = transfer->where};
     scan->schedule->crossing_count++;
     scan->latest[number] = *crossing_of(scan, number, row->microbatch) = crossing;
     return crossing;
 }
 
 /* Has a crossing end in front of a row at the latest. */
-static void end_before(Crossing *crossing, int row)
-{
-    if (crossing->ends < 0)
-        crossing->ends = row;
+static void end_before(Crossing *crossing, int row) {
+    if (crossing->ends < 0) crossing->ends = row;
 }
 
-/* Has a crossing, which brings the slot's next owner, wait for those of the present one that may still be under way when it begins. */
-static void follow_occupants(Crossing *crossing, const SlotUse *slot)
-{
+/* Has a crossing, which brings the slot's next owner, wait for those of the present one that may
+ * still be under way when it begins. */
+static void follow_occupants(Crossing *crossing, const SlotUse *slot) {
     AsyncExchange *async = &crossing->async;
     async->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
     for (int g = 0; g < slot->guest_count; g++)
@@ -157,156 +160,145 @@ static void follow_occupants(Crossing *crossing, const SlotUse *slot)
             async->after[async->after_count++] = &slot->occupant[g]->async;
 }
 
-/* What this device itself has sent comes into the slot of the row that receives it, as soon as that is free. */
-static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer, const ht_row *row, const SlotUse *slot)
-{
+/* What this device itself has sent comes into the slot of the row that receives it, as soon as that
+ * is free. */
+static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer,
+                     const ht_row *row, const SlotUse *slot) {
     ChannelRun here = crossing->async.run;
     find_buffers(scan, transfer, row, &here);
     free((void *)here.from);
     free((void *)crossing->async.run.to);
     crossing->async.run.to = here.to;
-    if (slot && slot->left > crossing->begins)
-        crossing->begins = slot->left;
+    if (slot && slot->left > crossing->begins) crossing->begins = slot->left;
 }
 
-/* What a row receives begins as soon as its slot is free, and it was sent where that is done here. */
-static void begin_receives(Scan *scan, int number, const ht_part *part)
-{
+/* What a row receives begins as soon as its slot is free, and it was sent where that is done
+ * here. */
+static void begin_receives(Scan *scan, int number, const ht_part *part) {
     const ht_row *row = &scan->schedule->rows->row[number];
     SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
     for (int i = 0; i < part->receive_count; i++) {
         const ht_transfer *transfer = &scan->schedule->role->transfers[part->receive[i]];
-        Crossing *crossing = runs_once(transfer) ? NULL : *crossing_of(scan, part->receive[i], row->microbatch);
-        if (runs_once(transfer))
-            continue;
+        Crossing *crossing =
+            runs_once(transfer) ? NULL : *crossing_of(scan, part->receive[i], row->microbatch);
+        if (runs_once(transfer)) continue;
         if (crossing)
             redirect(scan, crossing, transfer, row, slot);
         else
             crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
-        if (crossing && slot && slot->owner != row->microbatch)
-            follow_occupants(crossing, slot);
+        if (crossing && slot && slot->owner != row->microbatch) follow_occupants(crossing, slot);
     }
 }
 
-static void add_occupant(SlotUse *slot, Crossing *crossing)
-{
-    if (slot && crossing)
-        slot->occupant[slot->guest_count++] = crossing;
+static void add_occupant(SlotUse *slot, Crossing *crossing) {
+    if (slot && crossing) slot->occupant[slot->guest_count++] = crossing;
 }
 
 /* A micro-batch moves into a slot; those crossings that use it for another one have ended. */
-static void move_in(SlotUse *slot, int microbatch, int row)
-{
-    if (slot->owner == microbatch)
-        return;
-    for (int g = 0; g < slot->guest_count; g++)
-        end_before(slot->occupant[g], row);
+static void move_in(SlotUse *slot, int microbatch, int row) {
+    if (slot->owner == microbatch) return;
+    for (int g = 0; g < slot->guest_count; g++) end_before(slot->occupant[g], row);
     slot->guest_count = 0;
     slot->owner = microbatch;
 }
 
-static void scan_row(Scan *scan, int number)
-{
+static void scan_row(Scan *scan, int number) {
     const ht_row *row = &scan->schedule->rows->row[number];
     const ht_part *part = &scan->schedule->role->parts[row->part];
     SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
     begin_receives(scan, number, part);
-    if (slot)
-        move_in(slot, row->microbatch, number);
+    if (slot) move_in(slot, row->microbatch, number);
     for (int i = 0; i < part->receive_count; i++) {
         Crossing *crossing = *crossing_of(scan, part->receive[i], row->microbatch);
-        if (crossing)
-            end_before(crossing, number);
+        if (crossing) end_before(crossing, number);
     }
     for (int i = 0; i < part->send_count; i++) {
         const ht_transfer *transfer = &scan->schedule->role->transfers[part->send[i]];
         if (*crossing_of(scan, part->send[i], row->microbatch))
-            ht_fail("%s: a transfer begins twice for a micro-batch; this is a fault of hetucc: report it with the source and the strategy",
+            ht_fail("%s: a transfer begins twice for a micro-batch; this is a fault of hetucc: "
+                    "report it with the source and the strategy",
                     transfer->where);
         add_occupant(slot, add_crossing(scan, part->send[i], row, number + 1));
     }
-    if (slot)
-        slot->left = number + 1;
+    if (slot) slot->left = number + 1;
 }
 
-static int row_of(const Crossing *crossing, TransferEnd turn) { return turn == BEGINS ? crossing->begins : crossing->ends; }
+static int row_of(const Crossing *crossing, TransferEnd turn) {
+    return turn == BEGINS ? crossing->begins : crossing->ends;
+}
 
-/* What a crossing waits for: -1, the one before it of its transfer, if there is one; from 0 on, those whose memory it uses. */
-static Crossing *awaited(const Crossing *crossing, int number)
-{
+/* What a crossing waits for: -1, the one before it of its transfer, if there is one; from 0 on,
+ * those whose memory it uses. */
+static Crossing *awaited(const Crossing *crossing, int number) {
     return number < 0 ? crossing->before : (Crossing *)crossing->async.after[number];
 }
 
-/* Has each crossing begin no earlier than those that it waits for: one that is waited for before it begins would seem to have ended, as it
- * has in the step before. */
-static void settle(Schedule *schedule)
-{
+/* Has each crossing begin no earlier than those that it waits for: one that is waited for before it
+ * begins would seem to have ended, as it has in the step before. */
+static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;
-        for (Crossing *c = schedule->crossings; c < schedule->crossings + schedule->crossing_count; c++)
+        for (Crossing *c = schedule->crossings; c < schedule->crossings + schedule->crossing_count;
+             c++)
             for (int a = -1; a < c->async.after_count; a++) {
                 const Crossing *first = awaited(c, a);
-                if (!first || first->begins <= c->begins)
-                    continue;
+                if (!first || first->begins <= c->begins) continue;
                 c->begins = first->begins;
                 moved = true;
                 if (c->begins > schedule->rows->row_count || (c->ends >= 0 && c->begins > c->ends))
-                    ht_fail(
-                        "%s: a transfer would end before it begins; this is a fault of hetucc: report it with the source and the strategy",
-                        c->async.where);
+                    ht_fail("%s: a transfer would end before it begins; this is a fault of hetucc: "
+                            "report it with the source and the strategy",
+                            c->async.where);
             }
     }
 }
 
 /* Whether a crossing waits for one of those between two places. */
-static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing *const *end)
-{
+static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing *const *end) {
     for (int a = -1; a < crossing->async.after_count; a++)
         for (Crossing *const *other = from; other < end; other++)
-            if (*other == awaited(crossing, a))
-                return true;
+            if (*other == awaited(crossing, a)) return true;
     return false;
 }
 
 /* Has those that begin in front of one row begin behind those of them that they wait for. */
-static void order_row(Crossing **from, Crossing **end)
-{
+static void order_row(Crossing **from, Crossing **end) {
     for (; from < end; from++) {
         Crossing **free = from;
-        while (free < end && waits_for(*free, from, end))
-            free++;
+        while (free < end && waits_for(*free, from, end)) free++;
         if (free == end)
-            ht_fail("%s: transfers wait for each other; this is a fault of hetucc: report it with the source and the strategy",
+            ht_fail("%s: transfers wait for each other; this is a fault of hetucc: report it with "
+                    "the source and the strategy",
                     (*from)->async.where);
         Crossing *taken = *free;
-        for (; free > from; free--)
-            *free = free[-1];
+        for (; free > from; free--) *free = free[-1];
         *from = taken;
     }
 }
 
 /* Sorts the crossings by the row in front of which they begin, or end. */
-static void sort_crossings(Schedule *schedule, TransferEnd turn)
-{
-    int rows = schedule->rows->row_count, *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));
+static void sort_crossings(Schedule *schedule, TransferEnd turn) {
+    int rows = schedule->rows->row_count,
+        *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));
     schedule->order[turn] = memory_array(schedule->crossing_count, sizeof(Crossing *));
     for (int c = 0; c < schedule->crossing_count; c++)
         first[row_of(&schedule->crossings[c], turn) + 2]++;
     first[1] = 0;
-    for (int r = 0; r <= rows; r++)
-        first[r + 2] += first[r + 1];
+    for (int r = 0; r <= rows; r++) first[r + 2] += first[r + 1];
     for (int c = 0; c < schedule->crossing_count; c++)
         if (row_of(&schedule->crossings[c], turn) >= 0)
-            schedule->order[turn][first[row_of(&schedule->crossings[c], turn) + 1]++] = &schedule->crossings[c];
+            schedule->order[turn][first[row_of(&schedule->crossings[c], turn) + 1]++] =
+                &schedule->crossings[c];
 }
 
 /* The transfers that run once a step, and those that are gathered ahead. */
-static void list_async_exchanges(Scan *scan)
-{
+static void list_async_exchanges(Scan *scan) {
     const ht_image_role *role = scan->schedule->role;
-    struct AsyncExchanges *async_exchanges = scan->schedule->async_exchanges = memory_array(1, sizeof *async_exchanges);
+    struct AsyncExchanges *async_exchanges = scan->schedule->async_exchanges =
+        memory_array(1, sizeof *async_exchanges);
     static const ht_row outside = {.slot = -1};
-    *async_exchanges = (struct AsyncExchanges){.role = role,
+    *async_exchanges =
+        (struct AsyncExchanges){.role = role,
                                 .number = memory_array(role->transfer_count, sizeof(int)),
                                 .crossing = memory_array(role->transfer_count, sizeof(Crossing *)),
                                 .awaited = memory_array(role->transfer_count, sizeof(int)),
@@ -314,51 +306,47 @@ static void list_async_exchanges(Scan *scan)
     for (int t = 0; t < role->transfer_count; t++) {
         if (role->transfers[t].queue == HT_QUEUE_AHEAD)
             async_exchanges->ahead[t] = add_crossing(scan, t, &outside, -1);
-        if (!runs_once(&role->transfers[t]))
-            continue;
+        if (!runs_once(&role->transfers[t])) continue;
         Crossing *crossing = add_crossing(scan, t, &outside, -1);
-        if (crossing)
-            crossing->begins = -1;
+        if (crossing) crossing->begins = -1;
         async_exchanges->crossing[async_exchanges->count] = crossing;
         async_exchanges->number[async_exchanges->count++] = t;
     }
 }
 
-static void scan_rows(Scan *scan)
-{
+static void scan_rows(Scan *scan) {
     Schedule *schedule = scan->schedule;
     list_async_exchanges(scan);
     for (int s = 0; s < schedule->rows->slot_count; s++)
-        scan->slot[s] = (SlotUse){.owner = -1, .occupant = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
-    for (int r = 0; r < schedule->rows->row_count; r++)
-        scan_row(scan, r);
+        scan->slot[s] =
+            (SlotUse){.owner = -1,
+                      .occupant = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
+    for (int r = 0; r < schedule->rows->row_count; r++) scan_row(scan, r);
     for (int c = 0; c < schedule->crossing_count; c++)
         if (schedule->crossings[c].async.queue != HT_QUEUE_AHEAD)
             end_before(&schedule->crossings[c], schedule->rows->row_count);
-    for (int s = 0; s < schedule->rows->slot_count; s++)
-        free(scan->slot[s].occupant);
+    for (int s = 0; s < schedule->rows->slot_count; s++) free(scan->slot[s].occupant);
 }
 
 /* How messages call the rows: those of a part that runs once by its name alone. */
-static void name_rows(Schedule *schedule)
-{
+static void name_rows(Schedule *schedule) {
     const ht_schedule *rows = schedule->rows;
     int *times = memory_array(schedule->role->part_count, sizeof *times);
     schedule->shown = memory_array(rows->row_count, sizeof *schedule->shown);
-    for (int r = 0; r < rows->row_count; r++)
-        times[rows->row[r].part]++;
+    for (int r = 0; r < rows->row_count; r++) times[rows->row[r].part]++;
     for (int r = 0; r < rows->row_count; r++) {
         const char *name = schedule->role->parts[rows->row[r].part].name;
         if (times[rows->row[r].part] > 1)
-            snprintf(schedule->shown[r], SHOWN, "%s, micro-batch %d", name, rows->row[r].microbatch);
+            snprintf(schedule->shown[r], SHOWN, "%s, micro-batch %d", name,
+                     rows->row[r].microbatch);
         else
             snprintf(schedule->shown[r], SHOWN, "%s", name);
     }
     free(times);
 }
 
-Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker, int tags)
-{
+Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker,
+                        int tags) {
     Schedule *schedule = memory_array(1, sizeof *schedule);
     *schedule = (Schedule){.rows = image->schedule[image->schedule_of[worker->device]],
                            .role = role,
@@ -378,7 +366,8 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
     sort_crossings(schedule, BEGINS);
     sort_crossings(schedule, ENDS);
     for (int r = 0; r <= schedule->rows->row_count; r++)
-        order_row(schedule->order[BEGINS] + schedule->first[BEGINS][r], schedule->order[BEGINS] + schedule->first[BEGINS][r + 1]);
+        order_row(schedule->order[BEGINS] + schedule->first[BEGINS][r],
+                  schedule->order[BEGINS] + schedule->first[BEGINS][r + 1]);
     name_rows(schedule);
     free(scan.slot);
     free(scan.of);
@@ -386,8 +375,7 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
     return schedule;
 }
 
-void schedule_close(Schedule *schedule)
-{
+void schedule_close(Schedule *schedule) {
     for (int c = 0; schedule && c < schedule->crossing_count; c++) {
         async_exchange_forget(&schedule->crossings[c].async);
         free(schedule->crossings[c].async.after);
@@ -413,80 +401,73 @@ void schedule_close(Schedule *schedule)
 /* ---- running ---- */
 
 /* Begins or ends what has to in front of a row. */
-static void cross(const Schedule *schedule, TransferEnd turn, int row, void (*act)(AsyncExchange *))
-{
+static void cross(const Schedule *schedule, TransferEnd turn, int row,
+                  void (*act)(AsyncExchange *)) {
     for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)
         act(&schedule->order[turn][c]->async);
 }
 
 /* Waits for what is under way. */
-static void end_async_exchange(AsyncExchange *async)
-{
-    static const char *const waits[HT_QUEUES] = {"wait for a message", "wait for a sum of gradients", "wait for a parameter"};
+static void end_async_exchange(AsyncExchange *async) {
+    static const char *const waits[HT_QUEUES] = {
+        "wait for a message", "wait for a sum of gradients", "wait for a parameter"};
     async_exchange_end(async);
     hooks_mark(HT_STREAM_WAITING, waits[async->queue], async->where);
 }
 
 /* Begins what is ready, in order. */
-static void take_off(struct AsyncExchanges *async_exchanges)
-{
-    for (; async_exchanges->next < async_exchanges->count && !async_exchanges->awaited[async_exchanges->number[async_exchanges->next]]; async_exchanges->next++)
+static void take_off(struct AsyncExchanges *async_exchanges) {
+    for (; async_exchanges->next < async_exchanges->count &&
+           !async_exchanges->awaited[async_exchanges->number[async_exchanges->next]];
+         async_exchanges->next++)
         if (async_exchanges->crossing[async_exchanges->next])
             async_exchange_begin(&async_exchanges->crossing[async_exchanges->next]->async);
 }
 
-static void begin_step(struct AsyncExchanges *async_exchanges)
-{
+static void begin_step(struct AsyncExchanges *async_exchanges) {
     async_exchanges->next = 0;
     for (int i = 0; i < async_exchanges->count; i++)
-        async_exchanges->awaited[async_exchanges->number[i]] = async_exchanges->role->transfers[async_exchanges->number[i]].ready;
+        async_exchanges->awaited[async_exchanges->number[i]] =
+            async_exchanges->role->transfers[async_exchanges->number[i]].ready;
     take_off(async_exchanges);
 }
 
-void ht_ready(const ht_worker *r, int number)
-{
-    if (r->microbatch != r->pipeline->microbatches - 1)
-        return;
+void ht_ready(const ht_worker *r, int number) {
+    if (r->microbatch != r->pipeline->microbatches - 1) return;
     r->async_exchanges->awaited[number]--;
     take_off(r->async_exchanges);
 }
 
-void ht_begin_ahead(const ht_worker *r, int number)
-{
+void ht_begin_ahead(const ht_worker *r, int number) {
     if (r->async_exchanges->ahead[number])
         async_exchange_begin(&r->async_exchanges->ahead[number]->async);
 }
 
-void ht_end_ahead(const ht_worker *r, int number)
-{
+void ht_end_ahead(const ht_worker *r, int number) {
     if (r->async_exchanges->ahead[number])
         end_async_exchange(&r->async_exchanges->ahead[number]->async);
 }
 
 /* Runs a part for a micro-batch. */
-static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *worker)
-{
+static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *worker) {
     const ht_part *part = &schedule->role->parts[row->part];
     worker->microbatch = row->microbatch;
     worker->row = schedule->pipeline->first_row + row->microbatch * schedule->pipeline->rows;
     worker->kept = slot_at(schedule, row->slot);
-    if (!part->run)
-        return;
+    if (!part->run) return;
     hooks_phase(part);
     pace_begin();
     part->run(worker);
     pace_end();
 }
 
-void schedule_run(const Schedule *schedule, ht_worker *worker)
-{
+void schedule_run(const Schedule *schedule, ht_worker *worker) {
     worker->async_exchanges = schedule->async_exchanges;
     begin_step(schedule->async_exchanges);
     for (int r = 0; r <= schedule->rows->row_count; r++) {
         fail_part(r < schedule->rows->row_count ? schedule->shown[r] : NULL);
         cross(schedule, BEGINS, r, async_exchange_begin);
         cross(schedule, ENDS, r, end_async_exchange);
-        if (r < schedule->rows->row_count)
-            run_row(schedule, &schedule->rows->row[r], worker);
+        if (r < schedule->rows->row_count) run_row(schedule, &schedule->rows->row[r], worker);
     }
 }

@@ -9,9 +9,10 @@ typedef struct Schedule Schedule;
 /* Bytes of a role's arena with the slots of its micro-batches behind. */
 int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows);
 
-/* Finds out when the transfers of this rank begin and end. The worker has its memory, its place, and all that stays as it is. The
- * program's own tags begin at `tags`. */
-Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker, int tags);
+/* Finds out when the transfers of this rank begin and end. The worker has its memory, its place,
+ * and all that stays as it is. The program's own tags begin at `tags`. */
+Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker,
+                        int tags);
 void schedule_close(Schedule *schedule);
 
 /* Runs the rows. */

@@ -27,8 +27,8 @@ struct ht_session {
     bool check;         // HETU_CHECK on this rank
     const char *dump;   // HETU_DUMP
     int handle_count;
-    ht_program **handles;        // on rank 0: the programs that main has, in the order of their making
-    struct Writing *writing;     // a checkpoint that is on its way; NULL: none
+    ht_program **handles;    // on rank 0: the programs that main has, in the order of their making
+    struct Writing *writing; // a checkpoint that is on its way; NULL: none
     struct WritingPlan *waiting; // the one after it; NULL: none
     SafeFile loaded;             // what was read last
     int keep;                    // checkpoints of a folder; 0: all
@@ -49,7 +49,8 @@ struct ht_program {
     double (*factor)(int64_t step); // of the learning rates; NULL: 1
     float loss;                     // of the last step
     Progress progress;
-    char *optimizers; // of one that trains: their names, with the parameters' patterns; NULL: some has no name
+    char *optimizers; // of one that trains: their names, with the parameters' patterns; NULL: some
+                      // has no name
 };
 
 typedef enum CommandKind {
@@ -76,16 +77,17 @@ typedef enum CommandKind {
 /* What rank 0 tells the others; the same bytes on all ranks. */
 typedef struct Command {
     CommandKind kind;
-    int number;                                // of the program, or of the parameter
-    int index;                                 // of the image, or of the output
-    int64_t step;                              // COMMAND_SAVE, COMMAND_STEPS, COMMAND_REMEMBER
-    uint64_t seed;                             // COMMAND_OPEN, COMMAND_STEPS; the key of copies: COMMAND_REMEMBER, COMMAND_FIND (0: none)
-    int64_t bytes;                             // COMMAND_ARRIVE: of the object that follows
-    bool keep;                                 // COMMAND_SWITCH: inputs that were fed stay fed; COMMAND_ROWS: ranks open the file
-    bool report;                               // COMMAND_RUN: rank 0 wants to know the pace of each rank
-    bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
-    float hyper[HT_HYPER];                     // COMMAND_RUN: of the first optimizer
-    int more;                                  // COMMAND_RUN: optimizers behind it whose numbers follow; those of the others are 0
+    int number;    // of the program, or of the parameter
+    int index;     // of the image, or of the output
+    int64_t step;  // COMMAND_SAVE, COMMAND_STEPS, COMMAND_REMEMBER
+    uint64_t seed; // COMMAND_OPEN, COMMAND_STEPS; the key of copies: COMMAND_REMEMBER, COMMAND_FIND
+                   // (0: none)
+    int64_t bytes; // COMMAND_ARRIVE: of the object that follows
+    bool keep;   // COMMAND_SWITCH: inputs that were fed stay fed; COMMAND_ROWS: ranks open the file
+    bool report; // COMMAND_RUN: rank 0 wants to know the pace of each rank
+    bool check;  // COMMAND_RUN: whether HETU_CHECK is set on rank 0
+    float hyper[HT_HYPER]; // COMMAND_RUN: of the first optimizer
+    int more; // COMMAND_RUN: optimizers behind it whose numbers follow; those of the others are 0
     unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // COMMAND_RUN: which inputs follow
 } Command;
 
@@ -99,8 +101,9 @@ typedef struct Payload {
     const SafeNote *notes;       // COMMAND_SAVE, COMMAND_REMEMBER
     const char *element;         // COMMAND_ROWS: of the file, at `path`
     RowsPlan rows;               // COMMAND_ROWS
-    const char *reason;          // COMMAND_LOAD, COMMAND_RECALL, COMMAND_ROWS: why it was refused, on all ranks, or on rank 0
-    int64_t found;               // COMMAND_FIND: the step of the newest copy; -1: none
+    const char *reason; // COMMAND_LOAD, COMMAND_RECALL, COMMAND_ROWS: why it was refused, on all
+                        // ranks, or on rank 0
+    int64_t found;      // COMMAND_FIND: the step of the newest copy; -1: none
     float loss;
     struct PaceReport *reports;        // COMMAND_RUN: by rank, where they are wanted
     float hyper[HT_GROUPS * HT_HYPER]; // COMMAND_RUN: on all ranks, once the command is there
@@ -118,7 +121,8 @@ void session_issue(ht_session *session, Command *command, Payload *payload);
 /* On the others: carries out commands until the session ends, and ends the process with it. */
 _Noreturn void session_serve(ht_session *session);
 
-/* On rank 0: has all ranks take the strategies that were asked for and are there; `wait`: all that were asked for. */
+/* On rank 0: has all ranks take the strategies that were asked for and are there; `wait`: all that
+ * were asked for. */
 void session_take_arrivals(ht_session *session, bool wait);
 
 /* What is left to do on every rank when the session ends. */

@@ -17,24 +17,27 @@ typedef struct Arrangement {
     int *pipeline_of_row; // -1: none yet
 } Arrangement;
 
-static int64_t rows_of(const ht_pipeline *pipeline) { return pipeline->rows * pipeline->microbatches; }
+static int64_t rows_of(const ht_pipeline *pipeline) {
+    return pipeline->rows * pipeline->microbatches;
+}
 
 /* Notes which pipelines read all of the rows of one input. */
-static void look_at(Arrangement *all, const ht_image *image, const AssignedInput *input)
-{
+static void look_at(Arrangement *all, const ht_image *image, const AssignedInput *input) {
     int64_t needs[HT_MAX_RANK];
     void *row = memory_array(input->plan->row + 1, ht_dtype_bytes(input->image->dtype));
     for (int64_t r = 0; r < all->batch; r++) {
-        dataset_fill(input->plan, input->image->dtype, r * input->plan->row, (r + 1) * input->plan->row, row);
+        dataset_fill(input->plan, input->image->dtype, r * input->plan->row,
+                     (r + 1) * input->plan->row, row);
         padding_needs(input->image, row, needs);
         for (int p = 0; p < all->pipelines; p++)
-            all->fits[r * all->pipelines + p] &= padding_fits(input->image, image->pipelines[p].first_row, needs);
+            all->fits[r * all->pipelines + p] &=
+                padding_fits(input->image, image->pipelines[p].first_row, needs);
     }
     free(row);
 }
 
-static Arrangement look_at_all(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch)
-{
+static Arrangement look_at_all(const ht_image *image, const AssignedInput *inputs, int count,
+                               int64_t batch) {
     int pipelines = image->pipeline_count;
     Arrangement all = {batch,
                        pipelines,
@@ -43,24 +46,19 @@ static Arrangement look_at_all(const ht_image *image, const AssignedInput *input
                        memory_array(batch + 1, sizeof(int)),
                        memory_array(pipelines + 1, sizeof(int64_t)),
                        memory_array(batch + 1, sizeof(int))};
-    for (int64_t i = 0; i < batch * pipelines; i++)
-        all.fits[i] = true;
+    for (int64_t i = 0; i < batch * pipelines; i++) all.fits[i] = true;
     for (int i = 0; i < count; i++)
-        if (inputs[i].image->padding)
-            look_at(&all, image, &inputs[i]);
+        if (inputs[i].image->padding) look_at(&all, image, &inputs[i]);
     for (int64_t i = 0; i < batch * pipelines; i++) {
         all.fitting[i % pipelines] += all.fits[i];
         all.choices[i / pipelines] += all.fits[i];
     }
-    for (int p = 0; p < pipelines; p++)
-        all.room[p] = rows_of(&image->pipelines[p]);
-    for (int64_t r = 0; r < batch; r++)
-        all.pipeline_of_row[r] = -1;
+    for (int p = 0; p < pipelines; p++) all.room[p] = rows_of(&image->pipelines[p]);
+    for (int64_t r = 0; r < batch; r++) all.pipeline_of_row[r] = -1;
     return all;
 }
 
-static void forget(Arrangement *all)
-{
+static void forget(Arrangement *all) {
     free(all->fits);
     free(all->fitting);
     free(all->choices);
@@ -69,18 +67,18 @@ static void forget(Arrangement *all)
 }
 
 /* Whether every row fits the pipeline that has its place. */
-static bool stands_well(const Arrangement *all, const ht_image *image)
-{
+static bool stands_well(const Arrangement *all, const ht_image *image) {
     bool well = true;
     for (int p = 0; p < all->pipelines; p++)
-        for (int64_t r = image->pipelines[p].first_row; r < image->pipelines[p].first_row + rows_of(&image->pipelines[p]); r++)
+        for (int64_t r = image->pipelines[p].first_row;
+             r < image->pipelines[p].first_row + rows_of(&image->pipelines[p]); r++)
             well &= r >= all->batch || all->fits[r * all->pipelines + p];
     return well;
 }
 
-/* The pipeline with room that a row fits and that the fewest rows fit, so that the others stay for those; -1: none. */
-static int tightest(const Arrangement *all, int64_t row)
-{
+/* The pipeline with room that a row fits and that the fewest rows fit, so that the others stay for
+ * those; -1: none. */
+static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;
     for (int p = 0; p < all->pipelines; p++) {
         bool open = all->room[p] && all->fits[row * all->pipelines + p];
@@ -90,41 +88,34 @@ static int tightest(const Arrangement *all, int64_t row)
 }
 
 /* Gives rows to pipelines, those with the fewest choices first; a row that finds none, or -1. */
-static int64_t place(Arrangement *all)
-{
+static int64_t place(Arrangement *all) {
     for (int choices = 0; choices <= all->pipelines; choices++)
         for (int64_t r = 0; r < all->batch; r++) {
-            if (all->choices[r] != choices)
-                continue;
+            if (all->choices[r] != choices) continue;
             int p = all->pipeline_of_row[r] = tightest(all, r);
-            if (p < 0)
-                return r;
+            if (p < 0) return r;
             all->room[p]--;
         }
     return -1;
 }
 
 /* The rows of each pipeline, in their order. */
-static int64_t *order_of(const Arrangement *all, const ht_image *image)
-{
+static int64_t *order_of(const Arrangement *all, const ht_image *image) {
     int64_t *order = memory_array(all->batch + 1, sizeof *order);
     for (int p = 0; p < all->pipelines; p++) {
         int64_t at = image->pipelines[p].first_row;
         for (int64_t r = 0; r < all->batch; r++)
-            if (all->pipeline_of_row[r] == p)
-                order[at++] = r;
+            if (all->pipeline_of_row[r] == p) order[at++] = r;
     }
     return order;
 }
 
-int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch, int64_t *left)
-{
+int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch,
+                     int64_t *left) {
     bool padded = false;
     *left = -1;
-    for (int i = 0; i < count; i++)
-        padded |= inputs[i].image->padding != NULL;
-    if (!padded)
-        return NULL;
+    for (int i = 0; i < count; i++) padded |= inputs[i].image->padding != NULL;
+    if (!padded) return NULL;
     Arrangement all = look_at_all(image, inputs, count, batch);
     bool well = stands_well(&all, image);
     *left = well ? -1 : place(&all);

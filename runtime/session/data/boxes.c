@@ -7,17 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t boxes_elements(const ht_pieces *pieces)
-{
+int64_t boxes_elements(const ht_pieces *pieces) {
     int64_t count = 1;
-    for (int d = 0; d < pieces->rank; d++)
-        count *= pieces->extent[d];
+    for (int d = 0; d < pieces->rank; d++) count *= pieces->extent[d];
     return count;
 }
 
 /* The piece of a rank; -1: it holds nothing. */
-static int piece_of(const ht_pieces *pieces, int rank)
-{
+static int piece_of(const ht_pieces *pieces, int rank) {
     int low = 0, high = pieces->run_count;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -26,13 +23,13 @@ static int piece_of(const ht_pieces *pieces, int rank)
         else
             high = middle;
     }
-    const ht_run *run = low < pieces->run_count && pieces->run[low].device <= rank ? &pieces->run[low] : NULL;
+    const ht_run *run =
+        low < pieces->run_count && pieces->run[low].device <= rank ? &pieces->run[low] : NULL;
     return run ? run->piece + (rank - run->device) * run->step : -1;
 }
 
 /* The first box of the piece that is `behind` behind a rank's. */
-static int first_box(const ht_pieces *pieces, int rank, int behind)
-{
+static int first_box(const ht_pieces *pieces, int rank, int behind) {
     int piece = piece_of(pieces, rank);
     return piece < 0 ? 0 : pieces->first ? pieces->first[piece + behind] : piece + behind;
 }
@@ -41,8 +38,7 @@ int boxes_first(const ht_pieces *pieces, int rank) { return first_box(pieces, ra
 
 int boxes_end(const ht_pieces *pieces, int rank) { return first_box(pieces, rank, 1); }
 
-void boxes_bounds(const ht_pieces *pieces, int box, int64_t *bounds)
-{
+void boxes_bounds(const ht_pieces *pieces, int box, int64_t *bounds) {
     ptrdiff_t width = 1 + 3 * pieces->rank;
     int low = 0, high = pieces->row_count - 1;
     while (low < high) {
@@ -58,43 +54,41 @@ void boxes_bounds(const ht_pieces *pieces, int box, int64_t *bounds)
             bounds[2 * d + side] = row[1 + 3 * d + side] + (box - row[0]) * row[3 + 3 * d];
 }
 
-static int64_t box_count(const ht_pieces *pieces, int box)
-{
+static int64_t box_count(const ht_pieces *pieces, int box) {
     int64_t count = 1, bounds[PIECES_MOST_BOUNDS];
     boxes_bounds(pieces, box, bounds);
-    for (int d = 0; d < pieces->rank; d++)
-        count *= bounds[2 * d + 1] - bounds[2 * d];
+    for (int d = 0; d < pieces->rank; d++) count *= bounds[2 * d + 1] - bounds[2 * d];
     return count;
 }
 
-int64_t boxes_count(const ht_pieces *pieces, int rank)
-{
+int64_t boxes_count(const ht_pieces *pieces, int rank) {
     int64_t count = 0;
     for (int b = boxes_first(pieces, rank); b < boxes_end(pieces, rank); b++)
         count += box_count(pieces, b);
     return count;
 }
 
-static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) { return !memcmp(a, b, sizeof *a * (size_t)count); }
+static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) {
+    return !memcmp(a, b, sizeof *a * (size_t)count);
+}
 
 /* How many pieces there are: their numbers are those that ranks have. */
-static int piece_count(const ht_pieces *pieces)
-{
+static int piece_count(const ht_pieces *pieces) {
     int count = 0;
     for (int i = 0; i < pieces->run_count; i++)
         for (int end = 0; end < 2; end++) {
-            int piece = pieces->run[i].piece + end * (pieces->run[i].count - 1) * pieces->run[i].step;
+            int piece =
+                pieces->run[i].piece + end * (pieces->run[i].count - 1) * pieces->run[i].step;
             count = piece >= count ? piece + 1 : count;
         }
     return count;
 }
 
-bool boxes_equal(const ht_pieces *a, const ht_pieces *b)
-{
-    if (a == b)
-        return true;
-    if (a->rank != b->rank || a->run_count != b->run_count || a->row_count != b->row_count || !a->placing != !b->placing ||
-        !a->first != !b->first || memcmp(a->run, b->run, sizeof *a->run * (size_t)a->run_count))
+bool boxes_equal(const ht_pieces *a, const ht_pieces *b) {
+    if (a == b) return true;
+    if (a->rank != b->rank || a->run_count != b->run_count || a->row_count != b->row_count ||
+        !a->placing != !b->placing || !a->first != !b->first ||
+        memcmp(a->run, b->run, sizeof *a->run * (size_t)a->run_count))
         return false;
     int count = piece_count(a), boxes = a->first ? a->first[count] : count;
     return same_numbers(a->extent, b->extent, a->rank) &&
@@ -105,19 +99,20 @@ bool boxes_equal(const ht_pieces *a, const ht_pieces *b)
 
 /* ---- stretches ---- */
 
-/* The first dimension from which on a box has the whole extent behind it: its rows are contiguous from there. */
-static int contiguous_from(const ht_pieces *pieces, const int64_t *bounds)
-{
+/* The first dimension from which on a box has the whole extent behind it: its rows are contiguous
+ * from there. */
+static int contiguous_from(const ht_pieces *pieces, const int64_t *bounds) {
     int d = pieces->rank;
-    while (d > 0 && (d == pieces->rank || (bounds[2 * d] == 0 && bounds[2 * d + 1] == pieces->extent[d])))
+    while (d > 0 &&
+           (d == pieces->rank || (bounds[2 * d] == 0 && bounds[2 * d + 1] == pieces->extent[d])))
         d--;
     return d;
 }
 
-/* Where the row of a box with these indices in the dimensions in front of `inner` lies behind the box's first element, in a tensor with the
- * extents `room` (NULL: the box's own). */
-static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const int64_t *room, int inner, const int64_t *index)
-{
+/* Where the row of a box with these indices in the dimensions in front of `inner` lies behind the
+ * box's first element, in a tensor with the extents `room` (NULL: the box's own). */
+static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const int64_t *room,
+                         int inner, const int64_t *index) {
     int64_t place = 0, pitch = 1;
     for (int d = pieces->rank - 1; d >= 0; d--) {
         place += d < inner ? index[d] * pitch : 0;
@@ -126,27 +121,25 @@ static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const i
     return place;
 }
 
-/* Appends the stretches of box `box`, in its row-major order; `at`: where it begins, if it lies behind those in front of it. */
-static int64_t box_stretches(const ht_pieces *pieces, int box, int64_t at, Stretch *stretches)
-{
+/* Appends the stretches of box `box`, in its row-major order; `at`: where it begins, if it lies
+ * behind those in front of it. */
+static int64_t box_stretches(const ht_pieces *pieces, int box, int64_t at, Stretch *stretches) {
     int64_t bounds[PIECES_MOST_BOUNDS];
     boxes_bounds(pieces, box, bounds);
-    const int64_t *placing = pieces->placing ? pieces->placing + (ptrdiff_t)box * (1 + pieces->rank) : NULL;
+    const int64_t *placing =
+        pieces->placing ? pieces->placing + (ptrdiff_t)box * (1 + pieces->rank) : NULL;
     int inner = contiguous_from(pieces, bounds);
     int64_t length = 1, scale = 1, rows = 1, index[32] = {0};
-    for (int d = inner; d < pieces->rank; d++)
-        length *= bounds[2 * d + 1] - bounds[2 * d];
-    for (int d = inner + 1; d < pieces->rank; d++)
-        scale *= pieces->extent[d];
-    for (int d = 0; d < inner; d++)
-        rows *= bounds[2 * d + 1] - bounds[2 * d];
+    for (int d = inner; d < pieces->rank; d++) length *= bounds[2 * d + 1] - bounds[2 * d];
+    for (int d = inner + 1; d < pieces->rank; d++) scale *= pieces->extent[d];
+    for (int d = 0; d < inner; d++) rows *= bounds[2 * d + 1] - bounds[2 * d];
     for (int64_t row = 0; row < rows; row++) {
         int64_t first = 0;
         for (int d = 0; d < inner; d++)
             first = first * pieces->extent[d] + bounds[2 * d] + index[d];
-        if (pieces->rank)
-            first = (first * pieces->extent[inner] + bounds[2 * inner]) * scale;
-        int64_t place = (placing ? placing[0] : at) + row_place(pieces, bounds, placing ? placing + 1 : NULL, inner, index);
+        if (pieces->rank) first = (first * pieces->extent[inner] + bounds[2 * inner]) * scale;
+        int64_t place = (placing ? placing[0] : at) +
+                        row_place(pieces, bounds, placing ? placing + 1 : NULL, inner, index);
         stretches[row] = (Stretch){first, first + length, place};
         for (int d = inner - 1; d >= 0 && ++index[d] == bounds[2 * d + 1] - bounds[2 * d]; d--)
             index[d] = 0;
@@ -154,8 +147,7 @@ static int64_t box_stretches(const ht_pieces *pieces, int box, int64_t at, Stret
     return rows;
 }
 
-static int64_t box_stretch_count(const ht_pieces *pieces, int box)
-{
+static int64_t box_stretch_count(const ht_pieces *pieces, int box) {
     int64_t rows = 1, bounds[PIECES_MOST_BOUNDS];
     boxes_bounds(pieces, box, bounds);
     for (int d = 0; d < contiguous_from(pieces, bounds); d++)
@@ -163,19 +155,18 @@ static int64_t box_stretch_count(const ht_pieces *pieces, int box)
     return rows;
 }
 
-static int compare_stretches(const void *a, const void *b)
-{
+static int compare_stretches(const void *a, const void *b) {
     int64_t left = ((const Stretch *)a)->lo, right = ((const Stretch *)b)->lo;
     return (left > right) - (left < right);
 }
 
 /* Joins stretches that follow each other in the tensor and in storage. */
-static void join_stretches(Stretches *stretches)
-{
+static void join_stretches(Stretches *stretches) {
     int64_t kept = 0;
     for (int64_t i = 0; i < stretches->count; i++) {
         Stretch *last = kept ? &stretches->stretch[kept - 1] : NULL;
-        if (last && last->hi == stretches->stretch[i].lo && last->at + last->hi - last->lo == stretches->stretch[i].at)
+        if (last && last->hi == stretches->stretch[i].lo &&
+            last->at + last->hi - last->lo == stretches->stretch[i].at)
             last->hi = stretches->stretch[i].hi;
         else
             stretches->stretch[kept++] = stretches->stretch[i];
@@ -183,8 +174,7 @@ static void join_stretches(Stretches *stretches)
     stretches->count = kept;
 }
 
-Stretches boxes_stretches(const ht_pieces *pieces, int rank)
-{
+Stretches boxes_stretches(const ht_pieces *pieces, int rank) {
     Stretches stretches = {0};
     int64_t at = 0, total = 0;
     for (int b = boxes_first(pieces, rank); b < boxes_end(pieces, rank); b++)
@@ -199,8 +189,8 @@ Stretches boxes_stretches(const ht_pieces *pieces, int rank)
     return stretches;
 }
 
-void boxes_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, size_t element, bool packs)
-{
+void boxes_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, size_t element,
+                bool packs) {
     char *to = packed, *from = storage;
     int64_t at = 0;
     for (int b = boxes_first(pieces, rank); b < boxes_end(pieces, rank); b++) {
@@ -218,31 +208,31 @@ void boxes_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, 
 }
 
 /* What `rank` has under a distribution. */
-static Stretches stretches_of(Distribution where, int rank)
-{
+static Stretches stretches_of(Distribution where, int rank) {
     if (where.pieces)
-        return rank < where.ranks ? boxes_stretches(where.pieces, rank) : (Stretches){0, memory_array(0, sizeof(Stretch))};
+        return rank < where.ranks ? boxes_stretches(where.pieces, rank)
+                                  : (Stretches){0, memory_array(0, sizeof(Stretch))};
     Stretches stretches = {0, memory_array(1, sizeof(Stretch))};
-    int64_t lo = where.bounds ? where.bounds[rank] : 0, hi = where.bounds ? where.bounds[rank + 1] : rank ? 0 : where.elements;
-    if (lo < hi)
-        stretches.stretch[stretches.count++] = (Stretch){lo, hi, 0};
+    int64_t lo = where.bounds ? where.bounds[rank] : 0, hi = where.bounds ? where.bounds[rank + 1]
+                                                             : rank       ? 0
+                                                                          : where.elements;
+    if (lo < hi) stretches.stretch[stretches.count++] = (Stretch){lo, hi, 0};
     return stretches;
 }
 
 /* The parts of `a` that no stretch of `b` covers; `b` ascending and disjoint. */
-static Stretches stretches_minus(Stretches a, Stretches b)
-{
+static Stretches stretches_minus(Stretches a, Stretches b) {
     Stretches rest = {0, memory_array(a.count + b.count, sizeof(Stretch))};
     int64_t j = 0;
     for (int64_t i = 0; i < a.count; i++) {
         int64_t lo = a.stretch[i].lo;
-        while (j < b.count && b.stretch[j].hi <= lo)
-            j++;
+        while (j < b.count && b.stretch[j].hi <= lo) j++;
         for (int64_t k = j; lo < a.stretch[i].hi; k++) {
             bool covers = k < b.count && b.stretch[k].lo < a.stretch[i].hi;
             int64_t hi = covers ? b.stretch[k].lo : a.stretch[i].hi;
             if (hi > lo)
-                rest.stretch[rest.count++] = (Stretch){lo, hi, a.stretch[i].at + lo - a.stretch[i].lo};
+                rest.stretch[rest.count++] =
+                    (Stretch){lo, hi, a.stretch[i].at + lo - a.stretch[i].lo};
             lo = covers ? b.stretch[k].hi : a.stretch[i].hi;
         }
     }
@@ -250,11 +240,12 @@ static Stretches stretches_minus(Stretches a, Stretches b)
 }
 
 /* All elements of both, without regard to storage. */
-static Stretches stretches_union(Stretches a, Stretches b)
-{
+static Stretches stretches_union(Stretches a, Stretches b) {
     Stretches all = {0, memory_array(a.count + b.count, sizeof(Stretch))};
     for (int64_t i = 0, j = 0; i < a.count || j < b.count;) {
-        Stretch next = j == b.count || (i < a.count && a.stretch[i].lo < b.stretch[j].lo) ? a.stretch[i++] : b.stretch[j++];
+        Stretch next = j == b.count || (i < a.count && a.stretch[i].lo < b.stretch[j].lo)
+                           ? a.stretch[i++]
+                           : b.stretch[j++];
         Stretch *last = all.count ? &all.stretch[all.count - 1] : NULL;
         if (last && last->hi >= next.lo)
             last->hi = next.hi > last->hi ? next.hi : last->hi;
@@ -265,8 +256,7 @@ static Stretches stretches_union(Stretches a, Stretches b)
 }
 
 /* What each rank gives away: its elements that no earlier rank has. */
-static Stretches *owned_stretches(Distribution where)
-{
+static Stretches *owned_stretches(Distribution where) {
     int ranks = world_size();
     Stretches *owned = memory_array(ranks, sizeof(Stretches));
     Stretches covered = {0, memory_array(0, sizeof(Stretch))};
@@ -282,10 +272,8 @@ static Stretches *owned_stretches(Distribution where)
     return owned;
 }
 
-static void free_stretches(Stretches *stretches, int count)
-{
-    for (int i = 0; i < count; i++)
-        free(stretches[i].stretch);
+static void free_stretches(Stretches *stretches, int count) {
+    for (int i = 0; i < count; i++) free(stretches[i].stretch);
     free(stretches);
 }
 
@@ -297,8 +285,7 @@ typedef struct Common {
 } Common;
 
 /* The common stretches, in order; the number of elements goes to *elements. Returns how many. */
-static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements)
-{
+static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;
     int64_t count = 0;
@@ -318,28 +305,30 @@ static int64_t stretches_common(Stretches from, Stretches to, Common **common, i
 }
 
 /* Copies what this rank keeps. */
-static void keep_here(Distribution from, const char *source, Distribution to, char *target, size_t element)
-{
+static void keep_here(Distribution from, const char *source, Distribution to, char *target,
+                      size_t element) {
     Stretches had = stretches_of(from, world_rank()), wanted = stretches_of(to, world_rank());
     Common *common;
     int64_t elements, count = stretches_common(had, wanted, &common, &elements);
     for (int64_t i = 0; i < count; i++)
-        memmove(target + (size_t)common[i].to * element, source + (size_t)common[i].from * element, (size_t)common[i].count * element);
+        memmove(target + (size_t)common[i].to * element, source + (size_t)common[i].from * element,
+                (size_t)common[i].count * element);
     free(common);
     free(had.stretch);
     free(wanted.stretch);
 }
 
 /* What a rank wants and does not have. */
-static Stretches stretches_missing(Distribution from, Distribution to, int rank)
-{
-    Stretches had = stretches_of(from, rank), wanted = stretches_of(to, rank), missing = stretches_minus(wanted, had);
+static Stretches stretches_missing(Distribution from, Distribution to, int rank) {
+    Stretches had = stretches_of(from, rank), wanted = stretches_of(to, rank),
+              missing = stretches_minus(wanted, had);
     free(had.stretch);
     free(wanted.stretch);
     return missing;
 }
 
-/* What goes from this rank to another, or comes from it: the stretches, and their elements in a row. */
+/* What goes from this rank to another, or comes from it: the stretches, and their elements in a
+ * row. */
 typedef struct Parcel {
     Common *common;
     int64_t count;
@@ -347,8 +336,7 @@ typedef struct Parcel {
 } Parcel;
 
 /* Copies between a parcel and storage. */
-static void parcel_copy(const Parcel *parcel, char *storage, size_t element, bool packs)
-{
+static void parcel_copy(const Parcel *parcel, char *storage, size_t element, bool packs) {
     char *at = parcel->packed;
     for (int64_t i = 0; i < parcel->count; i++) {
         size_t bytes = (size_t)parcel->common[i].count * element;
@@ -361,8 +349,7 @@ static void parcel_copy(const Parcel *parcel, char *storage, size_t element, boo
 }
 
 /* Whether storage has the same bits as a parcel. */
-static bool parcel_equal(const Parcel *parcel, const char *storage, size_t element)
-{
+static bool parcel_equal(const Parcel *parcel, const char *storage, size_t element) {
     const char *at = parcel->packed;
     bool equal = true;
     for (int64_t i = 0; equal && i < parcel->count; i++) {
@@ -374,16 +361,15 @@ static bool parcel_equal(const Parcel *parcel, const char *storage, size_t eleme
 }
 
 /* Makes the parcel of what `from` gives and `to` wants, and the transfer that carries it. */
-static HostTransfer add_parcel(Parcel *parcel, Stretches from, Stretches to, int rank, size_t element)
-{
+static HostTransfer add_parcel(Parcel *parcel, Stretches from, Stretches to, int rank,
+                               size_t element) {
     int64_t elements;
     parcel->count = stretches_common(from, to, &parcel->common, &elements);
     parcel->packed = memory_array(elements, element);
     return (HostTransfer){parcel->packed, (size_t)elements * element, rank};
 }
 
-static void free_parcels(Parcel *parcels, int count)
-{
+static void free_parcels(Parcel *parcels, int count) {
     for (int i = 0; i < count; i++) {
         free(parcels[i].common);
         free(parcels[i].packed);
@@ -392,11 +378,12 @@ static void free_parcels(Parcel *parcels, int count)
 }
 
 /* What this rank gives all others, and gets from them: `taken` is by rank. */
-static void exchange_parcels(const Stretches *givers, const Stretches *takers, const char *source, Parcel *taken, size_t element)
-{
+static void exchange_parcels(const Stretches *givers, const Stretches *takers, const char *source,
+                             Parcel *taken, size_t element) {
     int ranks = world_size(), me = world_rank(), count = 0;
     Parcel *given = memory_array(ranks, sizeof *given);
-    HostTransfer *sends = memory_array(2 * (int64_t)ranks, sizeof *sends), *receives = sends + ranks;
+    HostTransfer *sends = memory_array(2 * (int64_t)ranks, sizeof *sends),
+                 *receives = sends + ranks;
     for (int rank = 0; rank < ranks; rank++)
         if (rank != me) {
             sends[count] = add_parcel(&given[rank], givers[me], takers[rank], rank, element);
@@ -408,9 +395,10 @@ static void exchange_parcels(const Stretches *givers, const Stretches *takers, c
     free(sends);
 }
 
-/* Moves everything at once; with `compare` what comes is only compared. Returns whether this rank had the same bits. */
-static bool exchange_all(Distribution from, const void *source, Distribution to, void *target, size_t element, bool compare)
-{
+/* Moves everything at once; with `compare` what comes is only compared. Returns whether this rank
+ * had the same bits. */
+static bool exchange_all(Distribution from, const void *source, Distribution to, void *target,
+                         size_t element, bool compare) {
     int ranks = world_size();
     Stretches *givers = owned_stretches(from), *takers = memory_array(ranks, sizeof *takers);
     Parcel *taken = memory_array(ranks, sizeof *taken);
@@ -423,8 +411,7 @@ static bool exchange_all(Distribution from, const void *source, Distribution to,
             equal = equal && parcel_equal(&taken[rank], target, element);
         else
             parcel_copy(&taken[rank], target, element, false);
-    if (!compare)
-        keep_here(from, source, to, target, element);
+    if (!compare) keep_here(from, source, to, target, element);
     free_parcels(taken, ranks);
     free_stretches(givers, ranks);
     free_stretches(takers, ranks);
@@ -432,37 +419,34 @@ static bool exchange_all(Distribution from, const void *source, Distribution to,
 }
 
 /* Bytes of this rank's part of a distribution. */
-static int64_t own_bytes(Distribution where, size_t element)
-{
+static int64_t own_bytes(Distribution where, size_t element) {
     bool holds = where.pieces && world_rank() < where.ranks;
     return holds ? boxes_count(where.pieces, world_rank()) * (int64_t)element : 0;
 }
 
 /* Host memory with this rank's part of a distribution. */
-static void *map_own(Distribution where, const void *data, size_t element, DeviceAccess access)
-{
-    return where.pieces ? device_map((void *)data, own_bytes(where, element), access) : (void *)data;
+static void *map_own(Distribution where, const void *data, size_t element, DeviceAccess access) {
+    return where.pieces ? device_map((void *)data, own_bytes(where, element), access)
+                        : (void *)data;
 }
 
-static void unmap_own(Distribution where, const void *data, void *host, size_t element, DeviceAccess access)
-{
-    if (where.pieces)
-        device_unmap((void *)data, host, own_bytes(where, element), access);
+static void unmap_own(Distribution where, const void *data, void *host, size_t element,
+                      DeviceAccess access) {
+    if (where.pieces) device_unmap((void *)data, host, own_bytes(where, element), access);
 }
 
-void boxes_move(Distribution from, const void *source, Distribution to, void *target, size_t element)
-{
-    void *give = map_own(from, source, element, DEVICE_READ), *take = map_own(to, target, element, DEVICE_WRITE);
+void boxes_move(Distribution from, const void *source, Distribution to, void *target,
+                size_t element) {
+    void *give = map_own(from, source, element, DEVICE_READ),
+         *take = map_own(to, target, element, DEVICE_WRITE);
     exchange_all(from, give, to, take, element, false);
     unmap_own(from, source, give, element, DEVICE_READ);
     unmap_own(to, target, take, element, DEVICE_WRITE);
 }
 
-int boxes_differ(Distribution where, const void *data, size_t element)
-{
+int boxes_differ(Distribution where, const void *data, size_t element) {
     int size = world_size();
-    if (size == 1)
-        return -1;
+    if (size == 1) return -1;
     void *host = map_own(where, data, element, DEVICE_READ);
     bool equal = exchange_all(where, host, where, host, element, true);
     unmap_own(where, data, host, element, DEVICE_READ);

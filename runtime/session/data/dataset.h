@@ -1,7 +1,8 @@
 /* Files of rows: each rank reads those that it works on, in an order that a counter gives.
  *
- * A dataset is a name with a number of rows that were read; the feeds of a step that name it read the same rows, of one file or of several.
- * Row i of epoch e, of n rows, is row permutation_place(seed, the name's stream, e, n, i) of the file.
+ * A dataset is a name with a number of rows that were read; the feeds of a step that name it read
+ * the same rows, of one file or of several. Row i of epoch e, of n rows, is row
+ * permutation_place(seed, the name's stream, e, n, i) of the file.
  */
 #ifndef SESSION_DATA_DATASET_H
 #define SESSION_DATA_DATASET_H
@@ -18,17 +19,20 @@ typedef struct RowsPlan {
     int64_t shift;    // elements that a row begins later than its place says
     uint64_t seed, stream;
     int64_t batch;        // rows of a step
-    const int64_t *order; // by place in the batch, the row of the step that stands there; NULL: each where it comes
+    const int64_t *order; // by place in the batch, the row of the step that stands there; NULL:
+                          // each where it comes
 } RowsPlan;
 
 /* The number of a file that is open; -1: it is not. */
 int dataset_find(const char *path, const char *element, ht_dtype input);
 
-/* Opens a file, or finds it open: its number goes to *file. `element` is the type of its elements where it has no header that says so, NULL
- * for that of the input. NULL; or why it cannot be read, kept until the next call. */
+/* Opens a file, or finds it open: its number goes to *file. `element` is the type of its elements
+ * where it has no header that says so, NULL for that of the input. NULL; or why it cannot be read,
+ * kept until the next call. */
 const char *dataset_open(const char *path, const char *element, ht_dtype input, int *file);
 
-/* How many rows of `row` elements a file has whose first one begins at `shift`; below 0 with a reason where its rows are of another length.
+/* How many rows of `row` elements a file has whose first one begins at `shift`; below 0 with a
+ * reason where its rows are of another length.
  */
 int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **reason);
 

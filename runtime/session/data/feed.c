@@ -15,43 +15,42 @@ static const struct {
              [HT_I64] = {"HT_I64", 8, {"long", "long long"}}};
 
 /* long has the size of the machine: it is HT_I32 where it has 4 bytes. */
-static bool fits(const char *type, ht_dtype dtype)
-{
-    if (!strcmp(type, "long"))
-        return dtype == (sizeof(long) == 8 ? HT_I64 : HT_I32);
+static bool fits(const char *type, ht_dtype dtype) {
+    if (!strcmp(type, "long")) return dtype == (sizeof(long) == 8 ? HT_I64 : HT_I32);
     for (int i = 0; i < 2; i++)
-        if (types[dtype].elements[i] && !strcmp(type, types[dtype].elements[i]))
-            return true;
+        if (types[dtype].elements[i] && !strcmp(type, types[dtype].elements[i])) return true;
     return false;
 }
 
 /* "the input \"x\" (model.c:30) is 24 elements of HT_F32" */
-static const char *input_text(char *text, size_t size, const ht_fed *feed, ht_dtype dtype, int64_t elements, const char *at)
-{
-    snprintf(text, size, "the input \"%s\"%s%s%s is %lld element%s of %s", feed->name, at ? " (" : "", at ? at : "", at ? ")" : "",
-             (long long)elements, elements == 1 ? "" : "s", types[dtype].name);
+static const char *input_text(char *text, size_t size, const ht_fed *feed, ht_dtype dtype,
+                              int64_t elements, const char *at) {
+    snprintf(text, size, "the input \"%s\"%s%s%s is %lld element%s of %s", feed->name,
+             at ? " (" : "", at ? at : "", at ? ")" : "", (long long)elements,
+             elements == 1 ? "" : "s", types[dtype].name);
     return text;
 }
 
-void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char *at)
-{
+void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char *at) {
     char input[512];
     int64_t bytes = types[dtype].bytes;
     input_text(input, sizeof input, feed, dtype, elements, at);
     if (feed->type && !fits(feed->type, dtype))
-        ht_fail("%s, and is fed elements of type %s; give it an array of %s", input, feed->type, types[dtype].elements[0]);
+        ht_fail("%s, and is fed elements of type %s; give it an array of %s", input, feed->type,
+                types[dtype].elements[0]);
     if (feed->known == HT_FED_BYTES && feed->size < elements * bytes)
-        ht_fail("%s, %lld bytes, and is fed an array of %lld bytes; give it all of them", input, (long long)(elements * bytes),
-                (long long)feed->size);
+        ht_fail("%s, %lld bytes, and is fed an array of %lld bytes; give it all of them", input,
+                (long long)(elements * bytes), (long long)feed->size);
     if (feed->known == HT_FED_BYTES && elements && feed->size > elements * bytes)
-        ht_fail("%s, %lld bytes, and is fed an array of %lld bytes; ht_feed_n(\"%s\", pointer, %lld) feeds a part of one", input,
-                (long long)(elements * bytes), (long long)feed->size, feed->name, (long long)elements);
+        ht_fail("%s, %lld bytes, and is fed an array of %lld bytes; ht_feed_n(\"%s\", pointer, "
+                "%lld) feeds a part of one",
+                input, (long long)(elements * bytes), (long long)feed->size, feed->name,
+                (long long)elements);
     if (feed->known == HT_FED_ELEMENTS && feed->size != elements)
         ht_fail("%s, and is fed %lld", input, (long long)feed->size);
 }
 
-void feeds_check_once(const ht_fed *feeds)
-{
+void feeds_check_once(const ht_fed *feeds) {
     for (const ht_fed *feed = feeds; feed->name; feed++)
         for (const ht_fed *other = feeds; other < feed; other++)
             if (!strcmp(feed->name, other->name))

@@ -7,25 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEAR = 5, MOST_LETTERS = 255 }; // names that a message has; letters of a name that are compared
+enum {
+    NEAR = 5,
+    MOST_LETTERS = 255
+}; // names that a message has; letters of a name that are compared
 
-void named_add(NamedValues *values, Named one)
-{
+void named_add(NamedValues *values, Named one) {
     Named *grown = realloc(values->at, sizeof *grown * (size_t)(values->count + 1));
-    if (!grown)
-        ht_fail("no memory for the names of %d values", values->count + 1);
+    if (!grown) ht_fail("no memory for the names of %d values", values->count + 1);
     values->at = grown;
     values->at[values->count++] = one;
 }
 
-void named_free(NamedValues *values)
-{
+void named_free(NamedValues *values) {
     free(values->at);
     *values = (NamedValues){0};
 }
 
-void named_of_image(NamedValues *values, const ht_image *image)
-{
+void named_of_image(NamedValues *values, const ht_image *image) {
     for (int i = 0; i < image->output_count; i++)
         named_add(values, (Named){image->outputs[i].name, NAMED_OUTPUT, i});
     for (int i = 0; i < image->param_count; i++)
@@ -37,10 +36,10 @@ void named_of_image(NamedValues *values, const ht_image *image)
 /* ---- finding ---- */
 
 /* Whether a name is the end of another behind a dot. */
-static bool ends_with(const char *full, const char *name)
-{
+static bool ends_with(const char *full, const char *name) {
     size_t length = strlen(full), end = strlen(name);
-    return end && length > end && full[length - end - 1] == '.' && !strcmp(full + length - end, name);
+    return end && length > end && full[length - end - 1] == '.' &&
+           !strcmp(full + length - end, name);
 }
 
 static int minimum(int a, int b) { return a < b ? a : b; }
@@ -48,12 +47,11 @@ static int minimum(int a, int b) { return a < b ? a : b; }
 /* The small letter for a capital one of ASCII, whatever the locale. */
 static char small(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
-/* Letters to change, add or leave out until one name is the other, capital or not (Levenshtein's distance). */
-static int letters_between(const char *a, const char *b)
-{
+/* Letters to change, add or leave out until one name is the other, capital or not (Levenshtein's
+ * distance). */
+static int letters_between(const char *a, const char *b) {
     int row[MOST_LETTERS + 1], width = (int)strnlen(b, MOST_LETTERS);
-    for (int j = 0; j <= width; j++)
-        row[j] = j;
+    for (int j = 0; j <= width; j++) row[j] = j;
     for (int i = 0; a[i] && i < MOST_LETTERS; i++) {
         int corner = row[0];
         row[0] = i + 1;
@@ -66,13 +64,12 @@ static int letters_between(const char *a, const char *b)
     return row[width];
 }
 
-/* How far a name is from a value's: of its letters, with scopes and without. One that is a part of it is as near as one letter. */
-static int distance(const char *full, const char *name)
-{
+/* How far a name is from a value's: of its letters, with scopes and without. One that is a part of
+ * it is as near as one letter. */
+static int distance(const char *full, const char *name) {
     const char *dot = strrchr(full, '.');
     int least = letters_between(full, name);
-    if (dot)
-        least = minimum(least, letters_between(dot + 1, name) + 1);
+    if (dot) least = minimum(least, letters_between(dot + 1, name) + 1);
     return *name && strstr(full, name) ? minimum(least, 1) : least;
 }
 
@@ -81,21 +78,18 @@ typedef struct Candidate {
     int distance, place;
 } Candidate;
 
-static int nearer(const void *a, const void *b)
-{
+static int nearer(const void *a, const void *b) {
     const Candidate *x = a, *y = b;
     return x->distance != y->distance ? x->distance - y->distance : x->place - y->place;
 }
 
 /* Writes the names that are near, each once: "a", "b". All of them are near where they are few. */
-static void near_names(const NamedValues *values, const char *name, char *to, size_t room)
-{
+static void near_names(const NamedValues *values, const char *name, char *to, size_t room) {
     Candidate *all = memory_array(values->count + 1, sizeof *all);
     int count = 0;
     for (int i = 0; i < values->count; i++) {
         bool known = !*values->at[i].name || !strcmp(values->at[i].name, HT_GRADIENT_NORM);
-        for (int k = 0; k < count && !known; k++)
-            known = !strcmp(all[k].name, values->at[i].name);
+        for (int k = 0; k < count && !known; k++) known = !strcmp(all[k].name, values->at[i].name);
         if (!known) {
             all[count] = (Candidate){values->at[i].name, distance(values->at[i].name, name), count};
             count++;
@@ -110,31 +104,29 @@ static void near_names(const NamedValues *values, const char *name, char *to, si
     free(all);
 }
 
-static _Noreturn void no_such_value(const NamedValues *values, const char *name, const char *model, int several)
-{
+static _Noreturn void no_such_value(const NamedValues *values, const char *name, const char *model,
+                                    int several) {
     char names[2048];
     near_names(values, name, names, sizeof names);
     if (several)
-        ht_fail("%s has %d values whose names end with \"%s\"; say which: %s%s", model, several, name, names,
-                several > NEAR ? ", ..." : "");
+        ht_fail("%s has %d values whose names end with \"%s\"; say which: %s%s", model, several,
+                name, names, several > NEAR ? ", ..." : "");
     if (!*names)
-        ht_fail("%s has no value \"%s\", and none that has a name; ht_output names one", model, name);
+        ht_fail("%s has no value \"%s\", and none that has a name; ht_output names one", model,
+                name);
     ht_fail("%s has no value \"%s\"; near it are %s; ht_output names others", model, name, names);
 }
 
-Named named_find(const NamedValues *values, const char *name, const char *model)
-{
+Named named_find(const NamedValues *values, const char *name, const char *model) {
     const Named *found = NULL;
     int several = 0;
     for (int i = 0; i < values->count; i++)
-        if (!strcmp(values->at[i].name, name))
-            return values->at[i];
+        if (!strcmp(values->at[i].name, name)) return values->at[i];
     for (int i = 0; i < values->count; i++)
         if (ends_with(values->at[i].name, name)) {
             several += !found || strcmp(found->name, values->at[i].name);
             found = found ? found : &values->at[i];
         }
-    if (several != 1)
-        no_such_value(values, name, model, several);
+    if (several != 1) no_such_value(values, name, model, several);
     return *found;
 }

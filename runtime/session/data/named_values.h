@@ -24,8 +24,9 @@ void named_free(NamedValues *values);
 /* Adds the values of a program that hetucc compiled. */
 void named_of_image(NamedValues *values, const ht_image *image);
 
-/* The first value of the name; where there is none, the only one whose name ends with it behind a dot. Without either the program ends
- * with one line, which has those whose names are near; `model` is how that line begins: "the model gpt". */
+/* The first value of the name; where there is none, the only one whose name ends with it behind a
+ * dot. Without either the program ends with one line, which has those whose names are near; `model`
+ * is how that line begins: "the model gpt". */
 Named named_find(const NamedValues *values, const char *name, const char *model);
 
 #endif

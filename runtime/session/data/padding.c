@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-static double element_at(ht_dtype dtype, const void *data, int64_t i)
-{
+static double element_at(ht_dtype dtype, const void *data, int64_t i) {
     uint32_t bits;
     float single;
     switch (dtype) {
@@ -22,28 +21,28 @@ static double element_at(ht_dtype dtype, const void *data, int64_t i)
 }
 
 /* Element i of a row: the dimension along which it lies behind what is read; 0: it is read. */
-static int behind(const ht_padding *padding, const int64_t *read, int64_t i)
-{
+static int behind(const ht_padding *padding, const int64_t *read, int64_t i) {
     int found = 0;
     for (int d = padding->rank - 1; d > 0; d--) {
-        if (i % padding->extent[d] >= read[d - 1])
-            found = d;
+        if (i % padding->extent[d] >= read[d - 1]) found = d;
         i /= padding->extent[d];
     }
     return found;
 }
 
-static _Noreturn void refuse(const ht_image_input *input, const int64_t *read, int64_t row, int64_t i, double value)
-{
+static _Noreturn void refuse(const ht_image_input *input, const int64_t *read, int64_t row,
+                             int64_t i, double value) {
     int d = behind(input->padding, read, i);
-    ht_fail(
-        "the input \"%s\" (%s) has %.9g in row %lld at element %lld, which its pipeline does not read: of dimension %d it reads the first "
-        "%lld; only %.9g stands for nothing there (pragma padding): put longer rows where a longer pipeline reads them, or cut them",
-        input->name, input->at, value, (long long)row, (long long)i, d, (long long)read[d - 1], input->padding->value);
+    ht_fail("the input \"%s\" (%s) has %.9g in row %lld at element %lld, which its pipeline does "
+            "not read: of dimension %d it reads the first "
+            "%lld; only %.9g stands for nothing there (pragma padding): put longer rows where a "
+            "longer pipeline reads them, or cut them",
+            input->name, input->at, value, (long long)row, (long long)i, d, (long long)read[d - 1],
+            input->padding->value);
 }
 
-static void check_row(const ht_image_input *input, const void *data, const int64_t *read, int64_t row, int64_t elements)
-{
+static void check_row(const ht_image_input *input, const void *data, const int64_t *read,
+                      int64_t row, int64_t elements) {
     for (int64_t i = 0; i < elements; i++) {
         double value = element_at(input->dtype, data, row * elements + i);
         if (value != input->padding->value && behind(input->padding, read, i))
@@ -51,8 +50,7 @@ static void check_row(const ht_image_input *input, const void *data, const int64
     }
 }
 
-void padding_put(const ht_image_input *input, void *element)
-{
+void padding_put(const ht_image_input *input, void *element) {
     double value = input->padding->value;
     uint16_t half;
     switch (input->dtype) {
@@ -67,12 +65,10 @@ void padding_put(const ht_image_input *input, void *element)
     }
 }
 
-void padding_check(const ht_image_input *input, const void *data)
-{
+void padding_check(const ht_image_input *input, const void *data) {
     const ht_padding *padding = input->padding;
     int64_t elements = 1;
-    for (int d = 1; d < padding->rank; d++)
-        elements *= padding->extent[d];
+    for (int d = 1; d < padding->rank; d++) elements *= padding->extent[d];
     for (int p = 0; p < padding->count; p++) {
         const int64_t *pipeline = padding->rows + (ptrdiff_t)p * (padding->rank + 1);
         for (int64_t row = pipeline[0]; row < pipeline[1]; row++)
@@ -80,8 +76,7 @@ void padding_check(const ht_image_input *input, const void *data)
     }
 }
 
-void padding_needs(const ht_image_input *input, const void *row, int64_t *needs)
-{
+void padding_needs(const ht_image_input *input, const void *row, int64_t *needs) {
     const ht_padding *padding = input->padding;
     int64_t elements = 1;
     for (int d = 1; d < padding->rank; d++) {
@@ -89,8 +84,7 @@ void padding_needs(const ht_image_input *input, const void *row, int64_t *needs)
         needs[d - 1] = 0;
     }
     for (int64_t i = 0; i < elements; i++) {
-        if (element_at(input->dtype, row, i) == padding->value)
-            continue;
+        if (element_at(input->dtype, row, i) == padding->value) continue;
         int64_t rest = i;
         for (int d = padding->rank - 1; d > 0; d--) {
             int64_t place = rest % padding->extent[d];
@@ -100,8 +94,7 @@ void padding_needs(const ht_image_input *input, const void *row, int64_t *needs)
     }
 }
 
-bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *needs)
-{
+bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *needs) {
     const ht_padding *padding = input->padding;
     bool fits = true;
     for (int p = 0; p < padding->count; p++) {

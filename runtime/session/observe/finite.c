@@ -11,8 +11,7 @@
 enum { BLOCK = 4096 };
 
 /* Element i as a double; integers are finite. */
-static double element(const void *data, ht_dtype dtype, int64_t i)
-{
+static double element(const void *data, ht_dtype dtype, int64_t i) {
     switch (dtype) {
     case HT_F32: return ((const float *)data)[i];
     case HT_F64: return ((const double *)data)[i];
@@ -27,15 +26,14 @@ typedef struct Found {
     double value;
 } Found;
 
-/* The first element that is not finite, or of these the first NaN. An element times 0 is 0 where it is finite, else NaN, which sums keep.
+/* The first element that is not finite, or of these the first NaN. An element times 0 is 0 where it
+ * is finite, else NaN, which sums keep.
  */
-static Found search(const void *data, ht_dtype dtype, int64_t count, bool nan)
-{
+static Found search(const void *data, ht_dtype dtype, int64_t count, bool nan) {
     for (int64_t first = 0; first < count; first += BLOCK) {
         int64_t end = first + BLOCK < count ? first + BLOCK : count;
         double sum = 0;
-        for (int64_t i = first; i < end; i++)
-            sum += element(data, dtype, i) * 0;
+        for (int64_t i = first; i < end; i++) sum += element(data, dtype, i) * 0;
         for (int64_t i = first; sum != 0 && i < end; i++)
             if (nan ? isnan(element(data, dtype, i)) : !isfinite(element(data, dtype, i)))
                 return (Found){i, element(data, dtype, i)};
@@ -44,92 +42,80 @@ static Found search(const void *data, ht_dtype dtype, int64_t count, bool nan)
 }
 
 /* The same in a tensor of the device. */
-static Found find(const HookTensor *tensor, bool nan)
-{
+static Found find(const HookTensor *tensor, bool nan) {
     bool floating = tensor->dtype == HT_F32 || tensor->dtype == HT_F64 || tensor->dtype == HT_BF16;
     int64_t bytes = tensor->count * (int64_t)ht_dtype_bytes(tensor->dtype);
-    if (!floating || !tensor->count)
-        return (Found){-1, 0};
+    if (!floating || !tensor->count) return (Found){-1, 0};
     void *memory = (void *)(uintptr_t)tensor->data, *data = device_map(memory, bytes, DEVICE_READ);
     Found found = search(data, tensor->dtype, tensor->count, nan);
     device_unmap(memory, data, bytes, DEVICE_READ);
     return found;
 }
 
-/* Where infinities lie that are no news. What an operator has read may lie where its result does now. */
+/* Where infinities lie that are no news. What an operator has read may lie where its result does
+ * now. */
 static struct {
     const void **at;
     int count, room;
 } known;
 
-static int find_known(const void *data)
-{
+static int find_known(const void *data) {
     for (int i = 0; i < known.count; i++)
-        if (known.at[i] == data)
-            return i;
+        if (known.at[i] == data) return i;
     return -1;
 }
 
-static void know(const void *data)
-{
-    if (find_known(data) >= 0)
-        return;
+static void know(const void *data) {
+    if (find_known(data) >= 0) return;
     if (known.count == known.room) {
         known.room = 2 * known.room + 64;
         known.at = realloc(known.at, sizeof *known.at * (size_t)known.room);
-        if (!known.at)
-            ht_fail("no memory for the places of %d infinities", known.room);
+        if (!known.at) ht_fail("no memory for the places of %d infinities", known.room);
     }
     known.at[known.count++] = data;
 }
 
-static void forget(const void *data)
-{
+static void forget(const void *data) {
     int i = find_known(data);
-    if (i >= 0)
-        known.at[i] = known.at[--known.count];
+    if (i >= 0) known.at[i] = known.at[--known.count];
 }
 
-static bool is_made(const HookCall *call, const void *data)
-{
+static bool is_made(const HookCall *call, const void *data) {
     bool made = false;
-    for (int m = 0; m < call->made_count; m++)
-        made |= call->made[m].data == data;
+    for (int m = 0; m < call->made_count; m++) made |= call->made[m].data == data;
     return made;
 }
 
 /* Whether a call may give on infinities. */
-static bool passes_on(const HookCall *call)
-{
+static bool passes_on(const HookCall *call) {
     bool infinite = call->call->endless;
     for (int r = 0; r < call->read_count && !infinite; r++)
-        infinite = find_known(call->read[r].data) >= 0 || (!is_made(call, call->read[r].data) && find(&call->read[r], false).at >= 0);
+        infinite = find_known(call->read[r].data) >= 0 ||
+                   (!is_made(call, call->read[r].data) && find(&call->read[r], false).at >= 0);
     return infinite;
 }
 
-static _Noreturn void report(const ht_called *call, const ht_whose *whose, int64_t step, const HookTensor *made, Found found)
-{
+static _Noreturn void report(const ht_called *call, const ht_whose *whose, int64_t step,
+                             const HookTensor *made, Found found) {
     places_find();
     fail_doing(call->at);
-    ht_fail("%s%s%s makes %s, element %lld of %lld%s%s%s%s in step %lld (HETU_NAN)", call->name, *call->value ? " of " : "", call->value,
+    ht_fail("%s%s%s makes %s, element %lld of %lld%s%s%s%s in step %lld (HETU_NAN)", call->name,
+            *call->value ? " of " : "", call->value,
             isnan(found.value) ? "a NaN"
             : found.value < 0  ? "minus infinity"
                                : "an infinity",
-            (long long)found.at, (long long)made->count, *whose->scope ? ", in " : "", whose->scope, *whose->layer ? ", layer " : "",
-            whose->layer, (long long)step);
+            (long long)found.at, (long long)made->count, *whose->scope ? ", in " : "", whose->scope,
+            *whose->layer ? ", layer " : "", whose->layer, (long long)step);
 }
 
-void finite_check(const HookCall *call, int64_t step)
-{
+void finite_check(const HookCall *call, int64_t step) {
     bool infinite[call->made_count + 1];
     for (int m = 0; m < call->made_count; m++) {
         Found found = find(&call->made[m], false);
         infinite[m] = found.at >= 0;
         if (found.at >= 0 && !isnan(found.value) && passes_on(call))
             found = find(&call->made[m], true);
-        if (found.at >= 0)
-            report(call->call, call->whose, step, &call->made[m], found);
+        if (found.at >= 0) report(call->call, call->whose, step, &call->made[m], found);
     }
-    for (int m = 0; m < call->made_count; m++)
-        (infinite[m] ? know : forget)(call->made[m].data);
+    for (int m = 0; m < call->made_count; m++) (infinite[m] ? know : forget)(call->made[m].data);
 }

@@ -39,7 +39,8 @@ typedef struct Issued {
     int mark; // behind it
 } Issued;
 
-/* Calls since the last mark, where the device is not the host: when they ran is known when the device has come to its marks. */
+/* Calls since the last mark, where the device is not the host: when they ran is known when the
+ * device has come to its marks. */
 static struct {
     Issued *at;
     int count, room;
@@ -48,54 +49,51 @@ static struct {
 
 /* ---- what is asked for ---- */
 
-static bool is_set(const char *variable)
-{
+static bool is_set(const char *variable) {
     const char *text = getenv(variable);
     return text && *text && strcmp(text, "0");
 }
 
 /* "10-19", or "10". */
-static void read_steps(ConsumerConstraints *wanted)
-{
+static void read_steps(ConsumerConstraints *wanted) {
     const char *text = getenv("HETU_TRACE_STEPS");
     long long first, last;
     int end = 0;
     wanted->last = INT64_MAX;
-    if (!text)
-        return;
+    if (!text) return;
     int found = sscanf(text, "%lld%n-%lld%n", &first, &end, &last, &end);
     last = found == 1 ? first : last;
     if (found < 1 || text[end] || first < 0 || last < first)
-        ht_fail("HETU_TRACE_STEPS=%s: steps are two numbers, 10-19, or one; the first step is 0", text);
+        ht_fail("HETU_TRACE_STEPS=%s: steps are two numbers, 10-19, or one; the first step is 0",
+                text);
     wanted->first = first;
     wanted->last = last;
 }
 
-static ConsumerConstraints read_wanted(void)
-{
+static ConsumerConstraints read_wanted(void) {
     ConsumerConstraints wanted = {.trace = getenv("HETU_TRACE") != NULL,
-                     .profile = is_set("HETU_PROFILE"),
-                     .finite = is_set("HETU_NAN"),
-                     .names = is_set("HETU_NVTX")};
+                                  .profile = is_set("HETU_PROFILE"),
+                                  .finite = is_set("HETU_NAN"),
+                                  .names = is_set("HETU_NVTX")};
     read_steps(&wanted);
-    if (wanted.trace)
-        trace_check(getenv("HETU_TRACE"));
+    if (wanted.trace) trace_check(getenv("HETU_TRACE"));
     if (wanted.names && !device_name(NULL))
-        ht_fail(device_is_host()
-                    ? "HETU_NVTX names work for profilers of GPUs, and this program is for the CPU; HETU_TRACE shows what it does"
-                    : "HETU_NVTX=1, but this program was built without NVTX; build it with make NVTX=1");
+        ht_fail(device_is_host() ? "HETU_NVTX names work for profilers of GPUs, and this program "
+                                   "is for the CPU; HETU_TRACE shows what it does"
+                                 : "HETU_NVTX=1, but this program was built without NVTX; build it "
+                                   "with make NVTX=1");
     return wanted;
 }
 
-void hooks_open(void)
-{
+void hooks_open(void) {
     ConsumerConstraints wanted = {0};
-    if (!world_rank())
-        wanted = read_wanted();
+    if (!world_rank()) wanted = read_wanted();
     world_broadcast(&wanted, sizeof wanted);
-    window = (struct Window){.wanted = wanted, .open = wanted.trace || wanted.profile || wanted.finite || wanted.names, .step = -1};
-    if (window.open)
-        device_look();
+    window =
+        (struct Window){.wanted = wanted,
+                        .open = wanted.trace || wanted.profile || wanted.finite || wanted.names,
+                        .step = -1};
+    if (window.open) device_look();
     if (wanted.trace) {
         trace_align();
         timeline_open(MOST_EVENTS);
@@ -104,17 +102,13 @@ void hooks_open(void)
     window.since = timeline_now();
 }
 
-void hooks_close(void)
-{
-    if (!window.open)
-        return;
+void hooks_close(void) {
+    if (!window.open) return;
     hooks_mark(HT_STREAM_HOST, "end", NULL);
     window.open = false;
     timeline_keep(false);
-    if (window.wanted.profile)
-        profile_print();
-    if (window.wanted.trace)
-        trace_write(world_rank() ? NULL : getenv("HETU_TRACE"));
+    if (window.wanted.profile) profile_print();
+    if (window.wanted.trace) trace_write(world_rank() ? NULL : getenv("HETU_TRACE"));
     timeline_close();
     free(issued.at);
     memset(&issued, 0, sizeof issued);
@@ -126,16 +120,14 @@ bool hooks_wanted(void) { return window.open; }
 
 /* ---- marks ---- */
 
-void hooks_step(int64_t step)
-{
+void hooks_step(int64_t step) {
     window.step = step;
     if (window.wanted.trace)
         timeline_keep(step >= window.wanted.first && step <= window.wanted.last);
 }
 
 /* Notes an event from the last mark to `end`. */
-static void mark(TimelineEvent event, double end)
-{
+static void mark(TimelineEvent event, double end) {
     event.begin = window.since;
     event.end = end;
     event.step = (int)window.step;
@@ -144,18 +136,16 @@ static void mark(TimelineEvent event, double end)
 }
 
 /* The time since the last mark was something else than a call. */
-static void mark_other(ht_stream_kind stream, const char *name, const char *at, double end)
-{
-    if (window.wanted.profile)
-        profile_other(stream, end - window.since);
-    mark((TimelineEvent){.stream = (unsigned char)stream, .name = name, .at = at, .microbatch = -1}, end);
+static void mark_other(ht_stream_kind stream, const char *name, const char *at, double end) {
+    if (window.wanted.profile) profile_other(stream, end - window.since);
+    mark((TimelineEvent){.stream = (unsigned char)stream, .name = name, .at = at, .microbatch = -1},
+         end);
 }
 
 /* The time since the last mark was a call. */
-static void mark_call(const ht_called *call, const ht_whose *whose, const char *phase, int64_t microbatch, double end)
-{
-    if (window.wanted.profile)
-        profile_call(call, whose, end - window.since);
+static void mark_call(const ht_called *call, const ht_whose *whose, const char *phase,
+                      int64_t microbatch, double end) {
+    if (window.wanted.profile) profile_call(call, whose, end - window.since);
     mark((TimelineEvent){.stream = call->converts ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING,
                          .whose = whose,
                          .call = call,
@@ -167,37 +157,32 @@ static void mark_call(const ht_called *call, const ht_whose *whose, const char *
 /* ---- calls that are not done when they are issued ---- */
 
 /* What is issued next begins at mark 0. */
-static void begin_issued(void)
-{
-    if (window.open && !device_is_host() && !issued.begun)
-        device_mark();
+static void begin_issued(void) {
+    if (window.open && !device_is_host() && !issued.begun) device_mark();
     issued.begun = true;
 }
 
-static void add_issued(Issued call)
-{
+static void add_issued(Issued call) {
     if (issued.count == issued.room) {
         issued.room = 2 * issued.room + 1024;
         issued.at = realloc(issued.at, sizeof *issued.at * (size_t)issued.room);
-        if (!issued.at)
-            ht_fail("no memory for the times of %d calls", issued.room);
+        if (!issued.at) ht_fail("no memory for the times of %d calls", issued.room);
     }
     call.mark = device_mark();
     issued.at[issued.count++] = call;
 }
 
-/* Waits for the device, and notes when it ran what was issued: the last call ended just now. What lies in front of the first one was spent
- * on issuing it. */
-static void take_issued(void)
-{
-    if (!issued.count)
-        return;
+/* Waits for the device, and notes when it ran what was issued: the last call ended just now. What
+ * lies in front of the first one was spent on issuing it. */
+static void take_issued(void) {
+    if (!issued.count) return;
     device_wait();
     double now = timeline_now(), zero = now - device_marked(issued.at[issued.count - 1].mark);
     mark_other(HT_STREAM_HOST, "issue", NULL, fmin(fmax(zero, window.since), now));
     for (int i = 0; i < issued.count; i++) {
         const Issued *call = &issued.at[i];
-        mark_call(call->call, call->whose, call->phase, call->microbatch, fmin(fmax(zero + device_marked(call->mark), window.since), now));
+        mark_call(call->call, call->whose, call->phase, call->microbatch,
+                  fmin(fmax(zero + device_marked(call->mark), window.since), now));
     }
     device_marks_clear();
     issued.count = 0;
@@ -205,16 +190,14 @@ static void take_issued(void)
 }
 
 /* Gives the next call of the part its name in a profiler of the device. */
-static void name_next(void)
-{
+static void name_next(void) {
     const ht_part *part = window.part;
-    if (!window.wanted.names)
-        return;
-    const ht_called *call = window.next < part->call_count ? &part->calls[part->call[window.next]] : NULL;
+    if (!window.wanted.names) return;
+    const ht_called *call =
+        window.next < part->call_count ? &part->calls[part->call[window.next]] : NULL;
     char name[256];
     int whose = window.whose;
-    while (whose + 1 < part->whose_count && part->whose[whose + 1].first <= window.next)
-        whose++;
+    while (whose + 1 < part->whose_count && part->whose[whose + 1].first <= window.next) whose++;
     if (call)
         snprintf(name, sizeof name, "%s %s %s", call->name, call->at, part->whose[whose].scope);
     device_name(call ? name : NULL);
@@ -222,30 +205,27 @@ static void name_next(void)
 
 /* ---- what others say ---- */
 
-void hooks_phase(const ht_part *part)
-{
+void hooks_phase(const ht_part *part) {
     window.part = part;
     window.next = window.whose = window.buffer = 0;
-    if (!window.open)
-        return;
+    if (!window.open) return;
     begin_issued();
     name_next();
 }
 
-void hooks_mark(ht_stream_kind stream, const char *name, const char *at)
-{
-    if (!window.open)
-        return;
+void hooks_mark(ht_stream_kind stream, const char *name, const char *at) {
+    if (!window.open) return;
     take_issued();
     mark_other(stream, name, at, timeline_now());
 }
 
-void ht_window_call(ht_worker *r)
-{
+void ht_window_call(ht_worker *r) {
     const ht_part *part = window.part;
     if (window.next >= part->call_count)
-        ht_fail("a part of the program makes more calls than it says; the program and the library are of different versions");
-    while (window.whose + 1 < part->whose_count && part->whose[window.whose + 1].first <= window.next)
+        ht_fail("a part of the program makes more calls than it says; the program and the library "
+                "are of different versions");
+    while (window.whose + 1 < part->whose_count &&
+           part->whose[window.whose + 1].first <= window.next)
         window.whose++;
     const ht_whose *whose = &part->whose[window.whose];
     const ht_called *call = &part->calls[part->call[window.next++]];
@@ -254,38 +234,37 @@ void ht_window_call(ht_worker *r)
     if (device_is_host())
         mark_call(call, whose, part->name, r->microbatch, timeline_now());
     else
-        add_issued((Issued){.call = call, .whose = whose, .phase = part->name, .microbatch = r->microbatch});
+        add_issued((Issued){
+            .call = call, .whose = whose, .phase = part->name, .microbatch = r->microbatch});
     name_next();
-    if (!window.wanted.finite)
-        return;
+    if (!window.wanted.finite) return;
     HookTensor tensors[call->count + call->read_count + 1];
     for (int t = 0; t < call->count + call->read_count; t++) {
         const ht_made *made = &part->made[call->first + t];
         tensors[t] = (HookTensor){ht_turn(r, buffer[t], made->turn), made->count, made->dtype};
     }
-    finite_check(&(HookCall){call, whose, false, call->count, call->read_count, tensors, tensors + call->count}, window.step);
+    finite_check(&(HookCall){call, whose, false, call->count, call->read_count, tensors,
+                             tensors + call->count},
+                 window.step);
     hooks_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
     begin_issued();
 }
 
-void hooks_operator(const HookCall *call)
-{
-    if (!window.open)
-        return;
+void hooks_operator(const HookCall *call) {
+    if (!window.open) return;
     mark_call(call->call, call->whose, call->backward ? "backward" : "forward", 0, timeline_now());
-    if (!window.wanted.finite)
-        return;
+    if (!window.wanted.finite) return;
     finite_check(call, window.step);
     hooks_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
 }
 
-void hooks_loss(int64_t step, float loss)
-{
+void hooks_loss(int64_t step, float loss) {
     static bool said;
-    if (isfinite(loss) || said)
-        return;
+    if (isfinite(loss) || said) return;
     said = true;
-    fprintf(stderr, "hetu: the loss of step %lld is %s; HETU_NAN=1 ends the run at the first operator that makes a NaN or an infinity\n",
+    fprintf(stderr,
+            "hetu: the loss of step %lld is %s; HETU_NAN=1 ends the run at the first operator that "
+            "makes a NaN or an infinity\n",
             (long long)step,
             isnan(loss) ? "NaN"
             : loss < 0  ? "minus infinity"

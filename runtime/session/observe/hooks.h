@@ -1,15 +1,20 @@
 /* Windows: how one looks at a run.
  *
- *     HETU_TRACE=out.json      a timeline of all ranks (session/observe/trace.h); HETU_TRACE_STEPS=10-19: of these steps alone
- *     HETU_PROFILE=1           time by operator and by layer when the session ends (session/observe/profile.h)
- *     HETU_NAN=1               the run ends at the first operator that makes a NaN or an infinity (session/observe/finite.h)
+ *     HETU_TRACE=out.json      a timeline of all ranks (session/observe/trace.h);
+ *                              HETU_TRACE_STEPS=10-19: of these steps alone
+ *     HETU_PROFILE=1           time by operator and by layer when the session ends
+ *                              (session/observe/profile.h)
+ *     HETU_NAN=1               the run ends at the first operator that makes a NaN or an infinity
+ *                              (session/observe/finite.h)
  *     HETU_NVTX=1              calls have names in NVIDIA's profilers
  *
- * The variables of rank 0 hold for all. Without one of them a worker has no window (hetu/rt.h), and nothing here does anything.
+ * The variables of rank 0 hold for all. Without one of them a worker has no window (hetu/rt.h), and
+ * nothing here does anything.
  *
- * The main thread's time is cut where it does something else: each call of a part, each wait and whatever the session does ends with a
- * mark, which says what the time since the last one was. So a trace has all of it. On a GPU a call is marked on the device, and its time is
- * known at the next mark of the host, which waits for it.
+ * The main thread's time is cut where it does something else: each call of a part, each wait and
+ * whatever the session does ends with a mark, which says what the time since the last one was. So a
+ * trace has all of it. On a GPU a call is marked on the device, and its time is known at the next
+ * mark of the host, which waits for it.
  */
 #ifndef SESSION_OBSERVE_HOOKS_H
 #define SESSION_OBSERVE_HOOKS_H
@@ -32,10 +37,12 @@ void hooks_step(int64_t step);
 /* A part begins: its calls follow (ht_did). */
 void hooks_phase(const ht_part *part);
 
-/* The time since the last mark was `name`; both texts are kept by reference. `at` is a place in the source, or NULL. */
+/* The time since the last mark was `name`; both texts are kept by reference. `at` is a place in the
+ * source, or NULL. */
 void hooks_mark(ht_stream_kind stream, const char *name, const char *at);
 
-/* The one-device library has run an operator, of which `call` is known as long as the session lasts; it has made tensors. */
+/* The one-device library has run an operator, of which `call` is known as long as the session
+ * lasts; it has made tensors. */
 typedef struct HookTensor {
     const void *data;
     int64_t count;

@@ -29,16 +29,14 @@ static struct {
 
 /* ---- while the program runs ---- */
 
-static Taken *find(Taken *table, int64_t room, const ht_called *call, const ht_whose *whose)
-{
-    uint64_t place = ((uint64_t)(uintptr_t)call / sizeof(ht_called) + (uint64_t)(uintptr_t)whose) * 0x9e3779b97f4a7c15u;
+static Taken *find(Taken *table, int64_t room, const ht_called *call, const ht_whose *whose) {
+    uint64_t place = ((uint64_t)(uintptr_t)call / sizeof(ht_called) + (uint64_t)(uintptr_t)whose) *
+                     0x9e3779b97f4a7c15u;
     for (int64_t i = (int64_t)(place >> 20) & (room - 1);; i = (i + 1) & (room - 1))
-        if (!table[i].call || (table[i].call == call && table[i].whose == whose))
-            return &table[i];
+        if (!table[i].call || (table[i].call == call && table[i].whose == whose)) return &table[i];
 }
 
-static void grow(void)
-{
+static void grow(void) {
     int64_t room = profile.room ? 2 * profile.room : 1024;
     Taken *table = memory_array(room, sizeof *table);
     for (int64_t i = 0; i < profile.room; i++)
@@ -49,10 +47,8 @@ static void grow(void)
     profile.room = room;
 }
 
-void profile_call(const ht_called *call, const ht_whose *whose, double seconds)
-{
-    if (2 * profile.count >= profile.room)
-        grow();
+void profile_call(const ht_called *call, const ht_whose *whose, double seconds) {
+    if (2 * profile.count >= profile.room) grow();
     Taken *taken = find(profile.at, profile.room, call, whose);
     profile.count += !taken->call;
     taken->call = call;
@@ -81,16 +77,15 @@ typedef struct Rows {
     ProfileRow *at;
 } Rows;
 
-static ProfileRow *row_of(Rows *rows, RowKind kind, const char *name)
-{
+static ProfileRow *row_of(Rows *rows, RowKind kind, const char *name) {
     for (int i = 0; i < rows->count; i++)
-        if (rows->at[i].kind == kind && !strncmp(rows->at[i].name, name, sizeof rows->at[i].name - 1))
+        if (rows->at[i].kind == kind &&
+            !strncmp(rows->at[i].name, name, sizeof rows->at[i].name - 1))
             return &rows->at[i];
     if (rows->count == rows->room) {
         rows->room = 2 * rows->room + 64;
         rows->at = realloc(rows->at, (size_t)rows->room * sizeof *rows->at);
-        if (!rows->at)
-            ht_fail("no memory for %d rows of a profile", rows->room);
+        if (!rows->at) ht_fail("no memory for %d rows of a profile", rows->room);
     }
     ProfileRow *row = &rows->at[rows->count++];
     *row = (ProfileRow){.kind = kind};
@@ -98,8 +93,7 @@ static ProfileRow *row_of(Rows *rows, RowKind kind, const char *name)
     return row;
 }
 
-static void add(Rows *rows, const ProfileRow *more)
-{
+static void add(Rows *rows, const ProfileRow *more) {
     ProfileRow *row = row_of(rows, more->kind, more->name);
     row->runs += more->runs;
     row->seconds += more->seconds;
@@ -109,8 +103,7 @@ static void add(Rows *rows, const ProfileRow *more)
 }
 
 /* The layer that a call is of, by the pragma, else by the first part of its scope. */
-static void layer_name(char *name, size_t size, const ht_whose *call)
-{
+static void layer_name(char *name, size_t size, const ht_whose *call) {
     if (*call->layer)
         snprintf(name, size, "layer %s", call->layer);
     else if (*call->scope)
@@ -120,13 +113,11 @@ static void layer_name(char *name, size_t size, const ht_whose *call)
 }
 
 /* The rows of this rank. */
-static Rows own_rows(void)
-{
+static Rows own_rows(void) {
     Rows rows = {0};
     for (int64_t i = 0; i < profile.room; i++) {
         const Taken *taken = &profile.at[i];
-        if (!taken->call)
-            continue;
+        if (!taken->call) continue;
         double runs = (double)taken->runs;
         ProfileRow row = {.runs = taken->runs,
                           .seconds = taken->seconds,
@@ -139,38 +130,35 @@ static Rows own_rows(void)
         layer_name(row.name, sizeof row.name, taken->whose);
         add(&rows, &row);
         row.kind = ROW_STREAM;
-        snprintf(row.name, sizeof row.name, "%s", ht_stream_name(taken->call->converts ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING));
+        snprintf(
+            row.name, sizeof row.name, "%s",
+            ht_stream_name(taken->call->converts ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING));
         add(&rows, &row);
     }
     for (int s = 0; s < HT_STREAMS; s++) {
         ProfileRow row = {.kind = ROW_STREAM, .seconds = profile.other[s]};
         snprintf(row.name, sizeof row.name, "%s", ht_stream_name((ht_stream_kind)s));
-        if (row.seconds > 0)
-            add(&rows, &row);
+        if (row.seconds > 0) add(&rows, &row);
     }
     return rows;
 }
 
-static void take(int rank, const void *data, int64_t bytes, void *argument)
-{
+static void take(int rank, const void *data, int64_t bytes, void *argument) {
     (void)rank;
     for (int64_t i = 0; i < bytes / (int64_t)sizeof(ProfileRow); i++)
         add(argument, (const ProfileRow *)data + i);
 }
 
 /* Slowest first, those of a kind together. */
-static int compare_rows(const void *a, const void *b)
-{
+static int compare_rows(const void *a, const void *b) {
     const ProfileRow *x = a, *y = b;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
+    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
 /* ---- tables ---- */
 
-static void print_rate(double amount, double seconds, double machine)
-{
+static void print_rate(double amount, double seconds, double machine) {
     double rate = seconds > 0 ? amount / seconds : 0;
     if (amount <= 0 || seconds <= 0)
         fprintf(stderr, "  %12s  %6s", "-", "-");
@@ -181,17 +169,17 @@ static void print_rate(double amount, double seconds, double machine)
 }
 
 /* Rates are those of all ranks together. */
-static void print_table(const Rows *rows, RowKind kind, const char *title, double whole, const DeviceRates *machine)
-{
+static void print_table(const Rows *rows, RowKind kind, const char *title, double whole,
+                        const DeviceRates *machine) {
     double ranks = world_size();
-    fprintf(stderr, "%-32s  %10s  %10s  %6s  %10s  %12s  %6s  %10s  %6s\n", title, "calls", "seconds", "share", "operations",
-            "operations/s", "", "bytes/s", "");
+    fprintf(stderr, "%-32s  %10s  %10s  %6s  %10s  %12s  %6s  %10s  %6s\n", title, "calls",
+            "seconds", "share", "operations", "operations/s", "", "bytes/s", "");
     for (int i = 0; i < rows->count; i++) {
         const ProfileRow *row = &rows->at[i];
-        if (row->kind != kind)
-            continue;
+        if (row->kind != kind) continue;
         double seconds = row->seconds / ranks;
-        fprintf(stderr, "%-32s  %10lld  %10.4f  %5.1f%%", row->name, (long long)row->runs, seconds, whole > 0 ? 100 * seconds / whole : 0);
+        fprintf(stderr, "%-32s  %10lld  %10.4f  %5.1f%%", row->name, (long long)row->runs, seconds,
+                whole > 0 ? 100 * seconds / whole : 0);
         if (row->operations > 0)
             fprintf(stderr, "  %10.4g", row->operations);
         else
@@ -203,40 +191,37 @@ static void print_table(const Rows *rows, RowKind kind, const char *title, doubl
 }
 
 /* Seconds of a rank, all streams together. */
-static double whole_seconds(const Rows *rows)
-{
+static double whole_seconds(const Rows *rows) {
     double whole = 0;
     for (int i = 0; i < rows->count; i++)
         whole += rows->at[i].kind == ROW_STREAM ? rows->at[i].seconds / world_size() : 0;
     return whole;
 }
 
-static void print_all(Rows *rows, const DeviceRates *machine)
-{
+static void print_all(Rows *rows, const DeviceRates *machine) {
     double whole = whole_seconds(rows);
     locale_t own = c_locale_enter();
-    if (rows->count)
-        qsort(rows->at, (size_t)rows->count, sizeof *rows->at, compare_rows);
-    fprintf(stderr, "hetu: profile of %d rank%s, %.4f s of each:", world_size(), world_size() > 1 ? "s" : "", whole);
+    if (rows->count) qsort(rows->at, (size_t)rows->count, sizeof *rows->at, compare_rows);
+    fprintf(stderr, "hetu: profile of %d rank%s, %.4f s of each:", world_size(),
+            world_size() > 1 ? "s" : "", whole);
     for (int i = 0, first = 1; i < rows->count; i++)
         if (rows->at[i].kind == ROW_STREAM) {
             fprintf(stderr, "%s %s %.1f%%", first ? "" : ",", rows->at[i].name,
                     whole > 0 ? 100 * rows->at[i].seconds / world_size() / whole : 0);
             first = 0;
         }
-    fprintf(
-        stderr,
-        "\nhetu: the machine, all ranks at once: %.3g operations/s of products, %.3g bytes/s of copies, to which the percentages behind "
-        "rates are\n",
-        machine->operations, machine->bytes);
+    fprintf(stderr,
+            "\nhetu: the machine, all ranks at once: %.3g operations/s of products, %.3g bytes/s "
+            "of copies, to which the percentages behind "
+            "rates are\n",
+            machine->operations, machine->bytes);
     print_table(rows, ROW_OPERATOR, "operator", whole, machine);
     print_table(rows, ROW_LAYER, "layer", whole, machine);
     c_locale_leave(own);
 }
 
 /* What all ranks do together of products and copies, at once. */
-static DeviceRates machine_rates(void)
-{
+static DeviceRates machine_rates(void) {
     int size = world_size();
     DeviceRates sum = {0, 0}, *all = memory_array(size, sizeof *all);
     world_least(0);
@@ -250,13 +235,11 @@ static DeviceRates machine_rates(void)
     return sum;
 }
 
-void profile_print(void)
-{
+void profile_print(void) {
     Rows own = own_rows(), all = {0};
     DeviceRates machine = machine_rates();
     collect(own.at, own.count * (int64_t)sizeof *own.at, sizeof *own.at, take, &all);
-    if (!world_rank())
-        print_all(&all, &machine);
+    if (!world_rank()) print_all(&all, &machine);
     free(own.at);
     free(all.at);
     free(profile.at);

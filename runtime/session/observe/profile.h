@@ -1,4 +1,5 @@
-/* HETU_PROFILE: where the time of a run went, by operator and by layer, beside what the machine does of products and copies. */
+/* HETU_PROFILE: where the time of a run went, by operator and by layer, beside what the machine
+ * does of products and copies. */
 #ifndef SESSION_OBSERVE_PROFILE_H
 #define SESSION_OBSERVE_PROFILE_H
 
@@ -9,7 +10,8 @@
 void profile_call(const ht_called *call, const ht_whose *whose, double seconds);
 void profile_other(ht_stream_kind stream, double seconds);
 
-/* Prints the tables on rank 0's standard error; all ranks together. What the machine does is measured here, on all ranks at once. */
+/* Prints the tables on rank 0's standard error; all ranks together. What the machine does is
+ * measured here, on all ranks at once. */
 void profile_print(void);
 
 #endif

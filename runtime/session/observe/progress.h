@@ -1,4 +1,5 @@
-/* ht_progress: one line that says how far a training is. On a terminal it is written over itself, elsewhere there are about twenty of them. */
+/* ht_progress: one line that says how far a training is. On a terminal it is written over itself,
+ * elsewhere there are about twenty of them. */
 #ifndef SESSION_OBSERVE_PROGRESS_H
 #define SESSION_OBSERVE_PROGRESS_H
 
@@ -7,7 +8,7 @@
 
 /* What has been printed so far. */
 typedef struct Progress {
-    int64_t lines, first; // the step behind which it was printed first
+    int64_t lines, first;  // the step behind which it was printed first
     double begun, printed; // seconds
 } Progress;
 
@@ -18,7 +19,8 @@ typedef struct ProgressStep {
     float loss, rate;
 } ProgressStep;
 
-/* Prints the line on standard error when it is due: behind the first and the last step, and often enough in between. */
+/* Prints the line on standard error when it is due: behind the first and the last step, and often
+ * enough in between. */
 void progress_print(Progress *progress, const ProgressStep *step);
 
 #endif

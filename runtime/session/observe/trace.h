@@ -1,7 +1,9 @@
-/* HETU_TRACE: the timelines of all ranks in one file of Chrome's format (hetu/trace.h), which Perfetto opens.
+/* HETU_TRACE: the timelines of all ranks in one file of Chrome's format (hetu/trace.h), which
+ * Perfetto opens.
  *
- * Times are those of rank 0's clock, in microseconds from the first event on. Ranks that see the same clock, as those of a host do, need
- * nothing for that; the clocks of others are compared with rank 0's when the session opens and when it closes.
+ * Times are those of rank 0's clock, in microseconds from the first event on. Ranks that see the
+ * same clock, as those of a host do, need nothing for that; the clocks of others are compared with
+ * rank 0's when the session opens and when it closes.
  */
 #ifndef SESSION_OBSERVE_TRACE_H
 #define SESSION_OBSERVE_TRACE_H

@@ -19,11 +19,9 @@ enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
 /* ---- saving ---- */
 
 /* Begins to write what waits, when nothing is being written; all ranks together. */
-static void begin_waiting(ht_session *session)
-{
+static void begin_waiting(ht_session *session) {
     WritingPlan *plan = session->waiting;
-    if (!plan->rank)
-        writing_clear(plan);
+    if (!plan->rank) writing_clear(plan);
     world_least(0); // rank 0 has cleared
     session->writing = writing_begin(plan);
     session->waiting = NULL;
@@ -38,18 +36,15 @@ static struct {
     bool said; // at the session's end
 } unsaved;
 
-static void note_unsaved(const char *folder, int64_t step)
-{
+static void note_unsaved(const char *folder, int64_t step) {
     unsaved.first = unsaved.count++ ? unsaved.first : step;
     unsaved.last = step;
     snprintf(unsaved.folder, sizeof unsaved.folder, "%s", folder);
 }
 
-static void end_writing(ht_session *session)
-{
+static void end_writing(ht_session *session) {
     WritingPlan plan = {.rank = -1};
-    if (!session->writing)
-        return;
+    if (!session->writing) return;
     const WritingPlan *written = writing_plan(session->writing);
     plan.rank = written->rank;
     plan.step = written->step;
@@ -61,27 +56,24 @@ static void end_writing(ht_session *session)
     session->writing = NULL;
 }
 
-bool checkpoint_due(const ht_session *session) { return session->waiting && writing_done(session->writing); }
+bool checkpoint_due(const ht_session *session) {
+    return session->waiting && writing_done(session->writing);
+}
 
-void checkpoint_turn(ht_session *session)
-{
-    if (!session->waiting || !world_least(writing_done(session->writing)))
-        return;
+void checkpoint_turn(ht_session *session) {
+    if (!session->waiting || !world_least(writing_done(session->writing))) return;
     end_writing(session);
     begin_waiting(session);
 }
 
-void checkpoint_wait(ht_session *session)
-{
+void checkpoint_wait(ht_session *session) {
     end_writing(session);
-    if (session->waiting)
-        begin_waiting(session);
+    if (session->waiting) begin_waiting(session);
     end_writing(session);
 }
 
 /* The newest step of which a folder has a checkpoint; -1: it has none. */
-static int64_t newest_step(const char *folder)
-{
+static int64_t newest_step(const char *folder) {
     int count;
     char path[PATH_ROOM];
     int64_t newest = -1, *steps = writing_steps(folder, &count);
@@ -93,63 +85,58 @@ static int64_t newest_step(const char *folder)
     return newest;
 }
 
-/* The status of a program that would end with 0, though what it has learnt last is not saved, is 1. */
-static void end_unsaved(int status, void *argument)
-{
+/* The status of a program that would end with 0, though what it has learnt last is not saved, is
+ * 1. */
+static void end_unsaved(int status, void *argument) {
     (void)argument;
-    if (!status && unsaved.said)
-        exit(1);
+    if (!status && unsaved.said) exit(1);
 }
 
-void checkpoint_open(void)
-{
+void checkpoint_open(void) {
     unsaved.count = 0;
     on_exit(end_unsaved, NULL);
 }
 
-void checkpoint_close(ht_session *session)
-{
+void checkpoint_close(ht_session *session) {
     char steps[64], newest[96] = "it has none";
     checkpoint_wait(session);
-    if (!unsaved.count)
-        return;
+    if (!unsaved.count) return;
     int64_t step = newest_step(unsaved.folder);
-    snprintf(steps, sizeof steps, unsaved.count > 1 ? "%lld to %lld" : "%lld", (long long)unsaved.first, (long long)unsaved.last);
-    if (step >= 0)
-        snprintf(newest, sizeof newest, "its newest is of step %lld", (long long)step);
+    snprintf(steps, sizeof steps, unsaved.count > 1 ? "%lld to %lld" : "%lld",
+             (long long)unsaved.first, (long long)unsaved.last);
+    if (step >= 0) snprintf(newest, sizeof newest, "its newest is of step %lld", (long long)step);
     fprintf(stderr,
-            "hetu: the last checkpoint%s of this run, %d in %s, of step%s %s, %s not written; %s, and what was learnt since is lost. "
+            "hetu: the last checkpoint%s of this run, %d in %s, of step%s %s, %s not written; %s, "
+            "and what was learnt since is lost. "
             "The exit status is 1\n",
-            unsaved.count > 1 ? "s" : "", unsaved.count, unsaved.folder, unsaved.count > 1 ? "s" : "", steps,
-            unsaved.count > 1 ? "were" : "was", newest);
+            unsaved.count > 1 ? "s" : "", unsaved.count, unsaved.folder,
+            unsaved.count > 1 ? "s" : "", steps, unsaved.count > 1 ? "were" : "was", newest);
     unsaved.said = true;
 }
 
-static void drop_waiting(ht_session *session, int64_t step)
-{
+static void drop_waiting(ht_session *session, int64_t step) {
     WritingPlan *plan = session->waiting;
     session->waiting = NULL;
     if (plan && !plan->rank)
-        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: an older one still was when that of step %lld came\n",
+        fprintf(stderr,
+                "hetu: the checkpoint %s/step-%08lld was not written: an older one still was when "
+                "that of step %lld came\n",
                 plan->folder, (long long)plan->step, (long long)step);
-    if (plan && !plan->rank)
-        note_unsaved(plan->folder, plan->step);
-    if (plan)
-        writing_drop(plan);
+    if (plan && !plan->rank) note_unsaved(plan->folder, plan->step);
+    if (plan) writing_drop(plan);
     free(plan);
 }
 
 /* Lets what waits have its turn, if that comes soon: a disk that keeps up loses no checkpoint. */
-static void wait_a_little(ht_session *session)
-{
+static void wait_a_little(ht_session *session) {
     enum { TRIES = 200 };
     for (int try = 0; session->waiting && try < TRIES && !writing_done(session->writing); try++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     checkpoint_turn(session);
 }
 
-void checkpoint_save(ht_session *session, const char *folder, int64_t step, int keep, const SafeNote *notes, int note_count)
-{
+void checkpoint_save(ht_session *session, const char *folder, int64_t step, int keep,
+                     const SafeNote *notes, int note_count) {
     wait_a_little(session);
     drop_waiting(session, step);
     WritingPlan *plan = memory_array(1, sizeof *plan);
@@ -173,16 +160,15 @@ void checkpoint_save(ht_session *session, const char *folder, int64_t step, int 
 /* ---- loading ---- */
 
 /* Why a manifest was not opened; NULL: it was. */
-static const char *manifest_wrong(const FILE *in, const char *manifest, const char *why)
-{
+static const char *manifest_wrong(const FILE *in, const char *manifest, const char *why) {
     static char text[256];
     snprintf(text, sizeof text, "its manifest cannot be read: %s", why ? why : "");
     return in ? NULL : access(manifest, F_OK) ? "it has no manifest" : text;
 }
 
-/* Whether the sums that fall to this rank, one after another by turns, are those of the manifest. */
-static const char *check_sums(int descriptor, const SafeFile *file, const char *manifest)
-{
+/* Whether the sums that fall to this rank, one after another by turns, are those of the
+ * manifest. */
+static const char *check_sums(int descriptor, const SafeFile *file, const char *manifest) {
     char line[256], end[32];
     uint32_t lines = 0;
     const char *why;
@@ -197,17 +183,16 @@ static const char *check_sums(int descriptor, const SafeFile *file, const char *
         bool header = sscanf(line, "header %lld %x", &bytes, &crc) == 2;
         snprintf(end, sizeof end, MANIFEST_END, lines);
         ended = !strcmp(line, end);
-        if (ended)
-            break;
+        if (ended) break;
         lines = checksum(lines, line, strlen(line));
         if (!header && sscanf(line, "%lld %lld %x", &at, &bytes, &crc) != 3)
             wrong = "its manifest is damaged";
         covered += header ? 0 : bytes;
-        if (wrong || number % world_size() != world_rank())
-            continue;
+        if (wrong || number % world_size() != world_rank()) continue;
         uint32_t sum = 0;
         for (long long done = 0; done < bytes && !wrong;) {
-            ssize_t part = pread(descriptor, chunk, (size_t)(bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES),
+            ssize_t part = pread(descriptor, chunk,
+                                 (size_t)(bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES),
                                  (off_t)((header ? 0 : file->data) + at + done));
             wrong = part <= 0 ? "it is shorter than its manifest says" : NULL;
             sum = checksum(sum, chunk, part > 0 ? (size_t)part : 0);
@@ -216,14 +201,12 @@ static const char *check_sums(int descriptor, const SafeFile *file, const char *
         wrong = wrong ? wrong : sum != crc ? "its bytes are not those of its manifest" : NULL;
     }
     free(chunk);
-    if (in)
-        fclose(in);
+    if (in) fclose(in);
     return wrong ? wrong : ended && covered == file->bytes ? NULL : "its manifest is not whole";
 }
 
 /* An even part of so many elements for each rank. */
-static int64_t *even_bounds(int64_t elements)
-{
+static int64_t *even_bounds(int64_t elements) {
     int ranks = world_size();
     int64_t *bounds = memory_array(ranks + 1, sizeof *bounds);
     for (int rank = 0; rank <= ranks; rank++)
@@ -232,8 +215,7 @@ static int64_t *even_bounds(int64_t elements)
 }
 
 /* The reason of the first rank that has one, on all. */
-static const char *agree(const char *reason)
-{
+static const char *agree(const char *reason) {
     static char text[2 * NAME_ROOM];
     char *all = memory_array(world_size(), sizeof text);
     snprintf(text, sizeof text, "%s", reason ? reason : "");
@@ -247,38 +229,39 @@ static const char *agree(const char *reason)
 }
 
 /* Gives a tensor its values, of which each rank reads an even part. */
-static const char *hand_out(const SavedTensor *held, const StoredTensor *stored)
-{
+static const char *hand_out(const SavedTensor *held, const StoredTensor *stored) {
     int me = world_rank();
     int64_t *bounds = even_bounds(held->elements);
     float *values = memory_storage((bounds[me + 1] - bounds[me]) * (int64_t)sizeof(float));
     const char *wrong = agree(stored_read(stored, bounds[me], bounds[me + 1], values));
     if (!wrong)
-        boxes_move((Distribution){NULL, held->elements, world_size(), bounds}, values, held->where, held->data, sizeof(float));
-    if (held->param && !wrong)
-        param_changed(held->param, param_newest(held->param));
+        boxes_move((Distribution){NULL, held->elements, world_size(), bounds}, values, held->where,
+                   held->data, sizeof(float));
+    if (held->param && !wrong) param_changed(held->param, param_newest(held->param));
     free(values);
     free(bounds);
     return wrong;
 }
 
 /* Everything that is wrong is found before anything is read. */
-static const char *load_stored(const ht_session *session, const SavedTensors *list, const Stored *stored, const char *manifest)
-{
+static const char *load_stored(const ht_session *session, const SavedTensors *list,
+                               const Stored *stored, const char *manifest) {
     const char *wrong = saved_tensors_wrong(list, stored, manifest != NULL);
-    wrong = wrong || !manifest ? wrong : saved_tensors_program_wrong(session, list, &stored->at[0].file);
-    wrong = wrong || !manifest ? wrong : check_sums(stored->at[0].descriptor, &stored->at[0].file, manifest);
+    wrong = wrong || !manifest ? wrong
+                               : saved_tensors_program_wrong(session, list, &stored->at[0].file);
+    wrong = wrong || !manifest
+                ? wrong
+                : check_sums(stored->at[0].descriptor, &stored->at[0].file, manifest);
     wrong = agree(wrong);
     for (int i = 0; i < list->count && !wrong; i++) {
         StoredTensor tensor;
-        if (stored_find(stored, list->at[i].name, &tensor))
-            wrong = hand_out(&list->at[i], &tensor);
+        if (stored_find(stored, list->at[i].name, &tensor)) wrong = hand_out(&list->at[i], &tensor);
     }
     return wrong;
 }
 
-const char *checkpoint_load(ht_session *session, const char *path, const char *manifest, const char *names)
-{
+const char *checkpoint_load(ht_session *session, const char *path, const char *manifest,
+                            const char *names) {
     Stored stored;
     checkpoint_wait(session);
     const char *wrong = agree(stored_open(&stored, path, names));

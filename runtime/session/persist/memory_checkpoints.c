@@ -24,11 +24,11 @@ typedef struct Entry {
 } Entry;
 
 struct Copies {
-    char *folder;       // HETU_COPIES on this host, or what stands for it
-    bool failed;        // none can be taken, which was said
+    char *folder; // HETU_COPIES on this host, or what stands for it
+    bool failed;  // none can be taken, which was said
     uint64_t start, number;
-    int partner;       // the rank on another host that keeps this one's range, too; -1: there is no other
-    bool *keeps;       // by rank: whether this one keeps its range
+    int partner; // the rank on another host that keeps this one's range, too; -1: there is no other
+    bool *keeps; // by rank: whether this one keeps its range
     int local, locals; // this rank among those of its host
     CopyFile *written; // by rank and turn
     int file_count;    // what was found
@@ -39,51 +39,43 @@ struct Copies {
 
 /* ---- hosts ---- */
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
     return hash;
 }
 
-static int first_of(const uint64_t *host, int rank)
-{
+static int first_of(const uint64_t *host, int rank) {
     int first = 0;
-    while (host[first] != host[rank])
-        first++;
+    while (host[first] != host[rank]) first++;
     return first;
 }
 
-/* The first rank of the host behind that of a rank, in the order of hosts' first ranks, in a circle; -1: there is one host alone. */
-static int next_host(const uint64_t *host, int ranks, int rank)
-{
+/* The first rank of the host behind that of a rank, in the order of hosts' first ranks, in a
+ * circle; -1: there is one host alone. */
+static int next_host(const uint64_t *host, int ranks, int rank) {
     for (int step = 1, first = first_of(host, rank); step < ranks; step++) {
         int next = (first + step) % ranks;
-        if (host[next] != host[rank] && first_of(host, next) == next)
-            return next;
+        if (host[next] != host[rank] && first_of(host, next) == next) return next;
     }
     return -1;
 }
 
-/* The rank of the next host that has the place there that a rank has among those of its own, counted round; -1: there is no other host. */
-static int partner_of(const uint64_t *host, int ranks, int rank)
-{
+/* The rank of the next host that has the place there that a rank has among those of its own,
+ * counted round; -1: there is no other host. */
+static int partner_of(const uint64_t *host, int ranks, int rank) {
     int next = next_host(host, ranks, rank), place = 0, count = 0;
-    for (int r = 0; r < rank; r++)
-        place += host[r] == host[rank];
-    for (int r = 0; r < ranks && next >= 0; r++)
-        count += host[r] == host[next];
+    for (int r = 0; r < rank; r++) place += host[r] == host[rank];
+    for (int r = 0; r < ranks && next >= 0; r++) count += host[r] == host[next];
     place = count ? place % count : 0;
     for (int r = next; next >= 0; r++)
-        if (host[r] == host[next] && !place--)
-            return r;
+        if (host[r] == host[next] && !place--) return r;
     return -1;
 }
 
-static void find_hosts(struct Copies *copies)
-{
+static void find_hosts(struct Copies *copies) {
     int ranks = world_size(), me = world_rank();
-    uint64_t mine = hash_text(socket_node(), copies->folder), *host = memory_array(ranks, sizeof *host);
+    uint64_t mine = hash_text(socket_node(), copies->folder),
+             *host = memory_array(ranks, sizeof *host);
     world_gather(&mine, sizeof mine, host);
     copies->partner = partner_of(host, ranks, me);
     for (int r = 0; r < ranks; r++) {
@@ -94,28 +86,26 @@ static void find_hosts(struct Copies *copies)
     free(host);
 }
 
-/* The folder that stands for the named one: the first rank of a host makes it where it must be made, the others find it. */
-static void find_folder(struct Copies *copies)
-{
+/* The folder that stands for the named one: the first rank of a host makes it where it must be
+ * made, the others find it. */
+static void find_folder(struct Copies *copies) {
     char *named = copies->folder;
     for (int turn = 0; turn < 2; turn++) {
-        if (!copies->local == !turn)
-            copies->folder = copies_folder(named);
+        if (!copies->local == !turn) copies->folder = copies_folder(named);
         world_least(0);
     }
     free(named);
 }
 
 /* The session's copies; NULL: there are none. */
-static struct Copies *open_copies(ht_session *session)
-{
+static struct Copies *open_copies(ht_session *session) {
     const char *folder = getenv("HETU_COPIES");
-    if (session->copies || !world_least(folder && *folder))
-        return session->copies;
+    if (session->copies || !world_least(folder && *folder)) return session->copies;
     struct timespec now;
     struct Copies *copies = memory_array(1, sizeof *copies);
     clock_gettime(CLOCK_REALTIME, &now);
-    *copies = (struct Copies){.folder = strdup(folder), .start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
+    *copies = (struct Copies){.folder = strdup(folder),
+                              .start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
     copies->keeps = memory_array(world_size(), sizeof *copies->keeps);
     copies->written = memory_array((int64_t)world_size() * COPY_TURNS, sizeof *copies->written);
     world_broadcast(&copies->start, sizeof copies->start);
@@ -126,13 +116,11 @@ static struct Copies *open_copies(ht_session *session)
 
 /* ---- taking ---- */
 
-static CopyFile *file_of(struct Copies *copies, int range)
-{
+static CopyFile *file_of(struct Copies *copies, int range) {
     return &copies->written[range * COPY_TURNS + (int)(copies->number % COPY_TURNS)];
 }
 
-static CopyHead head_of(const struct Copies *copies, CopyHead head, int range)
-{
+static CopyHead head_of(const struct Copies *copies, CopyHead head, int range) {
     int64_t end;
     writing_range(head.all, range, world_size(), &head.at, &end);
     head.bytes = end - head.at;
@@ -142,52 +130,50 @@ static CopyHead head_of(const struct Copies *copies, CopyHead head, int range)
     return head;
 }
 
-/* Opens the files that this rank writes, where they are not open or have another size. Returns 0, or an errno. */
-static int open_files(struct Copies *copies, CopyHead common)
-{
+/* Opens the files that this rank writes, where they are not open or have another size. Returns 0,
+ * or an errno. */
+static int open_files(struct Copies *copies, CopyHead common) {
     int error = 0;
     for (int range = 0; range < world_size() && !error; range++) {
         CopyHead head = head_of(copies, common, range);
         CopyFile *file = file_of(copies, range);
-        if (!copies->keeps[range])
-            continue;
-        if (file->head && (file->head->bytes != head.bytes || file->head->header_bytes != head.header_bytes))
+        if (!copies->keeps[range]) continue;
+        if (file->head &&
+            (file->head->bytes != head.bytes || file->head->header_bytes != head.header_bytes))
             copy_close(file);
         error = file->head ? 0 : copy_open(copies->folder, &head, file);
-        if (!error)
-            copy_begin(file, &head);
+        if (!error) copy_begin(file, &head);
     }
     return error;
 }
 
 /* Ranges that this rank keeps for others come, and its own goes to the partner. */
-static void exchange_ranges(struct Copies *copies)
-{
+static void exchange_ranges(struct Copies *copies) {
     int me = world_rank(), ranks = world_size(), count = 0;
     CopyFile *own = file_of(copies, me);
-    HostTransfer send = {copy_range(own), (size_t)own->head->bytes, copies->partner}, *receives = memory_array(ranks, sizeof *receives);
+    HostTransfer send = {copy_range(own), (size_t)own->head->bytes, copies->partner},
+                 *receives = memory_array(ranks, sizeof *receives);
     for (int r = 0; r < ranks; r++)
         if (copies->keeps[r] && r != me)
-            receives[count++] = (HostTransfer){copy_range(file_of(copies, r)), (size_t)file_of(copies, r)->head->bytes, r};
+            receives[count++] = (HostTransfer){copy_range(file_of(copies, r)),
+                                               (size_t)file_of(copies, r)->head->bytes, r};
     world_exchange(&send, copies->partner >= 0, receives, count);
     free(receives);
 }
 
 /* All ranks end together where one has no memory. */
-static bool all_opened(struct Copies *copies, CopyHead common)
-{
+static bool all_opened(struct Copies *copies, CopyHead common) {
     int error = open_files(copies, common);
-    if (world_least(!error))
-        return true;
+    if (world_least(!error)) return true;
     if (error)
-        fprintf(stderr, "hetu: rank %d: no copies are taken in shared memory: %s: %s\n", world_rank(), copies->folder, plain_error(error));
+        fprintf(stderr, "hetu: rank %d: no copies are taken in shared memory: %s: %s\n",
+                world_rank(), copies->folder, plain_error(error));
     copies->failed = true;
     return false;
 }
 
 /* The header of all tensors on all ranks, and what heads have in common. */
-static char *share_header(const SafeFile *file, CopyHead *head)
-{
+static char *share_header(const SafeFile *file, CopyHead *head) {
     size_t bytes = 0;
     char *header = world_rank() ? NULL : safetensors_header(file, &bytes);
     world_broadcast(&bytes, sizeof bytes);
@@ -199,41 +185,37 @@ static char *share_header(const SafeFile *file, CopyHead *head)
 }
 
 /* Writes the files of all ranges that this rank keeps. */
-static void write_files(struct Copies *copies, const SavedTensors *list, const SafeFile *file, const char *header)
-{
+static void write_files(struct Copies *copies, const SavedTensors *list, const SafeFile *file,
+                        const char *header) {
     CopyFile *own = file_of(copies, world_rank());
     saved_tensors_collect(list, file, own->head->at, copy_range(own));
     exchange_ranges(copies);
     for (int range = 0; range < world_size(); range++)
         if (copies->keeps[range]) {
-            memcpy(copy_header(file_of(copies, range)), header, (size_t)file_of(copies, range)->head->header_bytes);
+            memcpy(copy_header(file_of(copies, range)), header,
+                   (size_t)file_of(copies, range)->head->header_bytes);
             copy_end(file_of(copies, range));
         }
 }
 
 /* The first copy is whole on all hosts: those of earlier starts go. */
-static void forget_older(struct Copies *copies)
-{
+static void forget_older(struct Copies *copies) {
     world_least(0);
-    if (!copies->local)
-        copies_remove(copies->folder, copies->start);
+    if (!copies->local) copies_remove(copies->folder, copies->start);
 }
 
-void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote *notes, int note_count)
-{
+void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote *notes,
+                 int note_count) {
     struct Copies *copies = open_copies(session);
-    if (!copies || copies->failed)
-        return;
+    if (!copies || copies->failed) return;
     world_least(0); // the one before is whole on all ranks
     copies->number++;
     CopyHead head = {.key = key, .step = step, .ranges = world_size()};
     SavedTensors list = saved_tensors_list(session);
     SafeFile file = saved_tensors_file(&list, notes, note_count);
     char *header = share_header(&file, &head);
-    if (all_opened(copies, head))
-        write_files(copies, &list, &file, header);
-    if (copies->number == 1 && !copies->failed)
-        forget_older(copies);
+    if (all_opened(copies, head)) write_files(copies, &list, &file, header);
+    if (copies->number == 1 && !copies->failed) forget_older(copies);
     free(header);
     free(file.at);
     saved_tensors_free(&list);
@@ -242,21 +224,18 @@ void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote
 /* ---- finding ---- */
 
 /* What all ranks have found on their hosts; free() it. */
-static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count)
-{
+static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count) {
     int ranks = world_size(), most = 0, *counts = memory_array(ranks, sizeof *counts), kept = 0;
     copies->files = copies_read(copies->folder, copies->local, copies->locals, &copies->file_count);
     world_gather(&copies->file_count, sizeof *counts, counts);
-    for (int r = 0; r < ranks; r++)
-        most = counts[r] > most ? counts[r] : most;
-    Entry *mine = memory_array(most, sizeof *mine), *all = memory_array((int64_t)most * ranks, sizeof *all);
+    for (int r = 0; r < ranks; r++) most = counts[r] > most ? counts[r] : most;
+    Entry *mine = memory_array(most, sizeof *mine),
+          *all = memory_array((int64_t)most * ranks, sizeof *all);
     for (int f = 0; f < copies->file_count; f++)
         mine[f] = (Entry){*copies->files[f].head, world_rank(), f};
-    if (most)
-        world_gather(mine, sizeof *mine * (size_t)most, all);
+    if (most) world_gather(mine, sizeof *mine * (size_t)most, all);
     for (int i = 0; i < most * ranks; i++)
-        if (i % most < counts[i / most] && all[i].head.key == key)
-            all[kept++] = all[i];
+        if (i % most < counts[i / most] && all[i].head.key == key) all[kept++] = all[i];
     free(mine);
     free(counts);
     *count = kept;
@@ -264,27 +243,22 @@ static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count)
 }
 
 /* Newer steps first, then later starts, then by range. */
-static int compare_entries(const void *left, const void *right)
-{
+static int compare_entries(const void *left, const void *right) {
     const CopyHead *a = &((const Entry *)left)->head, *b = &((const Entry *)right)->head;
-    if (a->step != b->step)
-        return a->step > b->step ? -1 : 1;
-    if (a->start != b->start)
-        return a->start > b->start ? -1 : 1;
-    if (a->number != b->number)
-        return a->number > b->number ? -1 : 1;
+    if (a->step != b->step) return a->step > b->step ? -1 : 1;
+    if (a->start != b->start) return a->start > b->start ? -1 : 1;
+    if (a->number != b->number) return a->number > b->number ? -1 : 1;
     return (a->range > b->range) - (a->range < b->range);
 }
 
-static bool same_copy(const CopyHead *a, const CopyHead *b)
-{
-    return a->step == b->step && a->start == b->start && a->number == b->number && a->ranges == b->ranges && a->all == b->all &&
-           a->header_bytes == b->header_bytes;
+static bool same_copy(const CopyHead *a, const CopyHead *b) {
+    return a->step == b->step && a->start == b->start && a->number == b->number &&
+           a->ranges == b->ranges && a->all == b->all && a->header_bytes == b->header_bytes;
 }
 
-/* Whether entries [first, count) begin with all ranges of a copy; then they are those found, by range. */
-static bool take_whole(struct Copies *copies, const Entry *all, int first, int count)
-{
+/* Whether entries [first, count) begin with all ranges of a copy; then they are those found, by
+ * range. */
+static bool take_whole(struct Copies *copies, const Entry *all, int first, int count) {
     int ranges = all[first].head.ranges, next = 0;
     int64_t end = 0;
     Entry *found = memory_array(ranges, sizeof *found);
@@ -302,10 +276,8 @@ static bool take_whole(struct Copies *copies, const Entry *all, int first, int c
     return false;
 }
 
-static void forget_found(struct Copies *copies)
-{
-    for (int f = 0; f < copies->file_count; f++)
-        copy_close(&copies->files[f]);
+static void forget_found(struct Copies *copies) {
+    for (int f = 0; f < copies->file_count; f++) copy_close(&copies->files[f]);
     free(copies->files);
     free(copies->found);
     copies->files = NULL;
@@ -313,13 +285,11 @@ static void forget_found(struct Copies *copies)
     copies->file_count = copies->found_count = 0;
 }
 
-int64_t copies_find(ht_session *session, uint64_t key)
-{
+int64_t copies_find(ht_session *session, uint64_t key) {
     struct Copies *copies = open_copies(session);
     int count;
     bool found = false;
-    if (!copies)
-        return -1;
+    if (!copies) return -1;
     forget_found(copies);
     Entry *all = gather_entries(copies, key, &count);
     qsort(all, (size_t)count, sizeof *all, compare_entries);
@@ -341,28 +311,31 @@ typedef struct Exchange {
 } Exchange;
 
 /* Adds what of a range belongs to a rank's share. */
-static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *entry, int rank, int64_t own_from, char *own)
-{
+static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *entry, int rank,
+                        int64_t own_from, char *own) {
     int64_t from, to, begin = entry->head.at, end = begin + entry->head.bytes;
     writing_range(entry->head.all, rank, world_size(), &from, &to);
     begin = from > begin ? from : begin;
     end = to < end ? to : end;
-    if (begin >= end)
-        return;
-    char *there = entry->rank == world_rank() ? copy_range(&copies->files[entry->file]) + (begin - entry->head.at) : NULL;
+    if (begin >= end) return;
+    char *there = entry->rank == world_rank()
+                      ? copy_range(&copies->files[entry->file]) + (begin - entry->head.at)
+                      : NULL;
     if (there && rank == world_rank())
         memcpy(own + (begin - own_from), there, (size_t)(end - begin));
     else if (there)
-        exchange->sends[exchange->send_count++] = (HostTransfer){there, (size_t)(end - begin), rank};
+        exchange->sends[exchange->send_count++] =
+            (HostTransfer){there, (size_t)(end - begin), rank};
     else if (rank == world_rank())
-        exchange->receives[exchange->receive_count++] = (HostTransfer){own + (begin - own_from), (size_t)(end - begin), entry->rank};
+        exchange->receives[exchange->receive_count++] =
+            (HostTransfer){own + (begin - own_from), (size_t)(end - begin), entry->rank};
 }
 
 /* This rank's even share of all bytes, from those who have them. */
-static char *gather_share(struct Copies *copies, int64_t from, int64_t to)
-{
+static char *gather_share(struct Copies *copies, int64_t from, int64_t to) {
     int64_t most = (int64_t)copies->found_count * world_size();
-    Exchange exchange = {memory_array(most, sizeof(HostTransfer)), memory_array(most, sizeof(HostTransfer)), 0, 0};
+    Exchange exchange = {memory_array(most, sizeof(HostTransfer)),
+                         memory_array(most, sizeof(HostTransfer)), 0, 0};
     char *own = memory_storage(to - from);
     for (int range = 0; range < copies->found_count; range++)
         for (int rank = 0; rank < world_size(); rank++)
@@ -374,37 +347,34 @@ static char *gather_share(struct Copies *copies, int64_t from, int64_t to)
 }
 
 /* The header of the tensors, which the one who has the first range sends to all; free() it. */
-static char *gather_header(struct Copies *copies)
-{
+static char *gather_header(struct Copies *copies) {
     const Entry *entry = &copies->found[0];
     int ranks = world_size(), count = 0;
     size_t bytes = (size_t)entry->head.header_bytes;
     char *header = memory_array((int64_t)bytes + 1, 1);
-    HostTransfer *sends = memory_array(ranks, sizeof *sends), receive = {header, bytes, entry->rank};
+    HostTransfer *sends = memory_array(ranks, sizeof *sends),
+                 receive = {header, bytes, entry->rank};
     if (entry->rank == world_rank())
         memcpy(header, copy_header(&copies->files[entry->file]), bytes);
     for (int rank = 0; rank < ranks && entry->rank == world_rank(); rank++)
-        if (rank != entry->rank)
-            sends[count++] = (HostTransfer){header, bytes, rank};
+        if (rank != entry->rank) sends[count++] = (HostTransfer){header, bytes, rank};
     world_exchange(sends, count, &receive, entry->rank != world_rank());
     free(sends);
     return header;
 }
 
-/* A file in memory with the header and nothing else, as long as if the tensors stood behind it; -1 where that cannot be. */
-static int header_file(const char *header, int64_t bytes, int64_t all)
-{
+/* A file in memory with the header and nothing else, as long as if the tensors stood behind it; -1
+ * where that cannot be. */
+static int header_file(const char *header, int64_t bytes, int64_t all) {
     int file = memfd_create("hetu", MFD_CLOEXEC);
     if (file >= 0 && write(file, header, (size_t)bytes) == bytes && !ftruncate(file, bytes + all))
         return file;
-    if (file >= 0)
-        close(file);
+    if (file >= 0) close(file);
     return -1;
 }
 
 /* Gives the session its values, where it has the tensors of the header. */
-static const char *give_all(ht_session *session, const Stored *stored)
-{
+static const char *give_all(ht_session *session, const Stored *stored) {
     struct Copies *copies = session->copies;
     SavedTensors list = saved_tensors_list(session);
     const char *wrong = saved_tensors_wrong(&list, stored, true);
@@ -423,8 +393,7 @@ static const char *give_all(ht_session *session, const Stored *stored)
     return wrong;
 }
 
-const char *copies_load(ht_session *session)
-{
+const char *copies_load(ht_session *session) {
     char path[64];
     struct Copies *copies = session->copies;
     Stored stored = {0};
@@ -432,32 +401,27 @@ const char *copies_load(ht_session *session)
     int file = header_file(header, copies->found[0].head.header_bytes, copies->found[0].head.all);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     bool opened = file >= 0 && !stored_open(&stored, path, NULL);
-    const char *wrong = world_least(opened) ? give_all(session, &stored) : "its header cannot be read";
+    const char *wrong =
+        world_least(opened) ? give_all(session, &stored) : "its header cannot be read";
     safetensors_free(&session->loaded);
     if (!wrong) {
         session->loaded = stored.at[0].file;
         stored.at[0].file = (SafeFile){0};
     }
-    if (opened)
-        stored_close(&stored);
-    if (file >= 0)
-        close(file);
+    if (opened) stored_close(&stored);
+    if (file >= 0) close(file);
     free(header);
     forget_found(copies);
     return wrong;
 }
 
-void copies_close(ht_session *session)
-{
+void copies_close(ht_session *session) {
     struct Copies *copies = session->copies;
-    if (!copies)
-        return;
+    if (!copies) return;
     forget_found(copies);
     world_least(0);
-    for (int i = 0; i < world_size() * COPY_TURNS; i++)
-        copy_close(&copies->written[i]);
-    if (!copies->local)
-        copies_remove(copies->folder, 0);
+    for (int i = 0; i < world_size() * COPY_TURNS; i++) copy_close(&copies->written[i]);
+    if (!copies->local) copies_remove(copies->folder, 0);
     free(copies->written);
     free(copies->folder);
     free(copies->keeps);

@@ -16,8 +16,7 @@
 
 enum { MOST_NOTES = 256, NOTE_ROOM = 64, PATH_ROOM = 4096 };
 
-void ht_keep(ht_session *open, int checkpoints)
-{
+void ht_keep(ht_session *open, int checkpoints) {
     session_check_open(open);
     if (checkpoints < 0)
         ht_fail("ht_keep was called with %d checkpoints to keep; 0 keeps all", checkpoints);
@@ -27,18 +26,14 @@ void ht_keep(ht_session *open, int checkpoints)
 /* The note of the step that main's numbers are of, where they are older than the rest. */
 static const char STALE[] = "numbers.step";
 
-int64_t saved_steps(const ht_session *open)
-{
+int64_t saved_steps(const ht_session *open) {
     for (int p = 0; p < open->handle_count; p++)
-        if (open->handles[p]->trains)
-            return open->handles[p]->step;
+        if (open->handles[p]->trains) return open->handles[p]->step;
     return 0;
 }
 
-static int add_note(SafeNote *notes, int count, const char *key, const char *value)
-{
-    if (count == MOST_NOTES)
-        ht_fail("a checkpoint has %d numbers at most", MOST_NOTES);
+static int add_note(SafeNote *notes, int count, const char *key, const char *value) {
+    if (count == MOST_NOTES) ht_fail("a checkpoint has %d numbers at most", MOST_NOTES);
     notes[count] = (SafeNote){strdup(key), strdup(value)};
     if (!notes[count].key || !notes[count].value)
         ht_fail("no memory for the numbers of a checkpoint");
@@ -46,15 +41,13 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
 }
 
 /* The seed, the steps and optimizers of each program that trains, and main's numbers. */
-static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes)
-{
+static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes) {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");
     snprintf(value, sizeof value, "%llu", (unsigned long long)open->seed);
     count = add_note(notes, count, "seed", value);
     for (int p = 0, trained = 0; p < open->handle_count; p++) {
-        if (!open->handles[p]->trains)
-            continue;
+        if (!open->handles[p]->trains) continue;
         snprintf(key, sizeof key, "step.%d", trained);
         snprintf(value, sizeof value, "%lld", (long long)open->handles[p]->step);
         count = add_note(notes, count, key, value);
@@ -75,8 +68,7 @@ static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *n
     return count;
 }
 
-static void free_notes(SafeNote *notes, int count)
-{
+static void free_notes(SafeNote *notes, int count) {
     for (int i = 0; i < count; i++) {
         free((char *)notes[i].key);
         free((char *)notes[i].value);
@@ -84,8 +76,8 @@ static void free_notes(SafeNote *notes, int count)
 }
 
 /* What ht_save and ht_remember are given. */
-static void check_saving(const char *call, const ht_session *open, const char *folder, const ht_noted *noted)
-{
+static void check_saving(const char *call, const ht_session *open, const char *folder,
+                         const ht_noted *noted) {
     session_check_open(open);
     if (!folder || !noted)
         ht_fail("%s was called with NULL for the %s", call, folder ? "numbers" : "folder");
@@ -93,21 +85,19 @@ static void check_saving(const char *call, const ht_session *open, const char *f
         ht_fail("the path of a folder of checkpoints has %d bytes at most", PATH_ROOM / 2);
 }
 
-void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int64_t noted_at)
-{
+void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int64_t noted_at) {
     SafeNote notes[MOST_NOTES];
     char step[NOTE_ROOM];
     int count = take_notes(open, noted, notes);
     snprintf(step, sizeof step, "%lld", (long long)noted_at);
-    if (noted->name && noted_at != saved_steps(open))
-        count = add_note(notes, count, STALE, step);
-    Command command = {.kind = COMMAND_SAVE, .number = count, .index = open->keep, .step = saved_steps(open)};
+    if (noted->name && noted_at != saved_steps(open)) count = add_note(notes, count, STALE, step);
+    Command command = {
+        .kind = COMMAND_SAVE, .number = count, .index = open->keep, .step = saved_steps(open)};
     session_issue(open, &command, &(Payload){.path = folder, .notes = notes});
     free_notes(notes, count);
 }
 
-void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted)
-{
+void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted) {
     check_saving("ht_save", open, folder, noted);
     ending_heed(open);
     saved_save(open, folder, noted, saved_steps(open));
@@ -115,65 +105,65 @@ void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted)
 }
 
 /* Whether copies are taken in shared memory. */
-static bool copies_wanted(void)
-{
+static bool copies_wanted(void) {
     const char *folder = getenv("HETU_COPIES");
     return folder && *folder;
 }
 
-void ht_remember_with(ht_session *open, const char *folder, const ht_noted *noted)
-{
+void ht_remember_with(ht_session *open, const char *folder, const ht_noted *noted) {
     SafeNote notes[MOST_NOTES];
     static bool said;
     check_saving("ht_remember", open, folder, noted);
     ending_remembered(open, folder, noted);
-    if (!copies_wanted())
-        return;
+    if (!copies_wanted()) return;
     uint64_t key = copies_key(folder, true);
     if (!key && !said)
-        fprintf(stderr, "hetu: no copies are taken in shared memory: %s/copies cannot be written: %s\n", folder, folder_error(errno));
+        fprintf(stderr,
+                "hetu: no copies are taken in shared memory: %s/copies cannot be written: %s\n",
+                folder, folder_error(errno));
     said = !key;
-    if (!key)
-        return;
+    if (!key) return;
     int count = take_notes(open, noted, notes);
-    Command command = {.kind = COMMAND_REMEMBER, .number = count, .seed = key, .step = saved_steps(open)};
+    Command command = {
+        .kind = COMMAND_REMEMBER, .number = count, .seed = key, .step = saved_steps(open)};
     session_issue(open, &command, &(Payload){.notes = notes});
     free_notes(notes, count);
 }
 
 /* The datasets go on where those that were saved stopped; one that was not saved begins anew. */
-static void take_datasets(ht_session *open)
-{
+static void take_datasets(ht_session *open) {
     static const char prefix[] = "rows.";
-    for (int d = 0; d < open->datasets.count; d++)
-        open->datasets.at[d].position = 0;
+    for (int d = 0; d < open->datasets.count; d++) open->datasets.at[d].position = 0;
     for (int n = 0; n < open->loaded.note_count; n++)
         if (!strncmp(open->loaded.notes[n].key, prefix, sizeof prefix - 1))
-            rows_dataset(open, open->loaded.notes[n].key + sizeof prefix - 1)->position = strtoll(open->loaded.notes[n].value, NULL, 10);
+            rows_dataset(open, open->loaded.notes[n].key + sizeof prefix - 1)->position =
+                strtoll(open->loaded.notes[n].value, NULL, 10);
 }
 
 /* The programs go on where those that were saved stopped. */
-static void take_steps(ht_session *open)
-{
+static void take_steps(ht_session *open) {
     char key[NOTE_ROOM];
     take_datasets(open);
     const char *stale = safetensors_note(&open->loaded, STALE);
     if (stale)
-        fprintf(stderr, "hetu: main's numbers in the checkpoint are those of step %s: a signal ended the program before main saved its own\n",
+        fprintf(stderr,
+                "hetu: main's numbers in the checkpoint are those of step %s: a signal ended the "
+                "program before main saved its own\n",
                 stale);
     const char *seed = safetensors_note(&open->loaded, "seed");
     open->seed = seed ? strtoull(seed, NULL, 10) : open->seed;
-    if (open->eager)
-        session_eager()->store_resume(open->eager, open->seed);
+    if (open->eager) session_eager()->store_resume(open->eager, open->seed);
     for (int p = 0, trained = 0; p < open->handle_count; p++) {
         ht_program *program = open->handles[p];
         snprintf(key, sizeof key, "step.%d", trained);
         trained += program->trains;
         const char *step = program->trains ? safetensors_note(&open->loaded, key) : NULL;
-        if (!step)
-            continue;
+        if (!step) continue;
         program->step = strtoll(step, NULL, 10);
-        Command command = {.kind = COMMAND_STEPS, .number = program->number, .step = program->step, .seed = open->seed};
+        Command command = {.kind = COMMAND_STEPS,
+                           .number = program->number,
+                           .step = program->step,
+                           .seed = open->seed};
         if (program->eager)
             session_eager()->program_resume(program->eager, program->step);
         else
@@ -181,49 +171,44 @@ static void take_steps(ht_session *open)
     }
 }
 
-static const char *load(ht_session *open, const char *path, const char *manifest, const char *names)
-{
+static const char *load(ht_session *open, const char *path, const char *manifest,
+                        const char *names) {
     Payload payload = {.path = path, .manifest = manifest, .names = names};
     Command command = {.kind = COMMAND_LOAD};
     session_issue(open, &command, &payload);
-    if (!payload.reason)
-        take_steps(open);
+    if (!payload.reason) take_steps(open);
     return payload.reason;
 }
 
 /* The lines that Stored has of names; free() them. */
-static char *names_text(const ht_stored *names)
-{
+static char *names_text(const ht_stored *names) {
     char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
     for (; out && names->name; names++) {
         if (!names->stored || strpbrk(names->name, "\t\n") || strpbrk(names->stored, "\t\n"))
-            ht_fail("ht_load_as was called with %s for \"%s\"", names->stored ? "a name with tabs or line ends" : "no name", names->name);
+            ht_fail("ht_load_as was called with %s for \"%s\"",
+                    names->stored ? "a name with tabs or line ends" : "no name", names->name);
         fprintf(out, "%s\t%s\t%d\n", names->name, names->stored, names->transposed);
     }
-    if (!out || fclose(out) || !text)
-        ht_fail("no memory for the names of a file's tensors");
+    if (!out || fclose(out) || !text) ht_fail("no memory for the names of a file's tensors");
     return text;
 }
 
-void ht_load_as(ht_session *open, const char *path, const ht_stored *names)
-{
+void ht_load_as(ht_session *open, const char *path, const ht_stored *names) {
     session_check_open(open);
-    if (!path)
-        ht_fail("ht_load was called with NULL for the path");
+    if (!path) ht_fail("ht_load was called with NULL for the path");
     char *text = names ? names_text(names) : NULL;
     const char *reason = load(open, path, NULL, text);
-    if (reason)
-        ht_fail("cannot load %s: %s", path, reason);
+    if (reason) ht_fail("cannot load %s: %s", path, reason);
     free(text);
 }
 
 void ht_load(ht_session *open, const char *path) { ht_load_as(open, path, NULL); }
 
-/* The step of the newest copy in shared memory that goes with a folder; -1: there is none. What this program has saved is written then. */
-static int64_t find_copy(ht_session *open, const char *folder)
-{
+/* The step of the newest copy in shared memory that goes with a folder; -1: there is none. What
+ * this program has saved is written then. */
+static int64_t find_copy(ht_session *open, const char *folder) {
     uint64_t key = copies_wanted() ? copies_key(folder, false) : 0;
     Payload payload = {.found = -1};
     session_issue(open, &(Command){.kind = COMMAND_FIND, .seed = key}, &payload);
@@ -231,38 +216,37 @@ static int64_t find_copy(ht_session *open, const char *folder)
 }
 
 /* Goes on from the copy that was found; false after a message. */
-static bool take_copy(ht_session *open, int64_t step)
-{
+static bool take_copy(ht_session *open, int64_t step) {
     Payload payload = {0};
     session_issue(open, &(Command){.kind = COMMAND_RECALL}, &payload);
     if (payload.reason)
-        fprintf(stderr, "hetu: the copy of step %lld in shared memory is not used: %s\n", (long long)step, payload.reason);
+        fprintf(stderr, "hetu: the copy of step %lld in shared memory is not used: %s\n",
+                (long long)step, payload.reason);
     else
         take_steps(open);
     return !payload.reason;
 }
 
 /* Goes on from a checkpoint; false after a message. */
-static bool take_checkpoint(ht_session *open, const char *folder, int64_t step)
-{
+static bool take_checkpoint(ht_session *open, const char *folder, int64_t step) {
     char path[PATH_ROOM], manifest[PATH_ROOM];
     writing_path(path, sizeof path, folder, step, "safetensors");
     writing_path(manifest, sizeof manifest, folder, step, "manifest");
     const char *reason = load(open, path, manifest, NULL);
-    if (reason)
-        fprintf(stderr, "hetu: the checkpoint %s is not used: %s\n", path, reason);
+    if (reason) fprintf(stderr, "hetu: the checkpoint %s is not used: %s\n", path, reason);
     return !reason;
 }
 
-int64_t ht_resume(ht_session *open, const char *folder)
-{
+int64_t ht_resume(ht_session *open, const char *folder) {
     int count;
     bool found = false;
     session_check_open(open);
     if (!folder || strlen(folder) > PATH_ROOM / 2)
-        ht_fail("ht_resume was called with %s", folder ? "too long a path for the folder" : "NULL for the folder");
+        ht_fail("ht_resume was called with %s",
+                folder ? "too long a path for the folder" : "NULL for the folder");
     if (!open->handle_count)
-        ht_fail("ht_resume was called before there was a program: call it behind ht_train and ht_infer");
+        ht_fail("ht_resume was called before there was a program: call it behind ht_train and "
+                "ht_infer");
     int64_t copy = find_copy(open, folder), *steps = writing_steps(folder, &count);
     for (int i = 0; i < count && !found; i++) {
         if (copy >= steps[i]) {
@@ -273,17 +257,14 @@ int64_t ht_resume(ht_session *open, const char *folder)
     }
     found = found || (copy >= 0 && take_copy(open, copy));
     free(steps);
-    if (found)
-        ending_resumed(open, folder);
+    if (found) ending_resumed(open, folder);
     return found ? saved_steps(open) : 0;
 }
 
-double ht_noted_value(ht_session *open, const char *name, double otherwise)
-{
+double ht_noted_value(ht_session *open, const char *name, double otherwise) {
     char key[4 * NOTE_ROOM];
     session_check_open(open);
-    if (!name)
-        ht_fail("ht_noted_value was called with NULL for the name");
+    if (!name) ht_fail("ht_noted_value was called with NULL for the name");
     snprintf(key, sizeof key, SAVED_NUMBER "%s", name);
     const char *value = safetensors_note(&open->loaded, key);
     return value ? plain_number(value) : otherwise;

@@ -15,7 +15,11 @@ enum { CONNECT_SECONDS = 30 };
 static const double NEVER = 1e9; // seconds
 
 /* What stands in front of all that goes over a line. */
-typedef enum FrameKind { FRAME_NONE, FRAME_ASK, FRAME_DATA } FrameKind; // a receiver asks for a message; a message follows
+typedef enum FrameKind {
+    FRAME_NONE,
+    FRAME_ASK,
+    FRAME_DATA
+} FrameKind; // a receiver asks for a message; a message follows
 typedef struct Frame {
     int32_t kind, tag;
     uint64_t bytes;
@@ -56,60 +60,51 @@ static Lane lanes[LANES];
 
 /* ---- bytes ---- */
 
-static size_t put(const Lane *lane, int rank, const void *data, size_t bytes)
-{
+static size_t put(const Lane *lane, int rank, const void *data, size_t bytes) {
     int socket = lane->line[rank].socket;
-    if (socket < 0)
-        return queue_put(lane->queues, ground.node_rank[rank], data, bytes);
+    if (socket < 0) return queue_put(lane->queues, ground.node_rank[rank], data, bytes);
     ssize_t moved = socket_put(socket, data, bytes);
-    if (moved < 0)
-        ground.fail_gone(rank);
+    if (moved < 0) ground.fail_gone(rank);
     return (size_t)moved;
 }
 
-static size_t get(const Lane *lane, int rank, void *data, size_t bytes)
-{
+static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
     int socket = lane->line[rank].socket;
-    if (socket < 0)
-        return queue_get(lane->queues, ground.node_rank[rank], data, bytes);
+    if (socket < 0) return queue_get(lane->queues, ground.node_rank[rank], data, bytes);
     ssize_t moved = socket_get(socket, data, bytes);
-    if (moved < 0)
-        ground.fail_gone(rank);
+    if (moved < 0) ground.fail_gone(rank);
     return (size_t)moved;
 }
 
 /* ---- messages ---- */
 
-/* The first message of a line that goes this way and is, or is not, asked for; with a tag of its own, or any (-1). NULL: there is none. */
-static Mail *find_mail(const Line *line, bool sends, bool asked, int tag)
-{
+/* The first message of a line that goes this way and is, or is not, asked for; with a tag of its
+ * own, or any (-1). NULL: there is none. */
+static Mail *find_mail(const Line *line, bool sends, bool asked, int tag) {
     for (Mail *mail = line->first; mail; mail = mail->next)
         if (mail->sends == sends && mail->asked == asked && (tag < 0 || mail->tag == tag))
             return mail;
     return NULL;
 }
 
-static void check_bytes(const Mail *mail, uint64_t bytes)
-{
+static void check_bytes(const Mail *mail, uint64_t bytes) {
     if (mail->transfer.bytes != bytes)
-        ht_fail(
-            "a message between the ranks %d and %d has %llu bytes on one side and %llu on the other; the program and the library are of "
-            "different versions",
-            ground.rank, mail->transfer.rank, (unsigned long long)bytes, (unsigned long long)mail->transfer.bytes);
+        ht_fail("a message between the ranks %d and %d has %llu bytes on one side and %llu on the "
+                "other; the program and the library are of "
+                "different versions",
+                ground.rank, mail->transfer.rank, (unsigned long long)bytes,
+                (unsigned long long)mail->transfer.bytes);
 }
 
-static void end_mail(Line *line, Mail *mail)
-{
+static void end_mail(Line *line, Mail *mail) {
     Mail **link = &line->first;
-    while (*link != mail)
-        link = &(*link)->next;
+    while (*link != mail) link = &(*link)->next;
     *link = mail->next;
     mail->over = true;
 }
 
 /* The other rank asks for a message. */
-static void take_ask(Line *line, const Frame *frame)
-{
+static void take_ask(Line *line, const Frame *frame) {
     Mail *mail = find_mail(line, true, false, frame->tag);
     if (mail) {
         check_bytes(mail, frame->bytes);
@@ -118,8 +113,7 @@ static void take_ask(Line *line, const Frame *frame)
     }
     if (line->early_count == line->early_room) {
         Frame *grown = memory_array(line->early_room = 2 * line->early_room + 8, sizeof *grown);
-        for (int i = 0; i < line->early_count; i++)
-            grown[i] = line->early[i];
+        for (int i = 0; i < line->early_count; i++) grown[i] = line->early[i];
         free(line->early);
         line->early = grown;
     }
@@ -127,14 +121,12 @@ static void take_ask(Line *line, const Frame *frame)
 }
 
 /* Whether the other rank has asked for a message before it began. */
-static bool was_asked(Line *line, const Mail *mail)
-{
+static bool was_asked(Line *line, const Mail *mail) {
     for (int i = 0; i < line->early_count; i++)
         if (line->early[i].tag == mail->tag) {
             check_bytes(mail, line->early[i].bytes);
             line->early_count--;
-            for (int j = i; j < line->early_count; j++)
-                line->early[j] = line->early[j + 1];
+            for (int j = i; j < line->early_count; j++) line->early[j] = line->early[j + 1];
             return true;
         }
     return false;
@@ -142,18 +134,18 @@ static bool was_asked(Line *line, const Mail *mail)
 
 /* ---- streams ---- */
 
-/* Chooses the next frame that goes out: what this rank asks for, then messages that it was asked for. False: there is none. */
-static bool next_out(Line *line)
-{
-    Mail *ask = find_mail(line, false, false, -1), *mail = ask ? ask : find_mail(line, true, true, -1);
-    if (!mail)
-        return false;
-    line->out = (Stream){{ask ? FRAME_ASK : FRAME_DATA, mail->tag, mail->transfer.bytes}, 0, 0, mail};
+/* Chooses the next frame that goes out: what this rank asks for, then messages that it was asked
+ * for. False: there is none. */
+static bool next_out(Line *line) {
+    Mail *ask = find_mail(line, false, false, -1),
+         *mail = ask ? ask : find_mail(line, true, true, -1);
+    if (!mail) return false;
+    line->out =
+        (Stream){{ask ? FRAME_ASK : FRAME_DATA, mail->tag, mail->transfer.bytes}, 0, 0, mail};
     return true;
 }
 
-static void finish_out(Line *line)
-{
+static void finish_out(Line *line) {
     if (line->out.frame.kind == FRAME_ASK)
         line->out.mail->asked = true;
     else
@@ -162,25 +154,24 @@ static void finish_out(Line *line)
 }
 
 /* Sends what can be sent now. */
-static void write_line(const Lane *lane, int rank)
-{
+static void write_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *out = &line->out;
     while (out->frame.kind || next_out(line)) {
         size_t body = out->frame.kind == FRAME_DATA ? out->mail->transfer.bytes : 0;
         if (out->head < sizeof out->frame)
-            out->head += put(lane, rank, (char *)&out->frame + out->head, sizeof out->frame - out->head);
+            out->head +=
+                put(lane, rank, (char *)&out->frame + out->head, sizeof out->frame - out->head);
         if (out->head == sizeof out->frame && out->body < body)
-            out->body += put(lane, rank, (char *)out->mail->transfer.data + out->body, body - out->body);
-        if (out->head < sizeof out->frame || out->body < body)
-            return;
+            out->body +=
+                put(lane, rank, (char *)out->mail->transfer.data + out->body, body - out->body);
+        if (out->head < sizeof out->frame || out->body < body) return;
         finish_out(line);
     }
 }
 
 /* A frame has come whole. */
-static void begin_in(Line *line, int rank)
-{
+static void begin_in(Line *line, int rank) {
     Stream *in = &line->in;
     if (in->frame.kind == FRAME_ASK) {
         take_ask(line, &in->frame);
@@ -189,23 +180,25 @@ static void begin_in(Line *line, int rank)
     }
     in->mail = find_mail(line, false, true, in->frame.tag);
     if (in->frame.kind != FRAME_DATA || !in->mail)
-        ht_fail("rank %d sent what nobody asked for; the program and the library are of different versions", rank);
+        ht_fail("rank %d sent what nobody asked for; the program and the library are of different "
+                "versions",
+                rank);
     check_bytes(in->mail, in->frame.bytes);
 }
 
 /* Receives what has come. */
-static void read_line(const Lane *lane, int rank)
-{
+static void read_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *in = &line->in;
     for (size_t moved = 1; moved;) {
         if (!in->mail) {
-            in->head += moved = get(lane, rank, (char *)&in->frame + in->head, sizeof in->frame - in->head);
-            if (in->head == sizeof in->frame)
-                begin_in(line, rank);
+            in->head += moved =
+                get(lane, rank, (char *)&in->frame + in->head, sizeof in->frame - in->head);
+            if (in->head == sizeof in->frame) begin_in(line, rank);
             continue;
         }
-        in->body += moved = get(lane, rank, (char *)in->mail->transfer.data + in->body, in->mail->transfer.bytes - in->body);
+        in->body += moved = get(lane, rank, (char *)in->mail->transfer.data + in->body,
+                                in->mail->transfer.bytes - in->body);
         if (in->body == in->mail->transfer.bytes) {
             end_mail(line, in->mail);
             *in = (Stream){0};
@@ -214,27 +207,21 @@ static void read_line(const Lane *lane, int rank)
     }
 }
 
-void fabric_post_begin(int number, Post *post)
-{
+void fabric_post_begin(int number, Post *post) {
     Line *line = &lanes[number].line[post->transfer.rank];
     Mail *mail = memory_array(1, sizeof *mail), **link = &line->first;
     *mail = (Mail){.transfer = post->transfer, .tag = post->tag, .sends = post->sends};
     mail->asked = mail->sends && was_asked(line, mail);
-    while (*link)
-        link = &(*link)->next;
+    while (*link) link = &(*link)->next;
     *link = mail;
     post->state = mail;
 }
 
-bool fabric_post_done(int number, Post *post)
-{
+bool fabric_post_done(int number, Post *post) {
     Mail *mail = post->state;
-    if (!mail->over)
-        read_line(&lanes[number], post->transfer.rank);
-    if (!mail->over)
-        write_line(&lanes[number], post->transfer.rank);
-    if (!mail->over)
-        return false;
+    if (!mail->over) read_line(&lanes[number], post->transfer.rank);
+    if (!mail->over) write_line(&lanes[number], post->transfer.rank);
+    if (!mail->over) return false;
     free(mail);
     return true;
 }
@@ -254,32 +241,32 @@ typedef struct Hello {
 } Hello;
 
 /* Whether two ranks need a socket for a lane. */
-static bool is_apart(int rank) { return rank != ground.rank && (!lanes[0].queues || ground.node_rank[rank] < 0); }
+static bool is_apart(int rank) {
+    return rank != ground.rank && (!lanes[0].queues || ground.node_rank[rank] < 0);
+}
 
-static void call_lower(const Call *calls)
-{
+static void call_lower(const Call *calls) {
     for (int lane = 0; lane < LANES; lane++)
         for (int rank = 0; rank < ground.rank; rank++) {
-            if (!is_apart(rank))
-                continue;
+            if (!is_apart(rank)) continue;
             Hello hello = {calls[rank].key, ground.rank, lane};
-            int socket = socket_connect(&calls[rank].place, ground.node[rank] == ground.node[ground.rank], CONNECT_SECONDS);
+            int socket = socket_connect(
+                &calls[rank].place, ground.node[rank] == ground.node[ground.rank], CONNECT_SECONDS);
             if (socket < 0 || !socket_write(socket, &hello, sizeof hello))
                 ht_fail("no connection to rank %d", rank);
             lanes[lane].line[rank].socket = socket;
         }
 }
 
-static void await_higher(Lobby *lobby, const SocketKey *key)
-{
+static void await_higher(Lobby *lobby, const SocketKey *key) {
     int left = 0;
-    for (int rank = ground.rank + 1; rank < ground.size; rank++)
-        left += is_apart(rank) ? LANES : 0;
+    for (int rank = ground.rank + 1; rank < ground.size; rank++) left += is_apart(rank) ? LANES : 0;
     while (left > 0) {
         Hello hello;
         int socket = lobby_next(lobby, &hello, socket_clock() + NEVER);
-        bool known = socket_key_equal(&hello.key, key) && hello.rank > ground.rank && hello.rank < ground.size && hello.lane >= 0 &&
-                     hello.lane < LANES && lanes[hello.lane].line[hello.rank].socket < 0;
+        bool known = socket_key_equal(&hello.key, key) && hello.rank > ground.rank &&
+                     hello.rank < ground.size && hello.lane >= 0 && hello.lane < LANES &&
+                     lanes[hello.lane].line[hello.rank].socket < 0;
         if (!known) {
             close(socket);
             continue;
@@ -290,16 +277,13 @@ static void await_higher(Lobby *lobby, const SocketKey *key)
 }
 
 /* Whether all ranks are on this machine. */
-static bool is_one_machine(void)
-{
+static bool is_one_machine(void) {
     for (int rank = 0; rank < ground.size; rank++)
-        if (ground.node_rank[rank] < 0)
-            return false;
+        if (ground.node_rank[rank] < 0) return false;
     return true;
 }
 
-static void connect_lines(void)
-{
+static void connect_lines(void) {
     Call mine = {.key = socket_key()}, *calls = memory_array(ground.size, sizeof *calls);
     Lobby lobby = lobby_open(socket_listen(&mine.place, is_one_machine()), sizeof(Hello));
     ground.gather(&mine, sizeof mine, calls);
@@ -309,26 +293,22 @@ static void connect_lines(void)
     free(calls);
 }
 
-void fabric_channels_open(const ChannelGround *given)
-{
+void fabric_channels_open(const ChannelGround *given) {
     ground = *given;
     for (int lane = 0; lane < LANES; lane++) {
         lanes[lane].queues = ground.share();
         lanes[lane].line = memory_array(ground.size, sizeof(Line));
-        for (int rank = 0; rank < ground.size; rank++)
-            lanes[lane].line[rank].socket = -1;
+        for (int rank = 0; rank < ground.size; rank++) lanes[lane].line[rank].socket = -1;
     }
     connect_lines();
 }
 
 void fabric_channels_close(void) { fabric_channels_forget(); }
 
-void fabric_channels_forget(void)
-{
+void fabric_channels_forget(void) {
     for (int lane = 0; lane < LANES; lane++) {
         for (int rank = 0; lanes[lane].line && rank < ground.size; rank++) {
-            if (lanes[lane].line[rank].socket >= 0)
-                close(lanes[lane].line[rank].socket);
+            if (lanes[lane].line[rank].socket >= 0) close(lanes[lane].line[rank].socket);
             free(lanes[lane].line[rank].early);
         }
         queues_close(lanes[lane].queues);

@@ -1,8 +1,8 @@
-/* Lanes of messages (transport/post.h) between ranks that met through a file: for every lane a stream of frames each way between every two
- * ranks, in shared memory or on a socket of its own.
+/* Lanes of messages (transport/post.h) between ranks that met through a file: for every lane a
+ * stream of frames each way between every two ranks, in shared memory or on a socket of its own.
  *
- * Who receives says so first, and who sends waits for that; so whatever comes can be put where it belongs at once, and a message that is
- * not asked for yet holds up no other.
+ * Who receives says so first, and who sends waits for that; so whatever comes can be put where it
+ * belongs at once, and a message that is not asked for yet holds up no other.
  */
 #ifndef TRANSPORT_FABRIC_CHANNELS_H
 #define TRANSPORT_FABRIC_CHANNELS_H
@@ -15,7 +15,8 @@ typedef struct ChannelGround {
     int rank, size;
     const int *node_rank;   // by rank: its place in shared memory; -1: on another machine
     const uint64_t *node;   // by rank
-    Queues *(*share)(void); // new queues between the ranks of this machine; NULL: there is no shared memory; all ranks together
+    Queues *(*share)(void); // new queues between the ranks of this machine; NULL: there is no
+                            // shared memory; all ranks together
     void (*gather)(const void *mine, size_t bytes, void *all);
     void (*fail_gone)(int rank); // ends the program
 } ChannelGround;

@@ -19,7 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPINS = 2000, CHECK_EVERY = 1000, NAP = 20000 }; // passes without a nap; passes between checks; nanoseconds
+enum {
+    SPINS = 2000,
+    CHECK_EVERY = 1000,
+    NAP = 20000
+}; // passes without a nap; passes between checks; nanoseconds
 
 static struct {
     Launch launch;
@@ -32,65 +36,51 @@ static struct {
 
 bool fabric_active(void) { return fabric.active; }
 
-_Noreturn static void fail_gone(int rank)
-{
+_Noreturn static void fail_gone(int rank) {
     watch_settle();
     ht_fail("rank %d has ended", rank);
 }
 
 /* ---- messages ---- */
 
-static void fabric_send(const void *data, size_t bytes, int to)
-{
-    if (!socket_write(fabric.meeting.socket[to], data, bytes))
-        fail_gone(to);
+static void fabric_send(const void *data, size_t bytes, int to) {
+    if (!socket_write(fabric.meeting.socket[to], data, bytes)) fail_gone(to);
 }
 
-static void fabric_receive(void *data, size_t bytes, int from)
-{
-    if (!socket_read(fabric.meeting.socket[from], data, bytes, -1))
-        fail_gone(from);
+static void fabric_receive(void *data, size_t bytes, int from) {
+    if (!socket_read(fabric.meeting.socket[from], data, bytes, -1)) fail_gone(from);
 }
 
-/* The lowest bit of a rank: in a binomial tree it hears from the rank without it, and speaks to those with one lower bit more. Rank 0 has
- * all. */
-static int own_bit(void)
-{
+/* The lowest bit of a rank: in a binomial tree it hears from the rank without it, and speaks to
+ * those with one lower bit more. Rank 0 has all. */
+static int own_bit(void) {
     int bit = 1;
-    while (bit < fabric.launch.size && !(fabric.launch.rank & bit))
-        bit *= 2;
+    while (bit < fabric.launch.size && !(fabric.launch.rank & bit)) bit *= 2;
     return bit;
 }
 
-static void fabric_broadcast(void *data, size_t bytes)
-{
+static void fabric_broadcast(void *data, size_t bytes) {
     int rank = fabric.launch.rank;
-    if (rank)
-        fabric_receive(data, bytes, rank & (rank - 1));
+    if (rank) fabric_receive(data, bytes, rank & (rank - 1));
     for (int bit = own_bit() / 2; bit; bit /= 2)
-        if (rank + bit < fabric.launch.size)
-            fabric_send(data, bytes, rank + bit);
+        if (rank + bit < fabric.launch.size) fabric_send(data, bytes, rank + bit);
 }
 
-static int fabric_least(int mine)
-{
+static int fabric_least(int mine) {
     int rank = fabric.launch.rank, other;
     for (int bit = 1; bit < own_bit(); bit *= 2)
         if (rank + bit < fabric.launch.size) {
             fabric_receive(&other, sizeof other, rank + bit);
             mine = other < mine ? other : mine;
         }
-    if (rank)
-        fabric_send(&mine, sizeof mine, rank & (rank - 1));
+    if (rank) fabric_send(&mine, sizeof mine, rank & (rank - 1));
     fabric_broadcast(&mine, sizeof mine);
     return mine;
 }
 
-static void fabric_check(void)
-{
+static void fabric_check(void) {
     int closed = socket_first_closed(fabric.meeting.socket, fabric.launch.size);
-    if (closed >= 0)
-        fail_gone(closed);
+    if (closed >= 0) fail_gone(closed);
 }
 
 /* ---- many transfers at once ---- */
@@ -102,23 +92,22 @@ typedef struct Flow {
 } Flow;
 
 /* Moves what can be moved now; 0 when nothing can. */
-static size_t flow_advance(Flow *flow)
-{
+static size_t flow_advance(Flow *flow) {
     int rank = flow->transfer.rank;
     char *data = (char *)flow->transfer.data + flow->done;
     size_t left = flow->transfer.bytes - flow->done;
     if (fabric.queues && fabric.node_rank[rank] >= 0)
         return flow->sends ? queue_put(fabric.queues, fabric.node_rank[rank], data, left)
                            : queue_get(fabric.queues, fabric.node_rank[rank], data, left);
-    ssize_t moved = flow->sends ? socket_put(fabric.meeting.socket[rank], data, left) : socket_get(fabric.meeting.socket[rank], data, left);
-    if (moved < 0)
-        fail_gone(rank);
+    ssize_t moved = flow->sends ? socket_put(fabric.meeting.socket[rank], data, left)
+                                : socket_get(fabric.meeting.socket[rank], data, left);
+    if (moved < 0) fail_gone(rank);
     return (size_t)moved;
 }
 
-/* One pass over the flows, which keep their order between two ranks; returns how many bytes moved. Finished flows are dropped. */
-static size_t flows_pass(Flow *flows, int *count, bool *busy)
-{
+/* One pass over the flows, which keep their order between two ranks; returns how many bytes moved.
+ * Finished flows are dropped. */
+static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     size_t moved = 0;
     int kept = 0;
     memset(busy, 0, 2 * (size_t)fabric.launch.size);
@@ -140,18 +129,15 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy)
 }
 
 /* What a rank does in a pass that moved nothing: `idle` counts these. */
-static void flows_rest(int idle)
-{
+static void flows_rest(int idle) {
     if (idle < SPINS)
         sched_yield();
     else
         nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
-    if (idle % CHECK_EVERY == 0)
-        fabric_check();
+    if (idle % CHECK_EVERY == 0) fabric_check();
 }
 
-static void flows_run(Flow *flows, int count)
-{
+static void flows_run(Flow *flows, int count) {
     bool *busy = memory_array(fabric.launch.size, 2 * sizeof *busy);
     for (int idle = 0; count;) {
         if (flows_pass(flows, &count, busy)) {
@@ -164,8 +150,7 @@ static void flows_run(Flow *flows, int count)
     free(busy);
 }
 
-static int add_flows(Flow *flows, const HostTransfer *transfers, int count, bool sends)
-{
+static int add_flows(Flow *flows, const HostTransfer *transfers, int count, bool sends) {
     int added = 0;
     for (int i = 0; i < count; i++)
         if (transfers[i].rank != fabric.launch.rank && transfers[i].bytes)
@@ -173,8 +158,8 @@ static int add_flows(Flow *flows, const HostTransfer *transfers, int count, bool
     return added;
 }
 
-void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count)
-{
+void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
+                     int receive_count) {
     Flow *flows = memory_array(send_count + receive_count, sizeof *flows);
     transfer_copy_own(fabric.launch.rank, sends, send_count, receives, receive_count);
     int count = add_flows(flows, sends, send_count, true);
@@ -183,9 +168,9 @@ void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransf
 }
 
 /* Every rank sends its own to all. */
-static void fabric_gather(const void *mine, size_t bytes, void *all)
-{
-    HostTransfer *transfers = memory_array(2 * (int64_t)fabric.launch.size, sizeof *transfers), *receives = transfers + fabric.launch.size;
+static void fabric_gather(const void *mine, size_t bytes, void *all) {
+    HostTransfer *transfers = memory_array(2 * (int64_t)fabric.launch.size, sizeof *transfers),
+                 *receives = transfers + fabric.launch.size;
     for (int rank = 0; rank < fabric.launch.size; rank++) {
         transfers[rank] = (HostTransfer){(void *)mine, bytes, rank};
         receives[rank] = (HostTransfer){(char *)all + (size_t)rank * bytes, bytes, rank};
@@ -196,33 +181,31 @@ static void fabric_gather(const void *mine, size_t bytes, void *all)
 
 /* ---- opening and closing ---- */
 
-static bool fabric_launched(void)
-{
+static bool fabric_launched(void) {
     Launch launch;
     return launch_find(&launch);
 }
 
 /* Numbers the ranks of this machine, and finds the place of this one among them. */
-static void find_node(void)
-{
+static void find_node(void) {
     int rank = fabric.launch.rank;
     fabric.node_rank = memory_array(fabric.launch.size, sizeof *fabric.node_rank);
     for (int other = 0; other < fabric.launch.size; other++)
-        fabric.node_rank[other] = fabric.meeting.node[other] == fabric.meeting.node[rank] ? fabric.place.node_size++ : -1;
-    fabric.place.node_rank = fabric.launch.local >= 0 ? fabric.launch.local : fabric.node_rank[rank];
+        fabric.node_rank[other] =
+            fabric.meeting.node[other] == fabric.meeting.node[rank] ? fabric.place.node_size++ : -1;
+    fabric.place.node_rank =
+        fabric.launch.local >= 0 ? fabric.launch.local : fabric.node_rank[rank];
 }
 
 /* New shared memory with the ranks of this machine, when all ranks have it; else NULL. */
-static Queues *share_memory(void)
-{
+static Queues *share_memory(void) {
     int size = fabric.launch.size, count = 0;
     QueueFile *files = memory_array(size, sizeof *files);
     Queues *queues = queues_create(fabric.node_rank[fabric.launch.rank], fabric.place.node_size);
     QueueFile mine = queues_file(queues);
     fabric_gather(&mine, sizeof mine, files);
     for (int rank = 0; rank < size; rank++)
-        if (fabric.node_rank[rank] >= 0)
-            files[count++] = files[rank];
+        if (fabric.node_rank[rank] >= 0) files[count++] = files[rank];
     if (fabric_least(queues_connect(queues, files))) {
         queues_seal(queues);
     } else {
@@ -233,8 +216,7 @@ static Queues *share_memory(void)
     return queues;
 }
 
-static WorldPlace fabric_open(int *argc, char ***argv, bool threads)
-{
+static WorldPlace fabric_open(int *argc, char ***argv, bool threads) {
     (void)argc, (void)argv, (void)threads;
     launch_find(&fabric.launch);
     fabric.meeting = rendezvous_meet(&fabric.launch, world_timeout());
@@ -246,37 +228,33 @@ static WorldPlace fabric_open(int *argc, char ***argv, bool threads)
 }
 
 /* Gives up the connections. */
-static void fabric_forget(void)
-{
+static void fabric_forget(void) {
     fabric.active = false;
     fabric_channels_forget();
     queues_close(fabric.queues);
     fabric.queues = NULL;
     for (int rank = 0; rank < fabric.launch.size; rank++)
-        if (fabric.meeting.socket[rank] >= 0)
-            close(fabric.meeting.socket[rank]);
+        if (fabric.meeting.socket[rank] >= 0) close(fabric.meeting.socket[rank]);
     free(fabric.meeting.socket);
     free(fabric.meeting.node);
     free(fabric.node_rank);
 }
 
-static void fabric_close(void)
-{
+static void fabric_close(void) {
     fabric_least(0);
     fabric_forget();
 }
 
 /* ---- lanes ---- */
 
-static void fabric_open_channels(void)
-{
+static void fabric_open_channels(void) {
     fabric_channels_open(&(ChannelGround){.rank = fabric.launch.rank,
-                                    .size = fabric.launch.size,
-                                    .node_rank = fabric.node_rank,
-                                    .node = fabric.meeting.node,
-                                    .share = share_memory,
-                                    .gather = fabric_gather,
-                                    .fail_gone = fail_gone});
+                                          .size = fabric.launch.size,
+                                          .node_rank = fabric.node_rank,
+                                          .node = fabric.meeting.node,
+                                          .share = share_memory,
+                                          .gather = fabric_gather,
+                                          .fail_gone = fail_gone});
 }
 
 static int fabric_tags(void) { return INT_MAX; }

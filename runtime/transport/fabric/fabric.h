@@ -1,4 +1,5 @@
-/* Ranks that met through a file (transport/meet/rendezvous.h): a socket between every two, and shared memory between those of one machine.
+/* Ranks that met through a file (transport/meet/rendezvous.h): a socket between every two, and
+ * shared memory between those of one machine.
  */
 #ifndef TRANSPORT_FABRIC_FABRIC_H
 #define TRANSPORT_FABRIC_FABRIC_H
@@ -11,6 +12,7 @@
 bool fabric_active(void);
 
 /* Carries out transfers; ends the program when nothing moves for the time of HETU_TIMEOUT, too. */
-void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives, int receive_count);
+void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
+                     int receive_count);
 
 #endif

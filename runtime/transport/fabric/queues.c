@@ -22,7 +22,8 @@ enum {
     ALL_ROOM = 32 << 20 // of all queues of a machine
 };
 
-/* The bytes from `read` to before `written` of a stream lie in the queue, each at its number modulo the queue's room. */
+/* The bytes from `read` to before `written` of a stream lie in the queue, each at its number modulo
+ * the queue's room. */
 typedef struct Queue {
     _Alignas(LINE) _Atomic uint64_t written;
     _Alignas(LINE) _Atomic uint64_t read;
@@ -43,33 +44,30 @@ struct Queues {
 
 static size_t queue_bytes(const Queues *queues) { return sizeof(Queue) + queues->room; }
 
-static size_t all_bytes(const Queues *queues) { return sizeof(QueuesHead) + queue_bytes(queues) * (size_t)queues->count; }
+static size_t all_bytes(const Queues *queues) {
+    return sizeof(QueuesHead) + queue_bytes(queues) * (size_t)queues->count;
+}
 
-static Queue *queue_at(const Queues *queues, int reader, int writer)
-{
-    return (Queue *)(queues->from[reader] + sizeof(QueuesHead) + queue_bytes(queues) * (size_t)writer);
+static Queue *queue_at(const Queues *queues, int reader, int writer) {
+    return (Queue *)(queues->from[reader] + sizeof(QueuesHead) +
+                     queue_bytes(queues) * (size_t)writer);
 }
 
 /* Maps a rank's queues; NULL when that cannot be. */
-static char *map_queues(const Queues *queues, int file)
-{
+static char *map_queues(const Queues *queues, int file) {
     struct stat about;
-    if (file < 0 || fstat(file, &about) || about.st_size != (off_t)all_bytes(queues))
-        return NULL;
+    if (file < 0 || fstat(file, &about) || about.st_size != (off_t)all_bytes(queues)) return NULL;
     void *memory = mmap(NULL, all_bytes(queues), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static size_t choose_room(int count)
-{
+static size_t choose_room(int count) {
     size_t room = MOST_ROOM;
-    while (room > LEAST_ROOM && room * (size_t)count * (size_t)count > ALL_ROOM)
-        room /= 2;
+    while (room > LEAST_ROOM && room * (size_t)count * (size_t)count > ALL_ROOM) room /= 2;
     return room;
 }
 
-Queues *queues_create(int rank, int count)
-{
+Queues *queues_create(int rank, int count) {
     Queues *queues = memory_array(1, sizeof *queues);
     char **from = memory_array(count, sizeof *from);
     *queues = (Queues){.rank = rank, .count = count, .room = choose_room(count), .from = from};
@@ -78,33 +76,29 @@ Queues *queues_create(int rank, int count)
         getrandom(&queues->key, sizeof queues->key, 0) != sizeof queues->key)
         return queues;
     from[rank] = map_queues(queues, queues->file);
-    if (from[rank])
-        ((QueuesHead *)from[rank])->key = queues->key;
+    if (from[rank]) ((QueuesHead *)from[rank])->key = queues->key;
     return queues;
 }
 
-QueueFile queues_file(const Queues *queues)
-{
-    return (QueueFile){(int32_t)getpid(), queues->from[queues->rank] ? queues->file : -1, queues->key};
+QueueFile queues_file(const Queues *queues) {
+    return (QueueFile){(int32_t)getpid(), queues->from[queues->rank] ? queues->file : -1,
+                       queues->key};
 }
 
-/* The queues of another rank; NULL when they cannot be had: of a process that this one may not see, or sees under another number. */
-static char *open_queues(const Queues *queues, const QueueFile *at)
-{
+/* The queues of another rank; NULL when they cannot be had: of a process that this one may not see,
+ * or sees under another number. */
+static char *open_queues(const Queues *queues, const QueueFile *at) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->process, (int)at->file);
     int file = at->file < 0 ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     char *memory = map_queues(queues, file);
-    if (file >= 0)
-        close(file);
-    if (!memory || ((QueuesHead *)memory)->key == at->key)
-        return memory;
+    if (file >= 0) close(file);
+    if (!memory || ((QueuesHead *)memory)->key == at->key) return memory;
     munmap(memory, all_bytes(queues));
     return NULL;
 }
 
-bool queues_connect(Queues *queues, const QueueFile *files)
-{
+bool queues_connect(Queues *queues, const QueueFile *files) {
     bool good = queues->from[queues->rank] != NULL;
     for (int other = 0; good && other < queues->count; other++)
         if (other != queues->rank)
@@ -112,27 +106,22 @@ bool queues_connect(Queues *queues, const QueueFile *files)
     return good;
 }
 
-void queues_seal(Queues *queues)
-{
+void queues_seal(Queues *queues) {
     close(queues->file);
     queues->file = -1;
 }
 
-void queues_close(Queues *queues)
-{
+void queues_close(Queues *queues) {
     for (int rank = 0; queues && rank < queues->count; rank++)
-        if (queues->from[rank])
-            munmap(queues->from[rank], all_bytes(queues));
-    if (queues && queues->file >= 0)
-        close(queues->file);
-    if (queues)
-        free(queues->from);
+        if (queues->from[rank]) munmap(queues->from[rank], all_bytes(queues));
+    if (queues && queues->file >= 0) close(queues->file);
+    if (queues) free(queues->from);
     free(queues);
 }
 
 /* Copies between a queue, from the stream's byte `at` on, and memory. */
-static void queue_copy(Queue *queue, size_t room, uint64_t at, char *data, size_t bytes, bool to_queue)
-{
+static void queue_copy(Queue *queue, size_t room, uint64_t at, char *data, size_t bytes,
+                       bool to_queue) {
     size_t first = room - (size_t)(at % room), head = first < bytes ? first : bytes;
     char *part[2] = {queue->data + at % room, queue->data};
     size_t length[2] = {head, bytes - head};
@@ -142,19 +131,18 @@ static void queue_copy(Queue *queue, size_t room, uint64_t at, char *data, size_
     }
 }
 
-size_t queue_put(Queues *queues, int to, const void *data, size_t bytes)
-{
+size_t queue_put(Queues *queues, int to, const void *data, size_t bytes) {
     Queue *queue = queue_at(queues, to, queues->rank);
     uint64_t written = atomic_load_explicit(&queue->written, memory_order_relaxed),
              read = atomic_load_explicit(&queue->read, memory_order_acquire);
-    size_t free_bytes = queues->room - (size_t)(written - read), moved = bytes < free_bytes ? bytes : free_bytes;
+    size_t free_bytes = queues->room - (size_t)(written - read),
+           moved = bytes < free_bytes ? bytes : free_bytes;
     queue_copy(queue, queues->room, written, (char *)data, moved, true);
     atomic_store_explicit(&queue->written, written + moved, memory_order_release);
     return moved;
 }
 
-size_t queue_get(Queues *queues, int from, void *data, size_t bytes)
-{
+size_t queue_get(Queues *queues, int from, void *data, size_t bytes) {
     Queue *queue = queue_at(queues, queues->rank, from);
     uint64_t read = atomic_load_explicit(&queue->read, memory_order_relaxed),
              written = atomic_load_explicit(&queue->written, memory_order_acquire);

@@ -1,5 +1,6 @@
-/* Shared memory between ranks of one machine: for every two of them a queue of bytes each way. The memory has no name in any folder, so
- * nothing of it can stay behind; the others open it through the process that made it. */
+/* Shared memory between ranks of one machine: for every two of them a queue of bytes each way. The
+ * memory has no name in any folder, so nothing of it can stay behind; the others open it through
+ * the process that made it. */
 #ifndef TRANSPORT_FABRIC_QUEUES_H
 #define TRANSPORT_FABRIC_QUEUES_H
 

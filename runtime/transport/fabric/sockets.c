@@ -22,49 +22,44 @@
 
 #define LOOPBACK "127.0.0.1"
 
-enum { BACKLOG = 4096, UNANSWERED = 60000 }; // milliseconds until a machine that does not answer counts as gone
+enum {
+    BACKLOG = 4096,
+    UNANSWERED = 60000
+}; // milliseconds until a machine that does not answer counts as gone
 
-double socket_clock(void)
-{
+double socket_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-SocketKey socket_key(void)
-{
+SocketKey socket_key(void) {
     SocketKey key;
     if (getrandom(&key, sizeof key, 0) != sizeof key)
         ht_fail("no random numbers: %s", plain_error(errno));
     return key;
 }
 
-bool socket_key_equal(const SocketKey *a, const SocketKey *b)
-{
+bool socket_key_equal(const SocketKey *a, const SocketKey *b) {
     int difference = 0;
-    for (size_t i = 0; i < sizeof a->bytes; i++)
-        difference |= a->bytes[i] ^ b->bytes[i];
+    for (size_t i = 0; i < sizeof a->bytes; i++) difference |= a->bytes[i] ^ b->bytes[i];
     return !difference;
 }
 
 /* ---- this machine ---- */
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
     return hash;
 }
 
-uint64_t socket_node(void)
-{
+uint64_t socket_node(void) {
     char boot[64] = "";
     int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t length = file < 0 ? 0 : read(file, boot, sizeof boot);
-    if (file >= 0)
-        close(file);
-    if (length <= 0)
-        gethostname(boot, sizeof boot - 1);
+    if (file >= 0) close(file);
+    if (length <= 0) gethostname(boot, sizeof boot - 1);
     struct stat memory = {0};
     stat("/dev/shm", &memory);
     uint64_t hash = hash_bytes(0xcbf29ce484222325u, boot, strnlen(boot, sizeof boot));
@@ -76,39 +71,34 @@ uint64_t socket_node(void)
 /* ---- addresses ---- */
 
 /* Whether other machines may reach an interface's address. */
-static bool is_public(const struct ifaddrs *at)
-{
-    return at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) && !(at->ifa_flags & IFF_LOOPBACK);
+static bool is_public(const struct ifaddrs *at) {
+    return at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) &&
+           !(at->ifa_flags & IFF_LOOPBACK);
 }
 
 /* The addresses of this machine; the loopback where there is no other, or no other is wanted. */
-static void find_addresses(SocketPlace *place, bool alone)
-{
+static void find_addresses(SocketPlace *place, bool alone) {
     struct ifaddrs *all = NULL;
-    if (alone || getifaddrs(&all))
-        all = NULL;
+    if (alone || getifaddrs(&all)) all = NULL;
     for (struct ifaddrs *at = all; at && place->count < SOCKET_ADDRESSES; at = at->ifa_next)
         if (is_public(at))
-            inet_ntop(AF_INET, &((struct sockaddr_in *)at->ifa_addr)->sin_addr, place->address[place->count++], SOCKET_ADDRESS_BYTES);
-    if (all)
-        freeifaddrs(all);
+            inet_ntop(AF_INET, &((struct sockaddr_in *)at->ifa_addr)->sin_addr,
+                      place->address[place->count++], SOCKET_ADDRESS_BYTES);
+    if (all) freeifaddrs(all);
     if (!place->count)
         snprintf(place->address[place->count++], SOCKET_ADDRESS_BYTES, "%s", LOOPBACK);
 }
 
 /* ---- connections ---- */
 
-static int make_socket(void)
-{
+static int make_socket(void) {
     int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (made < 0)
-        ht_fail("cannot open a socket: %s", plain_error(errno));
+    if (made < 0) ht_fail("cannot open a socket: %s", plain_error(errno));
     return made;
 }
 
 /* Small messages go at once, and a machine that went down is noticed. */
-static int tuned(int connection)
-{
+static int tuned(int connection) {
     int on = 1, unanswered = UNANSWERED;
     setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(connection, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -116,10 +106,10 @@ static int tuned(int connection)
     return connection;
 }
 
-int socket_listen(SocketPlace *place, bool alone)
-{
+int socket_listen(SocketPlace *place, bool alone) {
     int listener = make_socket();
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(alone ? INADDR_LOOPBACK : INADDR_ANY)};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(alone ? INADDR_LOOPBACK : INADDR_ANY)};
     socklen_t size = sizeof address;
     if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, BACKLOG) ||
         getsockname(listener, (struct sockaddr *)&address, &size))
@@ -130,24 +120,19 @@ int socket_listen(SocketPlace *place, bool alone)
 }
 
 /* Waits for `events` on a socket; false when `deadline` passes first (negative: never). */
-static bool wait_for(int socket, short events, double deadline)
-{
+static bool wait_for(int socket, short events, double deadline) {
     for (;;) {
         double left = deadline < 0 ? 1 : deadline - socket_clock();
-        if (left <= 0)
-            return false;
+        if (left <= 0) return false;
         struct pollfd entry = {.fd = socket, .events = events};
         int found = poll(&entry, 1, left < 1 ? (int)(left * 1000) + 1 : 1000);
-        if (found > 0)
-            return true;
-        if (found < 0 && errno != EINTR)
-            return false;
+        if (found > 0) return true;
+        if (found < 0 && errno != EINTR) return false;
     }
 }
 
 /* One address of a place; -1 when nobody answers. */
-static int connect_to(const char *text, int port, double deadline)
-{
+static int connect_to(const char *text, int port, double deadline) {
     int made = make_socket(), error = 0;
     socklen_t size = sizeof error;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -156,68 +141,56 @@ static int connect_to(const char *text, int port, double deadline)
     if (!connected && errno == EINPROGRESS && wait_for(made, POLLOUT, deadline))
         connected = !getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &size) && !error;
     fcntl(made, F_SETFL, 0);
-    if (connected)
-        return tuned(made);
+    if (connected) return tuned(made);
     close(made);
     return -1;
 }
 
-int socket_connect(const SocketPlace *place, bool here, double seconds)
-{
-    if (here)
-        return connect_to(LOOPBACK, place->port, socket_clock() + seconds);
+int socket_connect(const SocketPlace *place, bool here, double seconds) {
+    if (here) return connect_to(LOOPBACK, place->port, socket_clock() + seconds);
     for (int i = 0; i < place->count; i++) {
         int made = connect_to(place->address[i], place->port, socket_clock() + seconds);
-        if (made >= 0)
-            return made;
+        if (made >= 0) return made;
     }
     return -1;
 }
 
-int socket_accept(int listener)
-{
+int socket_accept(int listener) {
     int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     return made < 0 ? -1 : tuned(made);
 }
 
 /* ---- bytes ---- */
 
-ssize_t socket_put(int socket, const void *data, size_t bytes)
-{
+ssize_t socket_put(int socket, const void *data, size_t bytes) {
     ssize_t moved = send(socket, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     return moved >= 0 ? moved : errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-ssize_t socket_get(int socket, void *data, size_t bytes)
-{
+ssize_t socket_get(int socket, void *data, size_t bytes) {
     ssize_t moved = recv(socket, data, bytes, MSG_DONTWAIT);
     return moved > 0 ? moved : moved < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
-bool socket_write(int socket, const void *data, size_t bytes)
-{
+bool socket_write(int socket, const void *data, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
         ssize_t moved = socket_put(socket, (const char *)data + done, bytes - done);
-        if (moved < 0 || (moved == 0 && !wait_for(socket, POLLOUT, -1)))
-            return false;
+        if (moved < 0 || (moved == 0 && !wait_for(socket, POLLOUT, -1))) return false;
         done += (size_t)moved;
     }
     return true;
 }
 
-bool socket_read(int socket, void *data, size_t bytes, double deadline)
-{
+bool socket_read(int socket, void *data, size_t bytes, double deadline) {
     for (size_t done = 0; done < bytes;) {
         ssize_t moved = socket_get(socket, (char *)data + done, bytes - done);
-        if (moved < 0 || (moved == 0 && !wait_for(socket, POLLIN, deadline)))
-            return false;
+        if (moved < 0 || (moved == 0 && !wait_for(socket, POLLIN, deadline))) return false;
         done += (size_t)moved;
     }
     return true;
 }
 
-int socket_first_closed(const int *sockets, int count)
-{
+int socket_first_closed(const int *sockets, int count) {
     struct pollfd *entries = calloc((size_t)count + 1, sizeof *entries);
     int closed = -1;
     for (int i = 0; entries && i < count; i++)

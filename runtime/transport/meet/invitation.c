@@ -24,7 +24,8 @@ enum { FORMAT = 2, PATH_SIZE = 1400, HEAD_SIZE = 32 };
 
 static const char MAGIC[8] = "hetu-at";
 
-/* What the names of folders and of unfinished files tell of their maker, so that others can see when it is dead: machine and process. */
+/* What the names of folders and of unfinished files tell of their maker, so that others can see
+ * when it is dead: machine and process. */
 #define MARK "%016" PRIx64 ".%d"
 #define SCAN_MARK "%16" SCNx64 ".%d"
 
@@ -37,29 +38,32 @@ static struct {
 
 /* ---- any file ---- */
 
-typedef enum Found { FOUND_NONE, FOUND_INVITATION, FOUND_OTHER, FOUND_FOREIGN } Found; // foreign: another user's
+typedef enum Found {
+    FOUND_NONE,
+    FOUND_INVITATION,
+    FOUND_OTHER,
+    FOUND_FOREIGN
+} Found; // foreign: another user's
 
 /* What is at a path that was not opened. */
-static Found find_unopened(const char *path)
-{
+static Found find_unopened(const char *path) {
     struct stat about;
-    if (lstat(path, &about))
-        return FOUND_NONE;
+    if (lstat(path, &about)) return FOUND_NONE;
     return about.st_uid == geteuid() ? FOUND_OTHER : FOUND_FOREIGN;
 }
 
-/* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a link are not followed. One of this
- * user's files that has another name, too, is there by another user's will. */
-static Found read_file(const char *path, Invitation *invitation)
-{
+/* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a
+ * link are not followed. One of this user's files that has another name, too, is there by another
+ * user's will. */
+static Found read_file(const char *path, Invitation *invitation) {
     struct stat about;
     char more;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0)
-        return find_unopened(path);
+    if (file < 0) return find_unopened(path);
     bool known = !fstat(file, &about) && about.st_uid == geteuid();
     bool good = known && S_ISREG(about.st_mode) && !(about.st_mode & (S_IRWXG | S_IRWXO));
-    good = good && read(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation && read(file, &more, 1) == 0;
+    good = good && read(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation &&
+           read(file, &more, 1) == 0;
     close(file);
     if (good && !memcmp(invitation->magic, MAGIC, sizeof MAGIC) && invitation->format == FORMAT)
         return FOUND_INVITATION;
@@ -67,19 +71,19 @@ static Found read_file(const char *path, Invitation *invitation)
 }
 
 /* Whether a process ran on this machine and is dead. */
-static bool is_dead(uint64_t node, int process) { return node == socket_node() && !peers_process_lives(process); }
+static bool is_dead(uint64_t node, int process) {
+    return node == socket_node() && !peers_process_lives(process);
+}
 
-bool invitation_of_dead(const char *mark)
-{
+bool invitation_of_dead(const char *mark) {
     uint64_t node;
     int process;
     return sscanf(mark, SCAN_MARK, &node, &process) == 2 && is_dead(node, process);
 }
 
-/* Puts the whole invitation in place at once, from a file of a name that nobody can foresee. False, and errno, where something else is at
- * the path that cannot be replaced. */
-static bool write_file(const char *path, const Invitation *invitation)
-{
+/* Puts the whole invitation in place at once, from a file of a name that nobody can foresee. False,
+ * and errno, where something else is at the path that cannot be replaced. */
+static bool write_file(const char *path, const Invitation *invitation) {
     char fresh[PATH_SIZE + 64];
     snprintf(fresh, sizeof fresh, "%s." MARK ".XXXXXX", path, socket_node(), (int)getpid());
     int file = mkostemp(fresh, O_CLOEXEC);
@@ -91,8 +95,7 @@ static bool write_file(const char *path, const Invitation *invitation)
         unlink(fresh);
         ht_fail("cannot write %s, through which the ranks meet: %s", path, plain_error(error));
     }
-    if (!rename(fresh, path))
-        return true;
+    if (!rename(fresh, path)) return true;
     int error = errno;
     unlink(fresh);
     errno = error;
@@ -101,30 +104,31 @@ static bool write_file(const char *path, const Invitation *invitation)
 
 /* ---- private folders ---- */
 
-static const char *shared_memory(void)
-{
+static const char *shared_memory(void) {
     struct stat about;
-    return !stat("/dev/shm", &about) && S_ISDIR(about.st_mode) && !access("/dev/shm", W_OK) ? "/dev/shm" : "/tmp";
+    return !stat("/dev/shm", &about) && S_ISDIR(about.st_mode) && !access("/dev/shm", W_OK)
+               ? "/dev/shm"
+               : "/tmp";
 }
 
 /* What the names of this user's folders begin with. */
 static void name_head(char *head, size_t size) { snprintf(head, size, "hetu-%d-", (int)geteuid()); }
 
 /* The file's name in a private folder. */
-static void name_file(char *path, const char *folder, const Launch *launch)
-{
+static void name_file(char *path, const char *folder, const Launch *launch) {
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
 
 /* Whether one moment is before another. */
-static bool is_before(const struct timespec *one, const struct timespec *other)
-{
-    return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec : one->tv_nsec < other->tv_nsec;
+static bool is_before(const struct timespec *one, const struct timespec *other) {
+    return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec
+                                        : one->tv_nsec < other->tv_nsec;
 }
 
-/* Reads the newest invitation to this run in the private folders of such a name; false when there is none. */
-static bool read_private(const Launch *launch, const char *parent, const char *head, Invitation *invitation)
-{
+/* Reads the newest invitation to this run in the private folders of such a name; false when there
+ * is none. */
+static bool read_private(const Launch *launch, const char *parent, const char *head,
+                         Invitation *invitation) {
     char folder[PATH_SIZE], path[PATH_SIZE];
     struct timespec newest = {0};
     bool done = false;
@@ -134,21 +138,20 @@ static bool read_private(const Launch *launch, const char *parent, const char *h
         struct stat about;
         snprintf(folder, sizeof folder, "%.1023s/%s", parent, entry->d_name);
         name_file(path, folder, launch);
-        if (strncmp(entry->d_name, head, strlen(head)) || !private_is(folder) || stat(path, &about) ||
-            (done && is_before(&about.st_mtim, &newest)) || read_file(path, &found) != FOUND_INVITATION)
+        if (strncmp(entry->d_name, head, strlen(head)) || !private_is(folder) ||
+            stat(path, &about) || (done && is_before(&about.st_mtim, &newest)) ||
+            read_file(path, &found) != FOUND_INVITATION)
             continue;
         *invitation = found;
         newest = about.st_mtim;
         done = true;
     }
-    if (top)
-        closedir(top);
+    if (top) closedir(top);
     return done;
 }
 
 /* Makes a private folder of such a name. */
-static void make_private(const char *parent, const char *head)
-{
+static void make_private(const char *parent, const char *head) {
     char marked[PATH_SIZE];
     snprintf(marked, sizeof marked, "%s" MARK, head, socket_node(), (int)getpid());
     int error = private_make(written.folder, sizeof written.folder, parent, marked);
@@ -161,22 +164,21 @@ static void make_private(const char *parent, const char *head)
 /* ---- what the dead have left ---- */
 
 /* The folder of the path that the user chose; returns the name in it. */
-static const char *split_path(const Launch *launch, char *folder, size_t size)
-{
+static const char *split_path(const Launch *launch, char *folder, size_t size) {
     const char *slash = strrchr(launch->path, '/');
-    snprintf(folder, size, "%.*s", slash > launch->path ? (int)(slash - launch->path) : 1, slash ? launch->path : ".");
+    snprintf(folder, size, "%.*s", slash > launch->path ? (int)(slash - launch->path) : 1,
+             slash ? launch->path : ".");
     return slash ? slash + 1 : launch->path;
 }
 
-/* What private folders beside the path that the user chose begin with: ranks meet there where the path itself is another user's. */
-static void split_beside(const Launch *launch, char *folder, char *head, size_t size)
-{
+/* What private folders beside the path that the user chose begin with: ranks meet there where the
+ * path itself is another user's. */
+static void split_beside(const Launch *launch, char *folder, char *head, size_t size) {
     snprintf(head, size, "%s+", split_path(launch, folder, size - 1));
 }
 
 /* Removes what dead processes have left where this run meets. */
-static void clear(const Launch *launch)
-{
+static void clear(const Launch *launch) {
     Invitation found;
     char folder[sizeof launch->path], head[sizeof launch->path + 1];
     if (*launch->path) {
@@ -184,7 +186,8 @@ static void clear(const Launch *launch)
         private_sweep(folder, head, invitation_of_dead);
         split_beside(launch, folder, head, sizeof head);
         private_sweep(folder, head, invitation_of_dead);
-        if (read_file(launch->path, &found) == FOUND_INVITATION && is_dead(found.node, found.process))
+        if (read_file(launch->path, &found) == FOUND_INVITATION &&
+            is_dead(found.node, found.process))
             unlink(launch->path);
     } else {
         name_head(head, sizeof head);
@@ -194,60 +197,52 @@ static void clear(const Launch *launch)
 
 /* ---- the invitation ---- */
 
-_Noreturn static void fail_other(const char *path)
-{
-    ht_fail(
-        "%s, where the ranks are to meet, is there already and is no file of a meeting of this user's; remove it, or set HETU_RENDEZVOUS "
-        "to another place",
-        path);
+_Noreturn static void fail_other(const char *path) {
+    ht_fail("%s, where the ranks are to meet, is there already and is no file of a meeting of this "
+            "user's; remove it, or set HETU_RENDEZVOUS "
+            "to another place",
+            path);
 }
 
-bool invitation_is_local(const Launch *launch)
-{
-    static const unsigned long local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC, TMPFS_MAGIC,
-                                          RAMFS_MAGIC,      OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC};
+bool invitation_is_local(const Launch *launch) {
+    static const unsigned long local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                          TMPFS_MAGIC,      RAMFS_MAGIC,     OVERLAYFS_SUPER_MAGIC,
+                                          F2FS_SUPER_MAGIC};
     char folder[sizeof launch->path];
     struct statfs about;
-    if (!*launch->path || launch->one_node)
-        return true;
+    if (!*launch->path || launch->one_node) return true;
     split_path(launch, folder, sizeof folder);
-    if (statfs(folder, &about))
-        return false;
+    if (statfs(folder, &about)) return false;
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
-        if ((unsigned long)about.f_type == local[i])
-            return true;
+        if ((unsigned long)about.f_type == local[i]) return true;
     return false;
 }
 
-/* Writes it to the path that the user chose; false where something of another user's is in its place. */
-static bool write_chosen(const Launch *launch, const Invitation *invitation)
-{
+/* Writes it to the path that the user chose; false where something of another user's is in its
+ * place. */
+static bool write_chosen(const Launch *launch, const Invitation *invitation) {
     Invitation found;
     Found there = read_file(launch->path, &found);
-    if (there == FOUND_OTHER)
-        fail_other(launch->path);
+    if (there == FOUND_OTHER) fail_other(launch->path);
     snprintf(written.file, sizeof written.file, "%s", launch->path);
-    if (there != FOUND_FOREIGN && write_file(launch->path, invitation))
-        return true;
+    if (there != FOUND_FOREIGN && write_file(launch->path, invitation)) return true;
     *written.file = 0;
     return false;
 }
 
 /* Writes it to a private folder. */
-static void write_private(const Launch *launch, const Invitation *invitation)
-{
+static void write_private(const Launch *launch, const Invitation *invitation) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     name_head(head, sizeof head);
-    if (*launch->path)
-        split_beside(launch, folder, head, sizeof head);
+    if (*launch->path) split_beside(launch, folder, head, sizeof head);
     make_private(*launch->path ? folder : shared_memory(), head);
     name_file(written.file, written.folder, launch);
     if (!write_file(written.file, invitation))
-        ht_fail("cannot write %s, through which the ranks meet: %s", written.file, plain_error(errno));
+        ht_fail("cannot write %s, through which the ranks meet: %s", written.file,
+                plain_error(errno));
 }
 
-void invitation_write(const Launch *launch, const Invitation *invitation)
-{
+void invitation_write(const Launch *launch, const Invitation *invitation) {
     Invitation whole = *invitation;
     memcpy(whole.magic, MAGIC, sizeof MAGIC);
     whole.format = FORMAT;
@@ -255,37 +250,29 @@ void invitation_write(const Launch *launch, const Invitation *invitation)
     whole.node = socket_node();
     pthread_mutex_lock(&written.lock);
     clear(launch);
-    if (!*launch->path || !write_chosen(launch, &whole))
-        write_private(launch, &whole);
+    if (!*launch->path || !write_chosen(launch, &whole)) write_private(launch, &whole);
     pthread_mutex_unlock(&written.lock);
 }
 
-bool invitation_read(const Launch *launch, Invitation *invitation)
-{
+bool invitation_read(const Launch *launch, Invitation *invitation) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     name_head(head, sizeof head);
-    if (!*launch->path)
-        return read_private(launch, shared_memory(), head, invitation);
+    if (!*launch->path) return read_private(launch, shared_memory(), head, invitation);
     Found found = read_file(launch->path, invitation);
-    if (found == FOUND_OTHER)
-        fail_other(launch->path);
+    if (found == FOUND_OTHER) fail_other(launch->path);
     split_beside(launch, folder, head, sizeof head);
     return found == FOUND_INVITATION || read_private(launch, folder, head, invitation);
 }
 
-void invitation_remove(void)
-{
+void invitation_remove(void) {
     pthread_mutex_lock(&written.lock);
-    if (*written.file)
-        unlink(written.file);
-    if (*written.folder)
-        rmdir(written.folder);
+    if (*written.file) unlink(written.file);
+    if (*written.folder) rmdir(written.folder);
     *written.file = *written.folder = 0;
     pthread_mutex_unlock(&written.lock);
 }
 
-void invitation_abandon(const Launch *launch)
-{
+void invitation_abandon(const Launch *launch) {
     pthread_mutex_lock(&written.lock);
     invitation_remove();
     clear(launch);

@@ -11,11 +11,13 @@
 
 enum { RUN_NAMES = 3 };
 
-/* A launcher's variables. It is the one when `rank` and `size` are set, and `needs` where one is named. */
+/* A launcher's variables. It is the one when `rank` and `size` are set, and `needs` where one is
+ * named. */
 typedef struct Launcher {
     const char *rank, *size, *needs, *local;
     const char *run[RUN_NAMES]; // what tells this launch from others
-    const char *nodes;          // number of machines; or, where `local_size` is named, as many ranks as `size`
+    const char
+        *nodes; // number of machines; or, where `local_size` is named, as many ranks as `size`
     const char *local_size;
 } Launcher;
 
@@ -45,38 +47,33 @@ static const Launcher launchers[] = {
      .nodes = "SLURM_NNODES"},
 };
 
-static const char *value_of(const char *name)
-{
+static const char *value_of(const char *name) {
     const char *value = name ? getenv(name) : NULL;
     return value && *value ? value : NULL;
 }
 
 /* A number of the environment; `missing` where it is not set. */
-static int number_of(const char *name, int missing)
-{
+static int number_of(const char *name, int missing) {
     const char *text = value_of(name);
-    if (!text)
-        return missing;
+    if (!text) return missing;
     char *end;
     long number = strtol(text, &end, 10);
-    if (*end || number < 0 || number > 1 << 20)
-        ht_fail("%s=%s is no number of a rank", name, text);
+    if (*end || number < 0 || number > 1 << 20) ht_fail("%s=%s is no number of a rank", name, text);
     return (int)number;
 }
 
-static const Launcher *find_launcher(void)
-{
+static const Launcher *find_launcher(void) {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const Launcher *launcher = &launchers[i];
-        if (value_of(launcher->rank) && value_of(launcher->size) && (!launcher->needs || value_of(launcher->needs)))
+        if (value_of(launcher->rank) && value_of(launcher->size) &&
+            (!launcher->needs || value_of(launcher->needs)))
             return launcher;
     }
     return NULL;
 }
 
 /* The name of this launch, of what the launcher says of it; "" when it says nothing. */
-static void name_run(const Launcher *launcher, char *name, size_t size)
-{
+static void name_run(const Launcher *launcher, char *name, size_t size) {
     *name = 0;
     for (int i = 0; i < RUN_NAMES; i++) {
         size_t length = strlen(name);
@@ -84,67 +81,64 @@ static void name_run(const Launcher *launcher, char *name, size_t size)
             snprintf(name + length, size - length, "-%s", value_of(launcher->run[i]));
     }
     for (char *c = name; *c; c++)
-        if (*c == '/')
-            *c = '_';
+        if (*c == '/') *c = '_';
 }
 
-/* Whether ranks can meet in what the path names: a folder, and none that another user has put there. */
-static bool is_folder(const char *path)
-{
+/* Whether ranks can meet in what the path names: a folder, and none that another user has put
+ * there. */
+static bool is_folder(const char *path) {
     struct stat about;
     return !file_is_foreign(path) && !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
 /* The file that the user names, or one in the folder that the user names. */
-static void find_path(Launch *launch)
-{
+static void find_path(Launch *launch) {
     const char *chosen = value_of("HETU_RENDEZVOUS");
-    int length = chosen ? snprintf(launch->path, sizeof launch->path, is_folder(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run) : 0;
-    if (length >= (int)sizeof launch->path)
-        ht_fail("the path of HETU_RENDEZVOUS is too long");
+    int length = chosen ? snprintf(launch->path, sizeof launch->path,
+                                   is_folder(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run)
+                        : 0;
+    if (length >= (int)sizeof launch->path) ht_fail("the path of HETU_RENDEZVOUS is too long");
 }
 
-bool launch_find(Launch *launch)
-{
+bool launch_find(Launch *launch) {
     const Launcher *launcher = find_launcher();
     *launch = (Launch){.size = 1};
     if (!launcher && value_of("HETU_RENDEZVOUS"))
-        ht_fail("HETU_RENDEZVOUS is set, but not which rank this is; set HETU_RANK and HETU_SIZE, or start it by torchrun or srun");
-    if (!launcher)
-        return false;
+        ht_fail("HETU_RENDEZVOUS is set, but not which rank this is; set HETU_RANK and HETU_SIZE, "
+                "or start it by torchrun or srun");
+    if (!launcher) return false;
     launch->rank = number_of(launcher->rank, 0);
     launch->size = number_of(launcher->size, 1);
     launch->local = number_of(launcher->local, -1);
-    launch->one_node = launcher->local_size ? number_of(launcher->local_size, 0) == launch->size : number_of(launcher->nodes, 0) == 1;
+    launch->one_node = launcher->local_size ? number_of(launcher->local_size, 0) == launch->size
+                                            : number_of(launcher->nodes, 0) == 1;
     if (launch->rank >= launch->size)
-        ht_fail("%s=%d, but there are %d ranks (%s), counted from 0", launcher->rank, launch->rank, launch->size, launcher->size);
+        ht_fail("%s=%d, but there are %d ranks (%s), counted from 0", launcher->rank, launch->rank,
+                launch->size, launcher->size);
     name_run(launcher, launch->run, sizeof launch->run);
     find_path(launch);
     return launch->size > 1;
 }
 
 /* A variable's value in an environment; NULL: not set. */
-static const char *value_in(const char *environment, size_t length, const char *name)
-{
+static const char *value_in(const char *environment, size_t length, const char *name) {
     size_t head = strlen(name);
     for (const char *at = environment, *end = environment + length; at < end; at += strlen(at) + 1)
-        if (!strncmp(at, name, head) && at[head] == '=' && at[head + 1])
-            return at + head + 1;
+        if (!strncmp(at, name, head) && at[head] == '=' && at[head + 1]) return at + head + 1;
     return NULL;
 }
 
 /* Whether a variable is the same there and here; one without a name is. */
-static bool shares_value(const char *environment, size_t length, const char *name)
-{
+static bool shares_value(const char *environment, size_t length, const char *name) {
     const char *here = value_of(name), *there = name ? value_in(environment, length, name) : NULL;
     return here && there ? !strcmp(here, there) : here == there;
 }
 
-bool launch_shares(const char *environment, size_t length, int *rank)
-{
+bool launch_shares(const char *environment, size_t length, int *rank) {
     const Launcher *launcher = find_launcher();
     const char *theirs = launcher ? value_in(environment, length, launcher->rank) : NULL;
-    bool shares = theirs && shares_value(environment, length, launcher->size) && shares_value(environment, length, "HETU_RENDEZVOUS");
+    bool shares = theirs && shares_value(environment, length, launcher->size) &&
+                  shares_value(environment, length, "HETU_RENDEZVOUS");
     for (int i = 0; shares && i < RUN_NAMES; i++)
         shares = shares_value(environment, length, launcher->run[i]);
     *rank = shares ? atoi(theirs) : -1;

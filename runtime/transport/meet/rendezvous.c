@@ -28,7 +28,11 @@ typedef struct Hello {
 } Hello;
 
 /* What rank 0 answers. */
-typedef enum AnswerKind { ANSWER_WELCOME = 0x600d, ANSWER_TAKEN = 0x7a4e, ANSWER_SIZE = 0x512e } AnswerKind;
+typedef enum AnswerKind {
+    ANSWER_WELCOME = 0x600d,
+    ANSWER_TAKEN = 0x7a4e,
+    ANSWER_SIZE = 0x512e
+} AnswerKind;
 typedef struct Answer {
     SocketKey key;
     int32_t kind;
@@ -52,8 +56,7 @@ static double earlier(double a, double b) { return a < b ? a : b; }
 
 /* ---- rank 0 ---- */
 
-static int missing(const Gathering *g, char *list, size_t size)
-{
+static int missing(const Gathering *g, char *list, size_t size) {
     int count = 0;
     *list = 0;
     for (int rank = 1; rank < g->launch->size; rank++)
@@ -65,18 +68,18 @@ static int missing(const Gathering *g, char *list, size_t size)
     return count;
 }
 
-static AnswerKind judge(const Gathering *g, const Hello *hello)
-{
-    if (hello->size != g->launch->size)
-        return ANSWER_SIZE;
-    int known = hello->rank <= 0 || hello->rank >= g->launch->size ? -1 : g->meeting.socket[hello->rank];
-    return hello->rank <= 0 || hello->rank >= g->launch->size || (known >= 0 && socket_first_closed(&known, 1) < 0) ? ANSWER_TAKEN
-                                                                                                                    : ANSWER_WELCOME;
+static AnswerKind judge(const Gathering *g, const Hello *hello) {
+    if (hello->size != g->launch->size) return ANSWER_SIZE;
+    int known =
+        hello->rank <= 0 || hello->rank >= g->launch->size ? -1 : g->meeting.socket[hello->rank];
+    return hello->rank <= 0 || hello->rank >= g->launch->size ||
+                   (known >= 0 && socket_first_closed(&known, 1) < 0)
+               ? ANSWER_TAKEN
+               : ANSWER_WELCOME;
 }
 
 /* Takes in a rank; strangers are sent away. */
-static void admit(Gathering *g, int socket, const Hello *hello)
-{
+static void admit(Gathering *g, int socket, const Hello *hello) {
     if (!socket_key_equal(&hello->key, &g->ask)) {
         close(socket);
         return;
@@ -84,20 +87,19 @@ static void admit(Gathering *g, int socket, const Hello *hello)
     Answer answer = {g->answer, judge(g, hello)};
     bool told = socket_write(socket, &answer, sizeof answer);
     if (answer.kind == ANSWER_SIZE)
-        ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d", hello->rank, hello->size, g->launch->size);
+        ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d", hello->rank,
+                hello->size, g->launch->size);
     if (!told || answer.kind != ANSWER_WELCOME) {
         close(socket);
         return;
     }
-    if (g->meeting.socket[hello->rank] >= 0)
-        close(g->meeting.socket[hello->rank]);
+    if (g->meeting.socket[hello->rank] >= 0) close(g->meeting.socket[hello->rank]);
     g->meeting.socket[hello->rank] = socket;
     g->all[hello->rank] = *hello;
 }
 
 /* Whoever died while others still came is missed again. */
-static void forget_dead(Gathering *g)
-{
+static void forget_dead(Gathering *g) {
     int dead;
     while ((dead = socket_first_closed(g->meeting.socket, g->launch->size)) >= 0) {
         close(g->meeting.socket[dead]);
@@ -106,102 +108,99 @@ static void forget_dead(Gathering *g)
 }
 
 /* Ends the program: some ranks did not come. */
-_Noreturn static void fail_missing(const Gathering *g, const char *list, int count)
-{
+_Noreturn static void fail_missing(const Gathering *g, const char *list, int count) {
     char stopped[512];
     int halted = peers_stopped(stopped, sizeof stopped);
-    ht_fail("%d of %d ranks did not come%s%s within the time of HETU_TIMEOUT: %s%s%s%s", count, g->launch->size,
-            *g->launch->path ? " to " : "", g->launch->path, list, count > 8 ? ", ..." : "", halted ? "; stopped: " : "", stopped);
+    ht_fail("%d of %d ranks did not come%s%s within the time of HETU_TIMEOUT: %s%s%s%s", count,
+            g->launch->size, *g->launch->path ? " to " : "", g->launch->path, list,
+            count > 8 ? ", ..." : "", halted ? "; stopped: " : "", stopped);
 }
 
-static void invite(Gathering *g)
-{
-    Invitation invitation = {.size = g->launch->size, .ask = g->ask, .answer = g->answer, .place = g->mine.place};
+static void invite(Gathering *g) {
+    Invitation invitation = {
+        .size = g->launch->size, .ask = g->ask, .answer = g->answer, .place = g->mine.place};
     invitation_write(g->launch, &invitation);
     char list[128];
     for (int count; (count = missing(g, list, sizeof list));) {
         Hello hello;
-        if (socket_clock() > g->deadline)
-            fail_missing(g, list, count);
+        if (socket_clock() > g->deadline) fail_missing(g, list, count);
         int socket = lobby_next(&g->lobby, &hello, earlier(socket_clock() + 0.5, g->deadline));
-        if (socket >= 0)
-            admit(g, socket, &hello);
+        if (socket >= 0) admit(g, socket, &hello);
         forget_dead(g);
     }
     invitation_remove();
     for (int rank = 1; rank < g->launch->size; rank++)
-        if (!socket_write(g->meeting.socket[rank], g->all, sizeof *g->all * (size_t)g->launch->size))
+        if (!socket_write(g->meeting.socket[rank], g->all,
+                          sizeof *g->all * (size_t)g->launch->size))
             ht_fail("rank %d has ended", rank);
 }
 
 /* ---- the others ---- */
 
 /* Follows an invitation; false when it leads nowhere, since it is of an earlier run. */
-static bool follow(Gathering *g, const Invitation *invitation)
-{
+static bool follow(Gathering *g, const Invitation *invitation) {
     double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
-    int socket = socket_connect(&invitation->place, invitation->node == g->mine.node, patience - socket_clock());
+    int socket = socket_connect(&invitation->place, invitation->node == g->mine.node,
+                                patience - socket_clock());
     Answer answer;
     g->mine.key = g->ask = invitation->ask;
-    if (socket < 0)
-        return false;
-    if (!socket_write(socket, &g->mine, sizeof g->mine) || !socket_read(socket, &answer, sizeof answer, patience) ||
+    if (socket < 0) return false;
+    if (!socket_write(socket, &g->mine, sizeof g->mine) ||
+        !socket_read(socket, &answer, sizeof answer, patience) ||
         !socket_key_equal(&answer.key, &invitation->answer)) {
         close(socket);
         return false;
     }
     if (answer.kind == ANSWER_SIZE)
-        ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d", g->launch->rank, g->launch->size, invitation->size);
+        ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d",
+                g->launch->rank, g->launch->size, invitation->size);
     g->taken = answer.kind == ANSWER_TAKEN;
     if (answer.kind != ANSWER_WELCOME) {
         close(socket);
         return false;
     }
     if (!socket_read(socket, g->all, sizeof *g->all * (size_t)g->launch->size, -1))
-        ht_fail("rank 0 has ended before all ranks came%s%s", *g->launch->path ? " to " : "", g->launch->path);
+        ht_fail("rank 0 has ended before all ranks came%s%s", *g->launch->path ? " to " : "",
+                g->launch->path);
     g->meeting.socket[0] = socket;
     return true;
 }
 
 /* Ends the program: rank 0 did not come. */
-_Noreturn static void fail_alone(const Gathering *g)
-{
+_Noreturn static void fail_alone(const Gathering *g) {
     char stopped[512];
-    if (g->taken)
-        ht_fail("another process is rank %d, too", g->launch->rank);
+    if (g->taken) ht_fail("another process is rank %d, too", g->launch->rank);
     int halted = peers_stopped(stopped, sizeof stopped);
-    ht_fail("rank 0 did not come%s%s within the time of HETU_TIMEOUT (this is rank %d)%s%s", *g->launch->path ? " to " : "",
-            g->launch->path, g->launch->rank, halted ? "; stopped: " : "", stopped);
+    ht_fail("rank 0 did not come%s%s within the time of HETU_TIMEOUT (this is rank %d)%s%s",
+            *g->launch->path ? " to " : "", g->launch->path, g->launch->rank,
+            halted ? "; stopped: " : "", stopped);
 }
 
-static void seek(Gathering *g)
-{
+static void seek(Gathering *g) {
     Invitation invitation;
     while (!invitation_read(g->launch, &invitation) || !follow(g, &invitation)) {
-        if (socket_clock() > g->deadline)
-            fail_alone(g);
+        if (socket_clock() > g->deadline) fail_alone(g);
         pause_briefly();
     }
 }
 
 /* Connects this rank, which is not 0, to all below it. */
-static void call_lower(Gathering *g)
-{
+static void call_lower(Gathering *g) {
     for (int rank = 1; rank < g->launch->rank; rank++) {
-        int socket = socket_connect(&g->all[rank].place, g->all[rank].node == g->mine.node, HELLO_SECONDS);
+        int socket =
+            socket_connect(&g->all[rank].place, g->all[rank].node == g->mine.node, HELLO_SECONDS);
         if (socket < 0 || !socket_write(socket, &g->mine, sizeof g->mine))
             ht_fail("no connection to rank %d", rank);
         g->meeting.socket[rank] = socket;
     }
 }
 
-static void await_higher(Gathering *g)
-{
+static void await_higher(Gathering *g) {
     for (int left = g->launch->size - 1 - g->launch->rank; left > 0;) {
         Hello hello;
         int socket = lobby_next(&g->lobby, &hello, socket_clock() + NEVER);
-        bool known = socket_key_equal(&hello.key, &g->ask) && hello.rank > g->launch->rank && hello.rank < g->launch->size &&
-                     g->meeting.socket[hello.rank] < 0;
+        bool known = socket_key_equal(&hello.key, &g->ask) && hello.rank > g->launch->rank &&
+                     hello.rank < g->launch->size && g->meeting.socket[hello.rank] < 0;
         if (!known) {
             close(socket);
             continue;
@@ -213,32 +212,30 @@ static void await_higher(Gathering *g)
 
 /* ---- all ---- */
 
-static Meeting finish(Gathering *g)
-{
-    for (int rank = 0; rank < g->launch->size; rank++)
-        g->meeting.node[rank] = g->all[rank].node;
+static Meeting finish(Gathering *g) {
+    for (int rank = 0; rank < g->launch->size; rank++) g->meeting.node[rank] = g->all[rank].node;
     lobby_close(&g->lobby);
     free(g->all);
     unfinished = NULL;
     return g->meeting;
 }
 
-void rendezvous_abandon(void)
-{
-    if (unfinished)
-        invitation_abandon(unfinished);
+void rendezvous_abandon(void) {
+    if (unfinished) invitation_abandon(unfinished);
 }
 
-Meeting rendezvous_meet(const Launch *launch, int seconds)
-{
+Meeting rendezvous_meet(const Launch *launch, int seconds) {
     if (!*launch->path && !(launch->one_node && *launch->run))
-        ht_fail("%d ranks need a place to meet: set HETU_RENDEZVOUS to a folder that all of them see", launch->size);
+        ht_fail(
+            "%d ranks need a place to meet: set HETU_RENDEZVOUS to a folder that all of them see",
+            launch->size);
     unfinished = launch;
-    Gathering g = {
-        .launch = launch, .deadline = socket_clock() + (seconds ? seconds : NEVER), .all = memory_array(launch->size, sizeof(Hello))};
-    g.meeting = (Meeting){.socket = memory_array(launch->size, sizeof(int)), .node = memory_array(launch->size, sizeof(uint64_t))};
-    for (int rank = 0; rank < launch->size; rank++)
-        g.meeting.socket[rank] = -1;
+    Gathering g = {.launch = launch,
+                   .deadline = socket_clock() + (seconds ? seconds : NEVER),
+                   .all = memory_array(launch->size, sizeof(Hello))};
+    g.meeting = (Meeting){.socket = memory_array(launch->size, sizeof(int)),
+                          .node = memory_array(launch->size, sizeof(uint64_t))};
+    for (int rank = 0; rank < launch->size; rank++) g.meeting.socket[rank] = -1;
     g.mine = (Hello){.node = socket_node(), .rank = launch->rank, .size = launch->size};
     g.lobby = lobby_open(socket_listen(&g.mine.place, invitation_is_local(launch)), sizeof(Hello));
     if (launch->rank == 0) {

@@ -21,16 +21,14 @@ enum {
 };
 
 /* The bytes of a file of /proc/PID, terminated by a null byte; how many, or -1. */
-static ssize_t read_about(const char *pid, const char *name, char *to, size_t size)
-{
+static ssize_t read_about(const char *pid, const char *name, char *to, size_t size) {
     char path[64];
     ssize_t length = 0, got = 1;
     snprintf(path, sizeof path, "/proc/%.20s/%s", pid, name);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     while (file >= 0 && got > 0 && length < (ssize_t)size - 1)
         length += (got = read(file, to + length, size - 1 - (size_t)length)) > 0 ? got : 0;
-    if (file >= 0)
-        close(file);
+    if (file >= 0) close(file);
     to[length] = 0;
     return file < 0 || got < 0 ? -1 : length;
 }
@@ -42,24 +40,23 @@ typedef struct Condition {
 } Condition;
 
 /* They stand behind the name, which may hold anything. */
-static Condition condition_of(const char *pid)
-{
+static Condition condition_of(const char *pid) {
     char about[1024];
     Condition found = {0};
-    const char *name_end = read_about(pid, "stat", about, sizeof about) > 0 ? strrchr(about, ')') : NULL;
-    if (!name_end || sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %u", &found.state, &found.flags) != 2)
+    const char *name_end =
+        read_about(pid, "stat", about, sizeof about) > 0 ? strrchr(about, ')') : NULL;
+    if (!name_end ||
+        sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %u", &found.state, &found.flags) != 2)
         return (Condition){0};
     return found;
 }
 
-static bool is_stopped(const char *pid)
-{
+static bool is_stopped(const char *pid) {
     char state = condition_of(pid).state;
     return state == 'T' || state == 't';
 }
 
-bool peers_process_lives(int process)
-{
+bool peers_process_lives(int process) {
     char pid[16];
     snprintf(pid, sizeof pid, "%d", process);
     Condition found = condition_of(pid);
@@ -67,21 +64,18 @@ bool peers_process_lives(int process)
 }
 
 /* Calls `visit` with the rank and the process of each. */
-static void each_stopped(void (*visit)(int rank, int process, void *argument), void *argument)
-{
+static void each_stopped(void (*visit)(int rank, int process, void *argument), void *argument) {
     int rank;
     char *environment = malloc(MOST_ENVIRONMENT);
     DIR *processes = opendir("/proc");
     for (const struct dirent *entry; environment && processes && (entry = readdir(processes));) {
         const char *pid = entry->d_name;
-        if (*pid < '0' || *pid > '9' || !is_stopped(pid))
-            continue;
+        if (*pid < '0' || *pid > '9' || !is_stopped(pid)) continue;
         ssize_t length = read_about(pid, "environ", environment, MOST_ENVIRONMENT);
         if (length > 0 && launch_shares(environment, (size_t)length, &rank))
             visit(rank, atoi(pid), argument);
     }
-    if (processes)
-        closedir(processes);
+    if (processes) closedir(processes);
     free(environment);
 }
 
@@ -91,15 +85,14 @@ typedef struct List {
     int count;
 } List;
 
-static void add_to_list(int rank, int process, void *argument)
-{
+static void add_to_list(int rank, int process, void *argument) {
     List *list = argument;
     size_t at = strlen(list->text);
-    snprintf(list->text + at, list->size - at, "%srank %d (process %d)", list->count++ ? ", " : "", rank, process);
+    snprintf(list->text + at, list->size - at, "%srank %d (process %d)", list->count++ ? ", " : "",
+             rank, process);
 }
 
-int peers_stopped(char *text, size_t size)
-{
+int peers_stopped(char *text, size_t size) {
     List list = {text, size, 0};
     *text = 0;
     each_stopped(add_to_list, &list);
@@ -107,8 +100,7 @@ int peers_stopped(char *text, size_t size)
 }
 
 /* Kills a process. It does not die at once; what it held is free only then. */
-static void end_process(int rank, int process, void *argument)
-{
+static void end_process(int rank, int process, void *argument) {
     (void)rank, (void)argument;
     kill(process, SIGKILL);
     for (int nap = 0; nap < MOST_NAPS && peers_process_lives(process); nap++)

@@ -1,5 +1,7 @@
-/* The pulse of a program's ranks: short messages several times a second between rank 0 and each other rank, on connections of their own. A
- * thread of each process sends them (transport/watch/watch.h), so a rank that computes has a pulse, and one that is stopped has none. */
+/* The pulse of a program's ranks: short messages several times a second between rank 0 and each
+ * other rank, on connections of their own. A thread of each process sends them
+ * (transport/watch/watch.h), so a rank that computes has a pulse, and one that is stopped has
+ * none. */
 #ifndef TRANSPORT_WATCH_PULSE_H
 #define TRANSPORT_WATCH_PULSE_H
 
@@ -22,13 +24,15 @@ typedef struct Pulse {
     char text[248];
 } Pulse;
 
-/* Connects every rank with rank 0; all ranks together. Rank 0 hears of the others when they have come. */
+/* Connects every rank with rank 0; all ranks together. Rank 0 hears of the others when they have
+ * come. */
 void pulse_open(void);
 
 /* Sends without waiting. On rank 0 to any rank, elsewhere to rank 0 only. */
 void pulse_send(int rank, const Pulse *pulse);
 
-/* The weightiest of what has come from a rank since the last call: an end, the closed connection, else the last. */
+/* The weightiest of what has come from a rank since the last call: an end, the closed connection,
+ * else the last. */
 Pulse pulse_hear(int rank);
 
 /* In a child process: gives up its copies of the connections. */

@@ -28,7 +28,13 @@ enum {
     GRACE = 4                  // ticks: the launcher, and those who know more, speak first
 };
 
-typedef enum WatchStage { STAGE_NONE, STAGE_START, STAGE_TOGETHER, STAGE_LEAVING, STAGE_OVER } WatchStage;
+typedef enum WatchStage {
+    STAGE_NONE,
+    STAGE_START,
+    STAGE_TOGETHER,
+    STAGE_LEAVING,
+    STAGE_OVER
+} WatchStage;
 
 /* What is known of a rank. */
 typedef struct Peer {
@@ -55,21 +61,19 @@ static struct {
 static atomic_int waits;  // written by the main thread alone
 static atomic_uint moves; // and by those of exchanges
 
-static void add(atomic_int *number, int more)
-{
-    atomic_store_explicit(number, atomic_load_explicit(number, memory_order_relaxed) + more, memory_order_relaxed);
+static void add(atomic_int *number, int more) {
+    atomic_store_explicit(number, atomic_load_explicit(number, memory_order_relaxed) + more,
+                          memory_order_relaxed);
 }
 
 void watch_moved(void) { atomic_fetch_add_explicit(&moves, 1, memory_order_relaxed); }
 
-void watch_begin(void)
-{
+void watch_begin(void) {
     watch_moved();
     add(&waits, 1);
 }
 
-void watch_end(void)
-{
+void watch_end(void) {
     add(&waits, -1);
     watch_moved();
 }
@@ -77,43 +81,47 @@ void watch_end(void)
 /* ---- ending ---- */
 
 /* On rank 0: ends all ranks. */
-_Noreturn static void end_all(const char *why)
-{
+_Noreturn static void end_all(const char *why) {
     Pulse end = {.kind = PULSE_END};
     snprintf(end.text, sizeof end.text, "%s", why);
-    for (int rank = 1; rank < watch.peer_count; rank++)
-        pulse_send(rank, &end);
+    for (int rank = 1; rank < watch.peer_count; rank++) pulse_send(rank, &end);
     fail_end(end.text);
 }
 
 static int seconds(int ticks) { return ticks / TICKS; }
 
-/* Ends a start that takes too long. What has been seen is said before anybody is killed, so that all see it. */
-_Noreturn static void end_start(void)
-{
+/* Ends a start that takes too long. What has been seen is said before anybody is killed, so that
+ * all see it. */
+_Noreturn static void end_start(void) {
     char stopped[512], why[1024];
     if (peers_stopped(stopped, sizeof stopped))
-        snprintf(why, sizeof why, "the ranks did not come together within %d s (HETU_TIMEOUT): %s stopped", seconds(watch.limit), stopped);
+        snprintf(why, sizeof why,
+                 "the ranks did not come together within %d s (HETU_TIMEOUT): %s stopped",
+                 seconds(watch.limit), stopped);
     else
-        snprintf(why, sizeof why, "the ranks did not come together within %d s (HETU_TIMEOUT): some did not call ht_open, or have ended",
+        snprintf(why, sizeof why,
+                 "the ranks did not come together within %d s (HETU_TIMEOUT): some did not call "
+                 "ht_open, or have ended",
                  seconds(watch.limit));
     fail_end(why);
 }
 
 /* ---- this rank ---- */
 
-static void count_wait(void)
-{
+static void count_wait(void) {
     unsigned now = atomic_load_explicit(&moves, memory_order_relaxed);
     bool waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
     watch.waited = waiting && now == watch.moves ? watch.waited + 1 : 0;
     watch.moves = now;
 }
 
-static Pulse take_pulse(void)
-{
-    bool late = watch.limit && watch.waited > watch.limit, waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
-    Pulse own = {.kind = watch.stage == STAGE_LEAVING ? PULSE_LEAVING : late ? PULSE_LATE : waiting ? PULSE_WAITING : PULSE_BUSY};
+static Pulse take_pulse(void) {
+    bool late = watch.limit && watch.waited > watch.limit,
+         waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
+    Pulse own = {.kind = watch.stage == STAGE_LEAVING ? PULSE_LEAVING
+                         : late                       ? PULSE_LATE
+                         : waiting                    ? PULSE_WAITING
+                                                      : PULSE_BUSY};
     own.signals = told_pulse();
     fail_describe(own.text, sizeof own.text);
     return own;
@@ -121,118 +129,102 @@ static Pulse take_pulse(void)
 
 /* ---- the others ---- */
 
-static void hear(int rank)
-{
+static void hear(int rank) {
     Peer *peer = &watch.peers[rank];
     Pulse heard = pulse_hear(rank);
-    if (heard.kind == PULSE_END)
-        fail_end(heard.text);
+    if (heard.kind == PULSE_END) fail_end(heard.text);
     peer->gone += !peer->gone && heard.kind == PULSE_GONE;
     peer->leaving = peer->leaving || heard.kind == PULSE_LEAVING;
-    if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE)
-        return;
+    if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE) return;
     told_hear(heard.signals);
     peer->silent = 0;
     peer->last = heard;
 }
 
 /* Why a rank ends the job: it died, or has no pulse. False when it does not. */
-static bool is_lost(int rank, char *why, size_t size)
-{
+static bool is_lost(int rank, char *why, size_t size) {
     const Peer *peer = &watch.peers[rank];
     const char *doing = peer->last.text;
-    if (peer->gone && peer->leaving)
-        return false;
+    if (peer->gone && peer->leaving) return false;
     if (peer->gone > GRACE && (!watch.limit || peer->silent <= watch.limit))
         snprintf(why, size, "rank %d has ended%.140s", rank, doing);
     else if (watch.limit && peer->silent > watch.limit)
-        snprintf(why, size, "rank %d has stopped%.140s: nothing was heard of its process for %d s (HETU_TIMEOUT)", rank, doing,
-                 seconds(watch.limit));
+        snprintf(
+            why, size,
+            "rank %d has stopped%.140s: nothing was heard of its process for %d s (HETU_TIMEOUT)",
+            rank, doing, seconds(watch.limit));
     else
         return false;
     return true;
 }
 
-/* On rank 0: the rank that others wait for: without a pulse, else the first that waits for nobody itself; -1 when there is none. */
-static int find_awaited(void)
-{
+/* On rank 0: the rank that others wait for: without a pulse, else the first that waits for nobody
+ * itself; -1 when there is none. */
+static int find_awaited(void) {
     int busy = -1;
     for (int rank = watch.peer_count - 1; rank >= 0; rank--) {
-        if (watch.peers[rank].silent > 2 * GRACE)
-            return rank;
-        if (watch.peers[rank].last.kind == PULSE_BUSY)
-            busy = rank;
+        if (watch.peers[rank].silent > 2 * GRACE) return rank;
+        if (watch.peers[rank].last.kind == PULSE_BUSY) busy = rank;
     }
     return busy;
 }
 
 /* On rank 0: ends all ranks, since one waits for too long. */
-_Noreturn static void end_wait(int late)
-{
+_Noreturn static void end_wait(int late) {
     char why[sizeof((Pulse *)0)->text];
     int awaited = find_awaited();
     const char *doing = awaited < 0 ? "" : watch.peers[awaited].last.text;
     if (awaited < 0)
-        snprintf(why, sizeof why, "all ranks wait for each other, rank %d for %d s (HETU_TIMEOUT)", late, seconds(watch.limit));
+        snprintf(why, sizeof why, "all ranks wait for each other, rank %d for %d s (HETU_TIMEOUT)",
+                 late, seconds(watch.limit));
     else
-        snprintf(why, sizeof why, "rank %d keeps rank %d waiting for %d s (HETU_TIMEOUT)%.140s", awaited, late, seconds(watch.limit),
-                 doing);
+        snprintf(why, sizeof why, "rank %d keeps rank %d waiting for %d s (HETU_TIMEOUT)%.140s",
+                 awaited, late, seconds(watch.limit), doing);
     end_all(why);
 }
 
 /* At a tick: listens to a rank, and calls `end` when it is lost. */
-static void look_after(int rank, void (*end)(const char *why))
-{
+static void look_after(int rank, void (*end)(const char *why)) {
     char why[sizeof((Pulse *)0)->text];
     watch.peers[rank].silent++;
     watch.peers[rank].gone += watch.peers[rank].gone > 0;
     hear(rank);
-    if (is_lost(rank, why, sizeof why))
-        end(why);
+    if (is_lost(rank, why, sizeof why)) end(why);
 }
 
-/* What rank 0 does at a tick. A rank that does not listen is told nothing, lest the connection fill up. */
-static void lead(void)
-{
+/* What rank 0 does at a tick. A rank that does not listen is told nothing, lest the connection fill
+ * up. */
+static void lead(void) {
     int late = watch.peers[0].last.kind == PULSE_LATE ? 0 : -1;
     for (int rank = 1; rank < watch.peer_count; rank++) {
         look_after(rank, end_all);
-        if (watch.peers[rank].last.kind == PULSE_LATE)
-            late = rank;
-        if (watch.peers[rank].silent <= 2 * GRACE)
-            pulse_send(rank, &watch.own);
+        if (watch.peers[rank].last.kind == PULSE_LATE) late = rank;
+        if (watch.peers[rank].silent <= 2 * GRACE) pulse_send(rank, &watch.own);
     }
-    if (late >= 0)
-        end_wait(late);
+    if (late >= 0) end_wait(late);
 }
 
 /* What a rank without connections does at a tick. */
-static void look_inward(void)
-{
+static void look_inward(void) {
     char why[128];
-    snprintf(why, sizeof why, "other ranks keep rank %d waiting for %d s (HETU_TIMEOUT)", world_rank(), seconds(watch.limit));
-    if (watch.own.kind == PULSE_LATE)
-        fail_end(why);
+    snprintf(why, sizeof why, "other ranks keep rank %d waiting for %d s (HETU_TIMEOUT)",
+             world_rank(), seconds(watch.limit));
+    if (watch.own.kind == PULSE_LATE) fail_end(why);
 }
 
 /* What another rank does at a tick. */
-static void follow(void)
-{
-    if (!watch.peers[0].leaving)
-        look_after(0, fail_end);
+static void follow(void) {
+    if (!watch.peers[0].leaving) look_after(0, fail_end);
     pulse_send(0, &watch.own);
 }
 
 /* ---- the thread ---- */
 
-static void tick(void)
-{
+static void tick(void) {
     watch.ticks++;
     count_wait();
-    if (watch.stage == STAGE_START && watch.limit && watch.ticks > watch.limit + 1)
-        end_start();
-    if (watch.stage < STAGE_TOGETHER)
-        return;
+    if (watch.stage == STAGE_START && watch.limit && watch.ticks > watch.limit + 1) end_start();
+    if (watch.stage < STAGE_TOGETHER) return;
     watch.own = take_pulse();
     if (!watch.peers) {
         look_inward();
@@ -245,22 +237,21 @@ static void tick(void)
     }
 }
 
-static bool ranks_come_together(void)
-{
+static bool ranks_come_together(void) {
     pthread_mutex_lock(&watch.lock);
     bool coming = watch.stage == STAGE_START;
     pthread_mutex_unlock(&watch.lock);
     return coming;
 }
 
-/* Sleeps for a tick. While the ranks come together, signals that end the process are taken here, so that nothing is left behind. One that
- * came when they were together, in this thread's sleep, is for the main thread. */
-static void rest(WatchStage stage)
-{
+/* Sleeps for a tick. While the ranks come together, signals that end the process are taken here, so
+ * that nothing is left behind. One that came when they were together, in this thread's sleep, is
+ * for the main thread. */
+static void rest(WatchStage stage) {
     const struct timespec one = {.tv_nsec = TICK};
-    int ended = stage == STAGE_START ? sigtimedwait(&watch.ending, NULL, &one) : nanosleep(&one, NULL);
-    if (ended <= 0)
-        return;
+    int ended =
+        stage == STAGE_START ? sigtimedwait(&watch.ending, NULL, &one) : nanosleep(&one, NULL);
+    if (ended <= 0) return;
     if (!ranks_come_together()) {
         kill(getpid(), ended);
         return;
@@ -271,39 +262,34 @@ static void rest(WatchStage stage)
     raise(ended);
 }
 
-static void *keep_watch(void *argument)
-{
+static void *keep_watch(void *argument) {
     (void)argument;
     for (WatchStage stage = STAGE_START; stage != STAGE_OVER;) {
         rest(stage);
         pthread_mutex_lock(&watch.lock);
         stage = watch.stage;
-        if (stage != STAGE_OVER)
-            tick();
+        if (stage != STAGE_OVER) tick();
         pthread_mutex_unlock(&watch.lock);
     }
     return NULL;
 }
 
 /* Starts the thread, which gets no signals: they are for the main thread. */
-static void start_thread(void)
-{
+static void start_thread(void) {
     pthread_t thread;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&thread, NULL, keep_watch, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error)
-        ht_fail("cannot start a thread: %s", plain_error(error));
+    if (error) ht_fail("cannot start a thread: %s", plain_error(error));
     pthread_detach(thread);
 }
 
 /* ---- from the main thread ---- */
 
 /* Signals that ask a process to end, and that it does not handle. */
-static sigset_t ending_signals(void)
-{
+static sigset_t ending_signals(void) {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t ending;
     sigemptyset(&ending);
@@ -315,8 +301,7 @@ static sigset_t ending_signals(void)
     return ending;
 }
 
-void watch_open(void)
-{
+void watch_open(void) {
     watch.stage = STAGE_START;
     watch.ending = ending_signals();
     pthread_sigmask(SIG_BLOCK, &watch.ending, NULL);
@@ -324,10 +309,8 @@ void watch_open(void)
     start_thread();
 }
 
-void watch_connect(bool pulse)
-{
-    if (pulse)
-        pulse_open();
+void watch_connect(bool pulse) {
+    if (pulse) pulse_open();
     Peer *peers = pulse ? memory_array(world_size(), sizeof *peers) : NULL;
     pthread_mutex_lock(&watch.lock);
     watch.rank = world_rank();
@@ -339,8 +322,7 @@ void watch_connect(bool pulse)
 }
 
 /* Whether all other ranks have ended. */
-static bool all_gone(void)
-{
+static bool all_gone(void) {
     bool all = true;
     for (int rank = 1; rank < watch.peer_count; rank++) {
         hear(rank);
@@ -349,8 +331,7 @@ static bool all_gone(void)
     return all;
 }
 
-void watch_close(void)
-{
+void watch_close(void) {
     pthread_mutex_lock(&watch.lock);
     watch.stage = STAGE_LEAVING;
     watch.own = take_pulse();
@@ -361,19 +342,16 @@ void watch_close(void)
         nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
         pthread_mutex_lock(&watch.lock);
     }
-    if (watch.rank == 0)
-        watch.stage = STAGE_OVER;
+    if (watch.rank == 0) watch.stage = STAGE_OVER;
     pthread_mutex_unlock(&watch.lock);
 }
 
-void watch_settle(void)
-{
+void watch_settle(void) {
     if (watch.stage == STAGE_START || watch.stage == STAGE_TOGETHER)
         nanosleep(&(struct timespec){.tv_nsec = 2 * GRACE * TICK}, NULL);
 }
 
-void watch_forget(void)
-{
+void watch_forget(void) {
     watch.stage = STAGE_NONE;
     pulse_forget();
 }

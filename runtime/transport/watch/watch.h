@@ -1,17 +1,21 @@
-/* The watch of a rank over the others: a thread that ends this rank when others keep it waiting for longer than HETU_TIMEOUT says, whatever
- * the main thread is held in: a call of MPI, a socket, a device.
+/* The watch of a rank over the others: a thread that ends this rank when others keep it waiting for
+ * longer than HETU_TIMEOUT says, whatever the main thread is held in: a call of MPI, a socket, a
+ * device.
  *
  * Three rules, from the first call on:
  *
  *     until all ranks have come together     that may take the time of HETU_TIMEOUT
  *     in a wait (watch_begin, watch_end)     nothing may move for that time
- *     all the time                           no rank may be without a pulse (transport/watch/pulse.h) for that time: stopped, or out of
+ *     all the time                           no rank may be without a pulse
+ *                                            (transport/watch/pulse.h) for that time: stopped, or
+ *                                            out of
  * reach
  *
- * A rank that computes, or whose main does something else, has a pulse and may take as long as it likes while no one waits for it; the
- * ranks that wait for rank 0's next command are in no wait. Rank 0 decides and tells all the same: who keeps the others waiting. Ranks of
- * this run that are stopped are killed, wherever another rank of their machine ends. Time is counted in wakings of the thread, so what
- * stops a whole machine, or all ranks, stops it, too.
+ * A rank that computes, or whose main does something else, has a pulse and may take as long as it
+ * likes while no one waits for it; the ranks that wait for rank 0's next command are in no wait.
+ * Rank 0 decides and tells all the same: who keeps the others waiting. Ranks of this run that are
+ * stopped are killed, wherever another rank of their machine ends. Time is counted in wakings of
+ * the thread, so what stops a whole machine, or all ranks, stops it, too.
  */
 #ifndef TRANSPORT_WATCH_WATCH_H
 #define TRANSPORT_WATCH_WATCH_H
@@ -22,8 +26,9 @@
 extern "C" {
 #endif
 
-/* Before the ranks come together; when they have; and when this rank has nothing to do with others any more. The last waits on rank 0 until
- * all others have ended. Without a pulse each rank counts its own waits alone. */
+/* Before the ranks come together; when they have; and when this rank has nothing to do with others
+ * any more. The last waits on rank 0 until all others have ended. Without a pulse each rank counts
+ * its own waits alone. */
 void watch_open(void);
 void watch_connect(bool pulse);
 void watch_close(void);
@@ -35,7 +40,8 @@ void watch_end(void);
 /* Within a wait: something has moved. */
 void watch_moved(void);
 
-/* For a rank that finds another one gone: lets the watch speak first, which may know of a rank whose end began it. */
+/* For a rank that finds another one gone: lets the watch speak first, which may know of a rank
+ * whose end began it. */
 void watch_settle(void);
 
 /* In a child process, which is no rank. */

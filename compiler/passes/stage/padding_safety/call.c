@@ -2,29 +2,23 @@
 
 #include <string.h>
 
-bool padding_shortens(const PaddingCheck *behind, const Value *value, int d)
-{
+bool padding_shortens(const PaddingCheck *behind, const Value *value, int d) {
     return behind->own[value->id]->type.extent[d] != value->type.extent[d];
 }
 
-int padding_short_dims(const PaddingCheck *behind, const Value *value)
-{
+int padding_short_dims(const PaddingCheck *behind, const Value *value) {
     int count = 0;
-    for (int d = 0; d < value->type.rank; d++)
-        count += padding_shortens(behind, value, d);
+    for (int d = 0; d < value->type.rank; d++) count += padding_shortens(behind, value, d);
     return count;
 }
 
-int call_bit(const Call *call, int factor)
-{
+int call_bit(const Call *call, int factor) {
     for (int i = 0; i < call->count; i++)
-        if (call->factors[i] == factor)
-            return i;
+        if (call->factors[i] == factor) return i;
     return -1;
 }
 
-unsigned call_bits(const Call *call, const Access *access)
-{
+unsigned call_bits(const Call *call, const Access *access) {
     unsigned bits = 0;
     for (int i = 0; i < call->count; i++)
         if (access_has(access, call->op->binding->factors[call->factors[i]].factor))
@@ -32,43 +26,38 @@ unsigned call_bits(const Call *call, const Access *access)
     return bits;
 }
 
-const Factor *call_factor(const Call *call, int bit)
-{
+const Factor *call_factor(const Call *call, int bit) {
     return &call->op->def->rule->factors[call->op->binding->factors[call->factors[bit]].factor];
 }
 
-unsigned call_block(const Call *call, const Value *value, const BoundAccess *access, unsigned assignment)
-{
+unsigned call_block(const Call *call, const Value *value, const BoundAccess *access,
+                    unsigned assignment) {
     unsigned block = 0;
     for (int d = 0, place = 0; d < value->type.rank; d++)
         if (padding_shortens(call->behind, value, d)) {
             int bit = access->dims[d].count == 1 ? call_bit(call, access->dims[d].factors[0]) : -1;
-            if (bit >= 0 && assignment >> bit & 1)
-                block |= 1u << place;
+            if (bit >= 0 && assignment >> bit & 1) block |= 1u << place;
             place++;
         }
     return block;
 }
 
-Bounds call_operand(const Call *call, int k, unsigned assignment)
-{
+Bounds call_operand(const Call *call, int k, unsigned assignment) {
     const Value *value = call->op->operands[k];
-    return call->behind->blocks[value->id][call_block(call, value, &call->op->binding->operands[k], assignment)];
+    return call->behind
+        ->blocks[value->id][call_block(call, value, &call->op->binding->operands[k], assignment)];
 }
 
 /* Whether what is shorter of a tensor is what is shorter of the operator along its dimensions. */
-static bool tensor_fits(const Call *call, const Value *value, const BoundAccess *access)
-{
+static bool tensor_fits(const Call *call, const Value *value, const BoundAccess *access) {
     for (int d = 0; d < value->type.rank; d++) {
         bool factor = access->dims[d].count == 1 && call_bit(call, access->dims[d].factors[0]) >= 0;
-        if (padding_shortens(call->behind, value, d) != factor)
-            return false;
+        if (padding_shortens(call->behind, value, d) != factor) return false;
     }
     return true;
 }
 
-bool call_find_factors(Call *call)
-{
+bool call_find_factors(Call *call) {
     const Binding *binding = call->op->binding, *own = call->own->binding;
     bool fits = binding->factor_count == own->factor_count;
     for (int f = 0; fits && f < binding->factor_count; f++)
@@ -77,7 +66,8 @@ bool call_find_factors(Call *call)
             call->factors[fits ? call->count++ : 0] = f;
         }
     for (int k = 0; fits && k < call->op->operand_count; k++)
-        fits = !call->op->operands[k] || tensor_fits(call, call->op->operands[k], &binding->operands[k]);
+        fits = !call->op->operands[k] ||
+               tensor_fits(call, call->op->operands[k], &binding->operands[k]);
     for (int r = 0; fits && r < call->op->result_count; r++)
         fits = tensor_fits(call, call->op->results[r], &binding->results[r]);
     return fits;
@@ -86,8 +76,7 @@ bool call_find_factors(Call *call)
 /* ---- what is wrong ---- */
 
 /* What the source calls the dimension of a shorter factor; NULL: nothing. */
-static const char *dimension_name(const Call *call, unsigned bits)
-{
+static const char *dimension_name(const Call *call, unsigned bits) {
     for (int k = 0; k < call->op->operand_count; k++) {
         const Value *value = call->op->operands[k];
         for (int d = 0; value && d < value->type.rank; d++) {
@@ -100,15 +89,17 @@ static const char *dimension_name(const Call *call, unsigned bits)
     return NULL;
 }
 
-bool call_refuse(const Call *call, unsigned bits, const char *why)
-{
+bool call_refuse(const Call *call, unsigned bits, const char *why) {
     const char *name = dimension_name(call, bits);
     Diag *diag = call->behind->module->diag;
-    diag_error(diag, call->op->at, "%s%s%s%s%s, so a pipeline that reads less gives something else than the padded batch",
-               call->op->section == SECTION_BACKWARD ? "the gradient of this " : "this ", why, name ? " along \"" : "", name ? name : "",
-               name ? "\"" : "");
+    diag_error(
+        diag, call->op->at,
+        "%s%s%s%s%s, so a pipeline that reads less gives something else than the padded batch",
+        call->op->section == SECTION_BACKWARD ? "the gradient of this " : "this ", why,
+        name ? " along \"" : "", name ? name : "", name ? "\"" : "");
     diag_note(diag, call->behind->at,
-              "the lengths are here; a loss that leaves out what the pragma padding names, causal attention and masks keep apart what is "
+              "the lengths are here; a loss that leaves out what the pragma padding names, causal "
+              "attention and masks keep apart what is "
               "behind them; else give all pipelines the same");
     return false;
 }

@@ -1,85 +1,79 @@
 #include "passes/stage/padding_safety/call.h"
 #include "rule/equations.h"
 
-static Bounds attribute(const Call *call, int index)
-{
+static Bounds attribute(const Call *call, int index) {
     const Attr *attr = &call->op->attrs[index];
-    return bounds_number(opdef_attr_kind(call->op->def, index) == PARAM_FLOAT ? attr->f : (double)attr->i);
+    return bounds_number(opdef_attr_kind(call->op->def, index) == PARAM_FLOAT ? attr->f
+                                                                              : (double)attr->i);
 }
 
 /* The operand of the call that stands for operand `index` of the rule, which is present. */
-static int operand_of(const Call *call, int index)
-{
+static int operand_of(const Call *call, int index) {
     for (int k = 0; k < call->op->operand_count; k++)
-        if (call->op->binding->operands[k].access == index && call->op->operands[k])
-            return k;
+        if (call->op->binding->operands[k].access == index && call->op->operands[k]) return k;
     BUG("an operand of %s is absent in an expression", call->op->def->name);
 }
 
-static Bounds leaf_range(const Expr *leaf, void *context)
-{
+static Bounds leaf_range(const Expr *leaf, void *context) {
     const Call *call = context;
     switch (leaf->kind) {
     case EXPR_ACCESS: return call_operand(call, operand_of(call, leaf->index), call->assignment);
     case EXPR_RESULT:
-        return call->values[leaf->index][call->assignment & call_bits(call, equations_value(call->op->def->rule, leaf->index))];
+        return call->values[leaf->index]
+                           [call->assignment &
+                            call_bits(call, equations_value(call->op->def->rule, leaf->index))];
     case EXPR_ATTR: return attribute(call, leaf->index);
     default: return bounds_number((double)call->sizes[leaf->index]);
     }
 }
 
-static const Access *leaf_access(const Call *call, const Expr *leaf)
-{
+static const Access *leaf_access(const Call *call, const Expr *leaf) {
     const Rule *rule = call->op->def->rule;
-    return leaf->kind == EXPR_ACCESS ? &rule->operands[leaf->index] : leaf->kind == EXPR_RESULT ? equations_value(rule, leaf->index) : NULL;
+    return leaf->kind == EXPR_ACCESS   ? &rule->operands[leaf->index]
+           : leaf->kind == EXPR_RESULT ? equations_value(rule, leaf->index)
+                                       : NULL;
 }
 
-/* The shorter factors of an expression; sets *sums where it has factors, shorter or not, that the value lacks. */
-static unsigned term_bits(const Call *call, const Expr *expr, const Access *value, bool *sums)
-{
+/* The shorter factors of an expression; sets *sums where it has factors, shorter or not, that the
+ * value lacks. */
+static unsigned term_bits(const Call *call, const Expr *expr, const Access *value, bool *sums) {
     const Access *access = leaf_access(call, expr);
     unsigned bits = access ? call_bits(call, access) : 0;
     for (int f = 0; access && f < call->op->def->rule->factor_count; f++)
         *sums |= access_has(access, f) && !access_has(value, f);
-    for (int i = 0; i < expr->arg_count; i++)
-        bits |= term_bits(call, expr->arg[i], value, sums);
+    for (int i = 0; i < expr->arg_count; i++) bits |= term_bits(call, expr->arg[i], value, sums);
     return bits;
 }
 
-/* A term of the value in an assignment of the value's factors, added up over those that it lacks; in *more those along which there is
- * something to add behind the lengths. */
-static Bounds term_range(Call *call, const Expr *term, const Access *value, unsigned assignment, unsigned *more)
-{
+/* A term of the value in an assignment of the value's factors, added up over those that it lacks;
+ * in *more those along which there is something to add behind the lengths. */
+static Bounds term_range(Call *call, const Expr *term, const Access *value, unsigned assignment,
+                         unsigned *more) {
     bool sums = false;
     unsigned own = call_bits(call, value), summed = term_bits(call, term, value, &sums) & ~own;
     Bounds total = bounds_number(0);
     for (unsigned a = 0; a < 1u << call->count; a++) {
-        if (a & ~summed)
-            continue;
+        if (a & ~summed) continue;
         call->assignment = assignment | a;
         Bounds range = bounds_of(term, leaf_range, call);
-        if (!sums)
-            return range;
-        if (bounds_is(range, 0))
-            continue;
-        if (a)
-            *more |= a;
+        if (!sums) return range;
+        if (bounds_is(range, 0)) continue;
+        if (a) *more |= a;
         total = range.open || total.open ? bounds_open() : bounds_finite();
     }
     return total;
 }
 
 /* The value of an equation in all assignments of its factors; false after an error. */
-static bool evaluate(Call *call, const Expr *expr, const Access *value, Bounds *ranges)
-{
-    const Expr *whole = equations_present(call->behind->arena, call->op->def->rule, expr, call->present);
+static bool evaluate(Call *call, const Expr *expr, const Access *value, Bounds *ranges) {
+    const Expr *whole =
+        equations_present(call->behind->arena, call->op->def->rule, expr, call->present);
     int count = expr_terms(whole, NULL, 0);
     ExprTerm *terms = arena_array(call->behind->arena, ExprTerm, count);
     unsigned bits = call_bits(call, value), more = 0;
     expr_terms(whole, terms, count);
     for (unsigned a = 0; a < 1u << call->count; a++) {
-        if (a & ~bits)
-            continue;
+        if (a & ~bits) continue;
         ranges[a] = bounds_number(0);
         for (int t = 0; t < count; t++) {
             unsigned behind = 0;
@@ -91,14 +85,14 @@ static bool evaluate(Call *call, const Expr *expr, const Access *value, Bounds *
     return !more || call_refuse(call, more, "adds up what stands behind the length of a row");
 }
 
-bool follow_equations(Call *call)
-{
+bool follow_equations(Call *call) {
     const Rule *rule = call->op->def->rule;
     for (int v = 0; v < rule->result_count + rule->local_count; v++)
         call->values[v] = arena_array(call->behind->arena, Bounds, 1 << call->count);
     for (int e = 0; e < rule->equation_count; e++) {
         const RuleEquation *equation = &rule->equations[e];
-        if (!evaluate(call, equation->expr, equations_value(rule, equation->value), call->values[equation->value]))
+        if (!evaluate(call, equation->expr, equations_value(rule, equation->value),
+                      call->values[equation->value]))
             return false;
     }
     return rule->equation_count || evaluate(call, rule->body, &rule->results[0], call->values[0]);

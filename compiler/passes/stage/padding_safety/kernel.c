@@ -1,45 +1,43 @@
 #include "passes/stage/padding_safety/call.h"
 
 /* Whether a group of operands in which the operator is linear is 0 in an assignment. */
-static bool linear_zero(const Call *call, unsigned assignment)
-{
+static bool linear_zero(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     for (int group = 1; group <= rule->operand_count; group++) {
         bool some = false, zero = true;
         for (int k = 0; k < call->op->operand_count; k++)
-            if (call->op->operands[k] && rule->operands[call->op->binding->operands[k].access].linear == group) {
+            if (call->op->operands[k] &&
+                rule->operands[call->op->binding->operands[k].access].linear == group) {
                 some = true;
                 zero = zero && bounds_is(call_operand(call, k, assignment), 0);
             }
-        if (some && zero)
-            return true;
+        if (some && zero) return true;
     }
     return false;
 }
 
-static Bounds no_leaf(const Expr *leaf, void *context)
-{
+static Bounds no_leaf(const Expr *leaf, void *context) {
     (void)leaf, (void)context;
     return bounds_open();
 }
 
-/* Whether an operand has, in an assignment with some of `bits` behind, the number that counts for nothing there. */
-static bool is_neutral(const Call *call, unsigned assignment, unsigned bits)
-{
+/* Whether an operand has, in an assignment with some of `bits` behind, the number that counts for
+ * nothing there. */
+static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     const Rule *rule = call->op->def->rule;
     for (int k = 0; k < call->op->operand_count; k++) {
         const Access *access = &rule->operands[call->op->binding->operands[k].access];
-        Bounds range = call->op->operands[k] && access->neutral ? call_operand(call, k, assignment) : bounds_open();
-        if (!range.open && bounds_is(bounds_of(access->neutral, no_leaf, NULL), range.low) && range.low == range.high &&
-            call_bits(call, access) & bits & assignment)
+        Bounds range = call->op->operands[k] && access->neutral ? call_operand(call, k, assignment)
+                                                                : bounds_open();
+        if (!range.open && bounds_is(bounds_of(access->neutral, no_leaf, NULL), range.low) &&
+            range.low == range.high && call_bits(call, access) & bits & assignment)
             return true;
     }
     return false;
 }
 
 /* Whether the clause causal keeps from elements in front what is behind in an assignment. */
-static bool is_unseen(const Call *call, unsigned assignment)
-{
+static bool is_unseen(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     const Binding *binding = call->own->binding;
     int64_t when = 0, from = 0, to = 0;
@@ -62,10 +60,9 @@ static bool is_unseen(const Call *call, unsigned assignment)
 
 /* ---- the clause shift ---- */
 
-/* What is in front of a factor of the rule that stands for one dimension: its elements with the lengths; *bit among the shorter ones, or
- * -1. */
-static int64_t front_of(const Call *call, int factor, int *bit)
-{
+/* What is in front of a factor of the rule that stands for one dimension: its elements with the
+ * lengths; *bit among the shorter ones, or -1. */
+static int64_t front_of(const Call *call, int factor, int *bit) {
     const Binding *binding = call->own->binding;
     for (int f = 0; f < binding->factor_count; f++)
         if (binding->factors[f].factor == factor) {
@@ -78,18 +75,19 @@ static int64_t front_of(const Call *call, int factor, int *bit)
 
 /* How the parts in front of a shift's two factors lie to each other. */
 typedef struct Shift {
-    unsigned whole, part;    // their bits; 0: not shorter
-    bool part_in, whole_out; // the part's front lies in the whole's, and what is behind it behind that
+    unsigned whole, part; // their bits; 0: not shorter
+    bool part_in,
+        whole_out; // the part's front lies in the whole's, and what is behind it behind that
 } Shift;
 
-static bool find_shift(const Call *call, Shift *shift)
-{
+static bool find_shift(const Call *call, Shift *shift) {
     const Rule *rule = call->op->def->rule;
     int64_t start;
     int whole_bit, part_bit;
     if (!rule->shift || !expr_integer(rule->shift, call->op->attrs, call->sizes, &start))
         return false;
-    int64_t whole = front_of(call, rule->shift_whole, &whole_bit), part = front_of(call, rule->shift_part, &part_bit);
+    int64_t whole = front_of(call, rule->shift_whole, &whole_bit),
+            part = front_of(call, rule->shift_part, &part_bit);
     *shift = (Shift){.whole = whole_bit < 0 ? 0 : 1u << whole_bit,
                      .part = part_bit < 0 ? 0 : 1u << part_bit,
                      .part_in = start + part <= whole,
@@ -97,101 +95,106 @@ static bool find_shift(const Call *call, Shift *shift)
     return true;
 }
 
-/* Whether a result of a shift that has the whole, or the part, has in front nothing of what is behind in the assignment. */
-static bool is_elsewhere(const Call *call, const Access *result, unsigned assignment)
-{
+/* Whether a result of a shift that has the whole, or the part, has in front nothing of what is
+ * behind in the assignment. */
+static bool is_elsewhere(const Call *call, const Access *result, unsigned assignment) {
     Shift shift;
-    if (!find_shift(call, &shift))
-        return false;
+    if (!find_shift(call, &shift)) return false;
     bool copies = access_has(result, call->op->def->rule->shift_part);
-    return copies ? shift.part_in && !(assignment & ~shift.whole)
-                  : (shift.whole_out || linear_zero(call, assignment)) && !(assignment & ~shift.part);
+    return copies
+               ? shift.part_in && !(assignment & ~shift.whole)
+               : (shift.whole_out || linear_zero(call, assignment)) && !(assignment & ~shift.part);
 }
 
 /* What a result of a shift is in an assignment of its factors. */
-static Bounds shift_range(const Call *call, const Access *result, unsigned assignment, const Shift *shift)
-{
+static Bounds shift_range(const Call *call, const Access *result, unsigned assignment,
+                          const Shift *shift) {
     unsigned both = shift->whole | shift->part, rest = assignment & ~both;
-    Bounds front = call_operand(call, 0, rest), behind = call_operand(call, 0, rest | both), zero = bounds_number(0);
+    Bounds front = call_operand(call, 0, rest), behind = call_operand(call, 0, rest | both),
+           zero = bounds_number(0);
     if (access_has(result, call->op->def->rule->shift_part)) {
         bool own = assignment & shift->part ? shift->whole_out : shift->part_in;
         return !own ? bounds_hull(front, behind) : assignment & shift->part ? behind : front;
     }
-    if (!(assignment & shift->whole))
-        return bounds_hull(bounds_hull(front, behind), zero);
+    if (!(assignment & shift->whole)) return bounds_hull(bounds_hull(front, behind), zero);
     Bounds range = shift->part ? bounds_hull(behind, zero) : zero;
     return shift->part_in ? range : bounds_hull(range, front);
 }
 
 /* ---- results ---- */
 
-/* Factors of which a result's elements see more than their own side: those that it lacks, and those that may not be cut. Of the first kind
- * alone that are added up, in *summed. */
-static unsigned open_bits(const Call *call, const Access *result, unsigned *summed)
-{
+/* Factors of which a result's elements see more than their own side: those that it lacks, and those
+ * that may not be cut. Of the first kind alone that are added up, in *summed. */
+static unsigned open_bits(const Call *call, const Access *result, unsigned *summed) {
     unsigned bits = 0;
     *summed = 0;
     for (int i = 0; i < call->count; i++) {
         const Factor *factor = call_factor(call, i);
         bool has = access_has(result, call->op->binding->factors[call->factors[i]].factor);
-        if (!has || factor->replicate)
-            bits |= 1u << i;
-        if (!has && !factor->replicate && factor->reduction == REDUCE_SUM)
-            *summed |= 1u << i;
+        if (!has || factor->replicate) bits |= 1u << i;
+        if (!has && !factor->replicate && factor->reduction == REDUCE_SUM) *summed |= 1u << i;
     }
     return bits;
 }
 
-/* Whether what a result has in front depends on nothing behind in the assignment, which is one of factors that it sees. */
-static bool counts_for_nothing(const Call *call, const Access *result, unsigned assignment, unsigned summed)
-{
-    bool sees = access_has(result, call->op->def->rule->causal_from) && !access_has(result, call->op->def->rule->causal_to);
+/* Whether what a result has in front depends on nothing behind in the assignment, which is one of
+ * factors that it sees. */
+static bool counts_for_nothing(const Call *call, const Access *result, unsigned assignment,
+                               unsigned summed) {
+    bool sees = access_has(result, call->op->def->rule->causal_from) &&
+                !access_has(result, call->op->def->rule->causal_to);
     unsigned read = 0;
     for (int k = 0; k < call->op->operand_count; k++)
-        read |= call->op->operands[k] ? call_bits(call, &call->op->def->rule->operands[call->op->binding->operands[k].access]) : 0;
+        read |=
+            call->op->operands[k]
+                ? call_bits(call,
+                            &call->op->def->rule->operands[call->op->binding->operands[k].access])
+                : 0;
     assignment &= read;
-    return !assignment || is_elsewhere(call, result, assignment) || (sees && is_unseen(call, assignment)) ||
-           is_neutral(call, assignment, assignment) || (!(assignment & ~summed) && linear_zero(call, assignment));
+    return !assignment || is_elsewhere(call, result, assignment) ||
+           (sees && is_unseen(call, assignment)) || is_neutral(call, assignment, assignment) ||
+           (!(assignment & ~summed) && linear_zero(call, assignment));
 }
 
-/* Whether the clause causal says that nothing is added to a result in an assignment: it is added up over places that do not see it. */
-static bool is_unseeing(const Call *call, const Access *result, unsigned assignment)
-{
+/* Whether the clause causal says that nothing is added to a result in an assignment: it is added up
+ * over places that do not see it. */
+static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
-    bool sums = rule->causal && !access_has(result, rule->causal_from) && rule->factors[rule->causal_from].reduction == REDUCE_SUM;
+    bool sums = rule->causal && !access_has(result, rule->causal_from) &&
+                rule->factors[rule->causal_from].reduction == REDUCE_SUM;
     return sums && access_has(result, rule->causal_to) && is_unseen(call, assignment);
 }
 
 /* What a result's elements are in an assignment of its factors. */
-static Bounds kernel_range(const Call *call, const Access *result, unsigned assignment, unsigned open)
-{
+static Bounds kernel_range(const Call *call, const Access *result, unsigned assignment,
+                           unsigned open) {
     bool zero = true;
     Shift shift;
-    if (find_shift(call, &shift))
-        return shift_range(call, result, assignment, &shift);
+    if (find_shift(call, &shift)) return shift_range(call, result, assignment, &shift);
     if (result->neutral && is_neutral(call, assignment, open))
         return bounds_of(result->neutral, no_leaf, NULL);
     for (unsigned a = 0; a < 1u << call->count; a++)
         if (!(a & ~open))
-            zero = zero && (linear_zero(call, (assignment & ~open) | a) || is_unseeing(call, result, (assignment & ~open) | a));
+            zero = zero && (linear_zero(call, (assignment & ~open) | a) ||
+                            is_unseeing(call, result, (assignment & ~open) | a));
     return zero ? bounds_number(0) : bounds_finite();
 }
 
 /* The places of a result: in front, or behind. */
-static Bounds place_range(const Call *call, const Access *result, unsigned assignment)
-{
+static Bounds place_range(const Call *call, const Access *result, unsigned assignment) {
     const Binding *binding = call->op->binding;
     for (int f = 0; f < binding->factor_count; f++)
         if (binding->factors[f].factor == result->place) {
             int bit = call_bit(call, f);
-            double own = (double)call->own->binding->factors[f].extent, all = (double)binding->factors[f].extent;
-            return bit >= 0 && assignment >> bit & 1 ? bounds_between(own, all - 1) : bounds_between(0, own - 1);
+            double own = (double)call->own->binding->factors[f].extent,
+                   all = (double)binding->factors[f].extent;
+            return bit >= 0 && assignment >> bit & 1 ? bounds_between(own, all - 1)
+                                                     : bounds_between(0, own - 1);
         }
     return bounds_finite();
 }
 
-bool follow_kernel(Call *call)
-{
+bool follow_kernel(Call *call) {
     const Rule *rule = call->op->def->rule;
     for (int r = 0; r < rule->result_count; r++) {
         const Access *result = &rule->results[r];
@@ -199,7 +202,8 @@ bool follow_kernel(Call *call)
         call->values[r] = arena_array(call->behind->arena, Bounds, 1 << call->count);
         for (unsigned a = 0; a < 1u << call->count; a++) {
             if (!(a & ~own))
-                call->values[r][a] = result->place >= 0 ? place_range(call, result, a) : kernel_range(call, result, a, open);
+                call->values[r][a] = result->place >= 0 ? place_range(call, result, a)
+                                                        : kernel_range(call, result, a, open);
             if (a && !(a & ~open) && !counts_for_nothing(call, result, a, summed))
                 return call_refuse(call, a, "reads what stands behind the length of a row");
         }

@@ -4,18 +4,15 @@
 /* ---- what is given ---- */
 
 /* Notes a value, and gives its blocks, of which nothing is known. */
-static Bounds *new_blocks(PaddingCheck *behind, const Value *value, const Value *own)
-{
+static Bounds *new_blocks(PaddingCheck *behind, const Value *value, const Value *own) {
     behind->own[value->id] = own;
     int count = 1 << padding_short_dims(behind, value);
     Bounds *blocks = arena_array(behind->arena, Bounds, count);
-    for (int b = 0; b < count; b++)
-        blocks[b] = bounds_finite();
+    for (int b = 0; b < count; b++) blocks[b] = bounds_finite();
     return behind->blocks[value->id] = blocks;
 }
 
-static void note_inputs(PaddingCheck *behind)
-{
+static void note_inputs(PaddingCheck *behind) {
     for (int i = 0; i < behind->module->inputs.count; i++) {
         const Value *input = behind->module->inputs.at[i];
         Bounds *blocks = new_blocks(behind, input, behind->other->inputs.at[i]);
@@ -24,10 +21,10 @@ static void note_inputs(PaddingCheck *behind)
     }
 }
 
-static void note_parameters(PaddingCheck *behind)
-{
+static void note_parameters(PaddingCheck *behind) {
     for (int i = 0; i < behind->module->params.count; i++) {
-        const Parameter *parameter = behind->module->params.at[i], *own = behind->other->params.at[i];
+        const Parameter *parameter = behind->module->params.at[i],
+                        *own = behind->other->params.at[i];
         new_blocks(behind, parameter->value, own->value);
         for (int s = 0; s < parameter->state_count; s++)
             new_blocks(behind, parameter->states[s], own->states[s]);
@@ -36,8 +33,7 @@ static void note_parameters(PaddingCheck *behind)
 
 /* ---- operators ---- */
 
-static bool mentions(const Rule *rule, int attr)
-{
+static bool mentions(const Rule *rule, int attr) {
     bool found = rule->body && expr_mentions(rule->body, EXPR_ATTR, attr);
     for (int e = 0; e < rule->equation_count; e++)
         found = found || expr_mentions(rule->equations[e].expr, EXPR_ATTR, attr);
@@ -45,46 +41,44 @@ static bool mentions(const Rule *rule, int attr)
 }
 
 /* Whether an argument is no more than the extent of a result. */
-static bool is_extent(const Rule *rule, int attr)
-{
+static bool is_extent(const Rule *rule, int attr) {
     bool found = rule->kind == RULE_VIEW;
     for (int f = 0; f < rule->factor_count; f++)
-        found = found || (rule->factors[f].size && expr_mentions(rule->factors[f].size, EXPR_ATTR, attr));
+        found = found ||
+                (rule->factors[f].size && expr_mentions(rule->factors[f].size, EXPR_ATTR, attr));
     return found && !mentions(rule, attr);
 }
 
-/* Integer arguments that depend on the lengths: a pipeline computes with its own, so they may be extents and nothing else. */
-static bool check_arguments(const Call *call)
-{
+/* Integer arguments that depend on the lengths: a pipeline computes with its own, so they may be
+ * extents and nothing else. */
+static bool check_arguments(const Call *call) {
     for (int a = 0; a < call->op->def->attr_count; a++) {
         bool integer = opdef_attr_kind(call->op->def, a) == PARAM_INT;
-        if (integer && call->op->attrs[a].i != call->own->attrs[a].i && !is_extent(call->op->def->rule, a))
+        if (integer && call->op->attrs[a].i != call->own->attrs[a].i &&
+            !is_extent(call->op->def->rule, a))
             return call_refuse(call, 0, "takes a number that depends on the length of a row");
     }
     return true;
 }
 
-static void copy_view(Call *call)
-{
+static void copy_view(Call *call) {
     call->values[0] = arena_array(call->behind->arena, Bounds, 1 << call->count);
-    for (unsigned a = 0; a < 1u << call->count; a++)
-        call->values[0][a] = call_operand(call, 0, a);
+    for (unsigned a = 0; a < 1u << call->count; a++) call->values[0][a] = call_operand(call, 0, a);
 }
 
-static void keep_results(Call *call)
-{
+static void keep_results(Call *call) {
     const Op *op = call->op;
     for (int r = 0; r < op->result_count; r++) {
         Bounds *blocks = call->behind->blocks[op->results[r]->id];
         unsigned own = call_bits(call, &op->def->rule->results[op->binding->results[r].access]);
         for (unsigned a = 0; a < 1u << call->count; a++)
             if (op->def->rule->kind == RULE_VIEW || !(a & ~own))
-                blocks[call_block(call, op->results[r], &op->binding->results[r], a)] = call->values[op->binding->results[r].access][a];
+                blocks[call_block(call, op->results[r], &op->binding->results[r], a)] =
+                    call->values[op->binding->results[r].access][a];
     }
 }
 
-static bool follow(PaddingCheck *behind, const Op *op, const Op *own)
-{
+static bool follow(PaddingCheck *behind, const Op *op, const Op *own) {
     const Rule *rule = op->def->rule;
     Call call = {.behind = behind, .op = op, .own = own};
     call.present = arena_array(behind->arena, bool, rule->operand_count + 1);
@@ -92,16 +86,12 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own)
     for (int k = 0; k < op->operand_count; k++)
         call.present[op->binding->operands[k].access] |= op->operands[k] != NULL;
     call.sizes = arena_array(behind->arena, int64_t, rule->factor_count + 1);
-    for (int f = 0; f < rule->factor_count; f++)
-        call.sizes[f] = 1;
+    for (int f = 0; f < rule->factor_count; f++) call.sizes[f] = 1;
     for (int f = 0; f < op->binding->factor_count; f++)
         call.sizes[op->binding->factors[f].factor] *= op->binding->factors[f].extent;
-    for (int r = 0; r < op->result_count; r++)
-        new_blocks(behind, op->results[r], own->results[r]);
-    if (!call_find_factors(&call))
-        return call_refuse(&call, 0, "takes the length of a row apart");
-    if (!check_arguments(&call))
-        return false;
+    for (int r = 0; r < op->result_count; r++) new_blocks(behind, op->results[r], own->results[r]);
+    if (!call_find_factors(&call)) return call_refuse(&call, 0, "takes the length of a row apart");
+    if (!check_arguments(&call)) return false;
     if (rule->kind == RULE_VIEW)
         copy_view(&call);
     else if (rule->body || rule->equation_count ? !follow_equations(&call) : !follow_kernel(&call))
@@ -110,8 +100,7 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own)
     return true;
 }
 
-bool padding_is_safe(const Module *module, const Module *other, Position at)
-{
+bool padding_is_safe(const Module *module, const Module *other, Position at) {
     Arena *arena = arena_create();
     PaddingCheck behind = {.module = module, .other = other, .arena = arena, .at = at};
     bool fits = true;

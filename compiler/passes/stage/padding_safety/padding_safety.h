@@ -4,8 +4,8 @@
 
 #include "ir/module.h"
 
-/* Whether what the rows of `other` lose, which is the module with the lengths at `at`, operator by operator the same, counts for nothing in
- * what both compute; else false, after an error. */
+/* Whether what the rows of `other` lose, which is the module with the lengths at `at`, operator by
+ * operator the same, counts for nothing in what both compute; else false, after an error. */
 bool padding_is_safe(const Module *module, const Module *other, Position at);
 
 #endif

@@ -3,24 +3,20 @@
 
 #include <math.h>
 
-double flexsp_work(const Flexsp *q, int sequence)
-{
+double flexsp_work(const Flexsp *q, int sequence) {
     double s = (double)q->length[sequence];
     return q->a1 * s * s + q->a2 * s;
 }
 
-double flexsp_time(const Flexsp *q, int degree, double work, double tokens)
-{
+double flexsp_time(const Flexsp *q, int degree, double work, double tokens) {
     return work / q->degree[degree].size + q->b1 + q->degree[degree].exchange * tokens;
 }
 
-FlexspLeast flexsp_least(const Flexsp *q, int sequence)
-{
+FlexspLeast flexsp_least(const Flexsp *q, int sequence) {
     double s = (double)q->length[sequence], work = flexsp_work(q, sequence);
     FlexspLeast least = {INFINITY, INFINITY};
     for (int d = 0; d < q->degree_count; d++) {
-        if (s > q->degree[d].tokens)
-            continue;
+        if (s > q->degree[d].tokens) continue;
         double time = flexsp_time(q, d, work, s) - q->b1;
         least.area = fmin(least.area, time * q->degree[d].size);
         least.alone = fmin(least.alone, time);
@@ -28,18 +24,16 @@ FlexspLeast flexsp_least(const Flexsp *q, int sequence)
     return least;
 }
 
-double flexsp_tokens(const Flexsp *q)
-{
+double flexsp_tokens(const Flexsp *q) {
     double most = 0;
     for (int d = 0; d < q->degree_count; d++)
         most = fmax(most, q->degree[d].tokens / q->degree[d].size);
     return most * q->gpus;
 }
 
-/* Every micro-batch takes b1 and its sequences' time; sequences' times sum to at least the area over the devices, and one micro-batch
- * takes at least what its longest sequence takes alone. */
-FlexspBound flexsp_bound(const Flexsp *q)
-{
+/* Every micro-batch takes b1 and its sequences' time; sequences' times sum to at least the area
+ * over the devices, and one micro-batch takes at least what its longest sequence takes alone. */
+FlexspBound flexsp_bound(const Flexsp *q) {
     FlexspBound bound = {0};
     double tokens = 0;
     for (int i = 0; i < q->length_count; i++) {

@@ -1,5 +1,6 @@
-/* FlexSP: sequence parallelism by length. A batch of sequences is cut into micro-batches; in each of them the devices form groups of
- * different degrees, and every sequence is split over the devices of one group.
+/* FlexSP: sequence parallelism by length. A batch of sequences is cut into micro-batches; in each
+ * of them the devices form groups of different degrees, and every sequence is split over the
+ * devices of one group.
  *
  *     Flexsp problem = ...;
  *     FlexspPlan *plan = flexsp_plan(arena, &problem, work, 0);  NULL: a sequence fits in no group
@@ -7,9 +8,11 @@
  *
  * Times are milliseconds, sizes MB (2^20 bytes). A group of degree d with lengths s takes
  *
- *     sum (a1 s^2 + a2 s) / d + b1 + 4 * 2 * layers * hidden * 2 * sum s / 2^20 / d / alltoall[d]      the last for d > 1
+ *     sum (a1 s^2 + a2 s) / d + b1 + 4 * 2 * layers * hidden * 2 * sum s / 2^20 / d / alltoall[d]
+ *         the last for d > 1
  *
- * and holds sum s / d * token_mb + states_mb <= memory_mb on each device; a micro-batch takes as long as its slowest group.
+ * and holds sum s / d * token_mb + states_mb <= memory_mb on each device; a micro-batch takes as
+ * long as its slowest group.
  */
 #ifndef PLANNER_KINDS_FLEXSP_FLEXSP_H
 #define PLANNER_KINDS_FLEXSP_FLEXSP_H
@@ -62,13 +65,15 @@ double flexsp_work(const Flexsp *q, int sequence);
 /* Milliseconds of a group with some `work` and `tokens` in all. */
 double flexsp_time(const Flexsp *q, int degree, double work, double tokens);
 
-/* The least device-milliseconds, and the least milliseconds without b1, of a sequence over the degrees that hold it. */
+/* The least device-milliseconds, and the least milliseconds without b1, of a sequence over the
+ * degrees that hold it. */
 typedef struct FlexspLeast {
     double area, alone;
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* The most tokens that a micro-batch holds: devices times the most tokens a device of any degree. */
+/* The most tokens that a micro-batch holds: devices times the most tokens a device of any
+ * degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);

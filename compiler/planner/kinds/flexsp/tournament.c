@@ -1,5 +1,6 @@
-/* Which number of micro-batches and which beginning are worth the work: a tournament of annealings. Beginnings of every number play a round
- * with equal work each; the best of each number go on, from where they are, cooler and with more work each, and then the best third of all.
+/* Which number of micro-batches and which beginning are worth the work: a tournament of annealings.
+ * Beginnings of every number play a round with equal work each; the best of each number go on, from
+ * where they are, cooler and with more work each, and then the best third of all.
  */
 #include "planner/kinds/flexsp/anneal.h"
 
@@ -10,8 +11,7 @@ enum { ROUNDS = 3, FILLS = 4, BATCHES = 2, SEEDS = 2, KEPT = 3, SHRINK = 3 };
 static const double HOT = 0.001;
 
 /* The states' best first; equal ones in their order. */
-static void best_first(FlexspState **states, int count)
-{
+static void best_first(FlexspState **states, int count) {
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && flexsp_best(states[k]) < flexsp_best(states[k - 1]); k--) {
             FlexspState *worse = states[k - 1];
@@ -21,25 +21,25 @@ static void best_first(FlexspState **states, int count)
 }
 
 /* Anneals every state by an equal part of `work`, and puts the best first. */
-static void round_play(FlexspState **states, int count, int round, double work)
-{
+static void round_play(FlexspState **states, int count, int round, double work) {
     for (int i = 0; i < count; i++)
         flexsp_anneal(states[i], ldexp(HOT, -round), (int64_t)(work / count));
     best_first(states, count);
 }
 
-/* The winner over numbers of micro-batches from `least` on: in the first round beginnings of equal number play against each other. */
-static FlexspState *tournament(Arena *arena, const Flexsp *q, int least, int64_t work, uint64_t seed)
-{
+/* The winner over numbers of micro-batches from `least` on: in the first round beginnings of equal
+ * number play against each other. */
+static FlexspState *tournament(Arena *arena, const Flexsp *q, int least, int64_t work,
+                               uint64_t seed) {
     static const double fills[FILLS] = {1, 0.96, 0.92, 0.86};
     FlexspState *states[BATCHES * KEPT], *beginning[FILLS * SEEDS];
     int count = BATCHES * KEPT;
     for (int extra = 0; extra < BATCHES; extra++) {
         for (int f = 0; f < FILLS * SEEDS; f++)
-            beginning[f] = flexsp_state(arena, q, least + extra, fills[f % FILLS], (seed << 8) + (uint64_t)(extra * FILLS * SEEDS + f));
+            beginning[f] = flexsp_state(arena, q, least + extra, fills[f % FILLS],
+                                        (seed << 8) + (uint64_t)(extra * FILLS * SEEDS + f));
         round_play(beginning, FILLS * SEEDS, 0, (double)work / ROUNDS / BATCHES);
-        for (int k = 0; k < KEPT; k++)
-            states[extra * KEPT + k] = beginning[k];
+        for (int k = 0; k < KEPT; k++) states[extra * KEPT + k] = beginning[k];
     }
     for (int round = 1; round < ROUNDS; round++) {
         round_play(states, count, round, (double)work / ROUNDS);
@@ -48,8 +48,7 @@ static FlexspState *tournament(Arena *arena, const Flexsp *q, int least, int64_t
     return states[0];
 }
 
-FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t seed)
-{
+FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t seed) {
     int least = flexsp_bound(q).batches;
     FlexspState *winner = tournament(arena, q, least, work, seed);
     while (!isfinite(flexsp_best(winner)))

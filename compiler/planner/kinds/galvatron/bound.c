@@ -1,18 +1,19 @@
 /* The least that a pipeline can take.
  *
- * Relaxed: a layer may be split between strategies, changes of degree cost nothing, the ends have their smallest share, and of the first
- * stage's gradients alone something is left over (nothing hides them). A stage with l layers then is a linear program of two rows, the
- * layers and the memory: its best solution mixes at most two strategies. Over the stages runs a dynamic program over layers, in two ways:
- * with the mean of all stages for the longest one; and for every time that the longest can have, with stages that take no more. Both are
- * bounds: the larger one counts.
+ * Relaxed: a layer may be split between strategies, changes of degree cost nothing, the ends have
+ * their smallest share, and of the first stage's gradients alone something is left over (nothing
+ * hides them). A stage with l layers then is a linear program of two rows, the layers and the
+ * memory: its best solution mixes at most two strategies. Over the stages runs a dynamic program
+ * over layers, in two ways: with the mean of all stages for the longest one; and for every time
+ * that the longest can have, with stages that take no more. Both are bounds: the larger one counts.
  */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Of every stage and number of layers, (stages, layers + 1): the least time; the least time and what is left over; and that with the
- * stage's part of the mean. INFINITY where nothing fits. */
+/* Of every stage and number of layers, (stages, layers + 1): the least time; the least time and
+ * what is left over; and that with the stage's part of the mean. INFINITY where nothing fits. */
 typedef struct Relaxed {
     Arena *arena;
     const Galvatron *q;
@@ -20,19 +21,20 @@ typedef struct Relaxed {
     double *ms, *sum, *mean;
 } Relaxed;
 
-/* The least of weight * time + left over of l layers within `room` MB: over strategies, and mixtures of two that fill the room. */
-static double mixture_least(const Strategy *s, int count, int l, double room, double weight, bool left)
-{
+/* The least of weight * time + left over of l layers within `room` MB: over strategies, and
+ * mixtures of two that fill the room. */
+static double mixture_least(const Strategy *s, int count, int l, double room, double weight,
+                            bool left) {
     double least = INFINITY, each = room / l;
     for (int a = 0; a < count; a++) {
         double cost = weight * s[a].ms + (left ? s[a].left : 0);
-        if (s[a].mb > each)
-            continue;
+        if (s[a].mb > each) continue;
         least = fmin(least, cost);
         for (int b = 0; b < count; b++)
             if (s[b].mb > each) {
                 double part = (each - s[a].mb) / (s[b].mb - s[a].mb);
-                least = fmin(least, (1 - part) * cost + part * (weight * s[b].ms + (left ? s[b].left : 0)));
+                least = fmin(least, (1 - part) * cost +
+                                        part * (weight * s[b].ms + (left ? s[b].left : 0)));
             }
     }
     return least * l;
@@ -42,8 +44,7 @@ static double mixture_least(const Strategy *s, int count, int l, double room, do
 static double mean_weight(const Pipeline *p) { return 1 + (p->microbatches - 1.0) / p->stages; }
 
 /* Fills in one stage. */
-static void stage_relax(Relaxed *r, int stage)
-{
+static void stage_relax(Relaxed *r, int stage) {
     int count, width = r->q->layers + 1;
     double handover = INFINITY, ends = INFINITY, weight = mean_weight(r->p);
     const Strategy *s = galvatron_strategies(r->arena, r->q, r->p, stage, &count);
@@ -56,19 +57,19 @@ static void stage_relax(Relaxed *r, int stage)
         double room = r->q->class[r->p->class[stage]].memory_mb * (1 + 1e-9) - ends;
         r->ms[stage * width + l] = handover + mixture_least(s, count, l, room, 1, false);
         r->sum[stage * width + l] = handover + mixture_least(s, count, l, room, 1, stage == 0);
-        r->mean[stage * width + l] = handover * weight + mixture_least(s, count, l, room, weight, stage == 0);
+        r->mean[stage * width + l] =
+            handover * weight + mixture_least(s, count, l, room, weight, stage == 0);
     }
 }
 
-/* The least sum of `cost` over stages that take at most `cap` ms each; their layers when it is not NULL. */
-static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers)
-{
+/* The least sum of `cost` over stages that take at most `cap` ms each; their layers when it is not
+ * NULL. */
+static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers) {
     int width = r->q->layers + 1, stages = r->p->stages;
     Arena *scratch = arena_create();
     double *least = arena_array(scratch, double, (stages + 1) * width); // (stages + 1, layers + 1)
     int *chosen = arena_array(scratch, int, (stages + 1) * width);
-    for (int j = 0; j < (stages + 1) * width; j++)
-        least[j] = j ? INFINITY : 0;
+    for (int j = 0; j < (stages + 1) * width; j++) least[j] = j ? INFINITY : 0;
     for (int i = 0; i < stages; i++)
         for (int l = 1; l < width && r->ms[i * width + l] <= cap; l++)
             for (int j = l; j < width; j++) {
@@ -83,18 +84,17 @@ static double stages_least(const Relaxed *r, const double *cost, double cap, int
     return value;
 }
 
-static int ascending(const void *a, const void *b)
-{
+static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* The bound by the time of the longest stage: the sum under it, and all other micro-batches at its pace. */
-static double longest_bound(const Relaxed *r, int *layers)
-{
+/* The bound by the time of the longest stage: the sum under it, and all other micro-batches at its
+ * pace. */
+static double longest_bound(const Relaxed *r, int *layers) {
     int count = r->p->stages * (r->q->layers + 1), low = 0, high = count, at[GALVATRON_STAGES];
-    double *caps = arena_copy(r->arena, r->ms, sizeof *caps * (size_t)count), free = stages_least(r, r->sum, INFINITY, NULL),
-           best = INFINITY;
+    double *caps = arena_copy(r->arena, r->ms, sizeof *caps * (size_t)count),
+           free = stages_least(r, r->sum, INFINITY, NULL), best = INFINITY;
     qsort(caps, (size_t)count, sizeof *caps, ascending);
     while (low < high && isfinite(free)) {
         int middle = (low + high) / 2;
@@ -103,46 +103,41 @@ static double longest_bound(const Relaxed *r, int *layers)
         else
             low = middle + 1;
     }
-    for (int c = low; isfinite(free) && c < count && free + (r->p->microbatches - 1) * caps[c] < best; c++) {
+    for (int c = low;
+         isfinite(free) && c < count && free + (r->p->microbatches - 1) * caps[c] < best; c++) {
         double value = stages_least(r, r->sum, caps[c], at) + (r->p->microbatches - 1) * caps[c];
-        if (value >= best)
-            continue;
+        if (value >= best) continue;
         best = value;
-        for (int i = 0; i < r->p->stages; i++)
-            layers[i] = at[i];
+        for (int i = 0; i < r->p->stages; i++) layers[i] = at[i];
     }
     return best;
 }
 
-double pipeline_bound(const Galvatron *q, const Pipeline *p, int *layers)
-{
-    int by_mean[GALVATRON_STAGES] = {0}, by_longest[GALVATRON_STAGES] = {0}, size = p->stages * (q->layers + 1);
+double pipeline_bound(const Galvatron *q, const Pipeline *p, int *layers) {
+    int by_mean[GALVATRON_STAGES] = {0}, by_longest[GALVATRON_STAGES] = {0},
+        size = p->stages * (q->layers + 1);
     Relaxed r = {.arena = arena_create(), .q = q, .p = p};
     r.ms = arena_array(r.arena, double, size);
     r.sum = arena_array(r.arena, double, size);
     r.mean = arena_array(r.arena, double, size);
-    for (int i = 0; i < p->stages; i++)
-        stage_relax(&r, i);
-    double mean = stages_least(&r, r.mean, INFINITY, by_mean), longest = longest_bound(&r, by_longest);
-    for (int i = 0; i < p->stages; i++)
-        layers[i] = longest > mean ? by_longest[i] : by_mean[i];
+    for (int i = 0; i < p->stages; i++) stage_relax(&r, i);
+    double mean = stages_least(&r, r.mean, INFINITY, by_mean),
+           longest = longest_bound(&r, by_longest);
+    for (int i = 0; i < p->stages; i++) layers[i] = longest > mean ? by_longest[i] : by_mean[i];
     arena_destroy(r.arena);
     return fmax(mean, longest);
 }
 
-GalvatronBound galvatron_bound(Arena *arena, const Galvatron *q)
-{
+GalvatronBound galvatron_bound(Arena *arena, const Galvatron *q) {
     GalvatronBound bound = {.value = INFINITY};
     const Pipeline *pipelines = galvatron_pipelines(arena, q, &bound.pipelines);
     for (int i = 0; i < bound.pipelines; i++) {
         int layers[GALVATRON_STAGES];
         double value = pipeline_bound(q, &pipelines[i], layers);
-        if (value >= bound.value)
-            continue;
+        if (value >= bound.value) continue;
         bound.value = value;
         bound.pipeline = pipelines[i];
-        for (int k = 0; k < pipelines[i].stages; k++)
-            bound.layers[k] = layers[k];
+        for (int k = 0; k < pipelines[i].stages; k++) bound.layers[k] = layers[k];
     }
     return bound;
 }

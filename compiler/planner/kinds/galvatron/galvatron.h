@@ -1,5 +1,5 @@
-/* Galvatron: a pipeline of stages over device classes, and for every layer a strategy: tensor or Ulysses parallelism, data parallelism,
- * ZeRO, recomputation.
+/* Galvatron: a pipeline of stages over device classes, and for every layer a strategy: tensor or
+ * Ulysses parallelism, data parallelism, ZeRO, recomputation.
  *
  *     Galvatron problem = ...;
  *     GalvatronPlan *plan = galvatron_plan(arena, &problem);        NULL: nothing fits
@@ -7,11 +7,14 @@
  *
  * Times are milliseconds, sizes MB (2^20 bytes). A plan takes
  *
- *     sum of the stages' times + (microbatches - 1) * the longest + what synchronisation of gradients is left over
+ *     sum of the stages' times + (microbatches - 1) * the longest + what synchronisation of
+ *         gradients is left over
  *
- * (1F1B), where a stage's gradients are hidden behind the stages before it. Search: every pipeline and number of micro-batches has a lower
- * bound (bound.c); in the order of their bounds, until the next bound is no better than the best plan, each is solved: every stage by all
- * pairs of strategies, the stages together by a dynamic program over layers under a cap of the longest time (search.c).
+ * (1F1B), where a stage's gradients are hidden behind the stages before it. Search: every pipeline
+ * and number of micro-batches has a lower bound (bound.c); in the order of their bounds, until the
+ * next bound is no better than the best plan, each is solved: every stage by all pairs of
+ * strategies, the stages together by a dynamic program over layers under a cap of the longest time
+ * (search.c).
  */
 #ifndef PLANNER_KINDS_GALVATRON_GALVATRON_H
 #define PLANNER_KINDS_GALVATRON_GALVATRON_H
@@ -30,7 +33,8 @@ typedef struct GalvatronClass {
 
 /* GB/s by the logarithm of the number of devices; 0 where the input has none. */
 typedef struct GalvatronLinks {
-    double latency_ms, node[GALVATRON_LOGS], near[GALVATRON_LOGS], far[GALVATRON_LOGS], alltoall[GALVATRON_LOGS];
+    double latency_ms, node[GALVATRON_LOGS], near[GALVATRON_LOGS], far[GALVATRON_LOGS],
+        alltoall[GALVATRON_LOGS];
     double p2p[GALVATRON_STAGES + 1]; // by the number of stages
 } GalvatronLinks;
 
@@ -71,7 +75,8 @@ typedef struct GalvatronPlan {
     StagePlan stage[GALVATRON_STAGES];
 } GalvatronPlan;
 
-/* What no plan falls below: the least bound over pipelines; the pipeline that has it, and the layers of its relaxed stages. */
+/* What no plan falls below: the least bound over pipelines; the pipeline that has it, and the
+ * layers of its relaxed stages. */
 typedef struct GalvatronBound {
     double value;
     int pipelines; // how many there are
@@ -82,19 +87,26 @@ typedef struct GalvatronBound {
 /* All pipelines with all numbers of micro-batches; *count: how many. */
 const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count);
 
-/* The strategies that a stage's layers can have; those that another one of the same degree beats in everything are left out. */
-const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline, int stage, int *count);
+/* The strategies that a stage's layers can have; those that another one of the same degree beats in
+ * everything are left out. */
+const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline,
+                                     int stage, int *count);
 
-/* Milliseconds to hand activations from layers of one strategy to another's, forward and backward. */
-double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from, const Strategy *to);
+/* Milliseconds to hand activations from layers of one strategy to another's, forward and
+ * backward. */
+double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from,
+                        const Strategy *to);
 
-/* Milliseconds to hand on the activations of a stage whose first layer has this strategy; 0 in a pipeline of one stage. */
+/* Milliseconds to hand on the activations of a stage whose first layer has this strategy; 0 in a
+ * pipeline of one stage. */
 double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const Strategy *first);
 
 /* MB of the embedding in the first stage and the head in the last. */
-double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage, const Strategy *first, const Strategy *last);
+double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage,
+                      const Strategy *first, const Strategy *last);
 
-/* The least that plans of one pipeline can take, INFINITY when nothing fits, and the layers of its relaxed stages. */
+/* The least that plans of one pipeline can take, INFINITY when nothing fits, and the layers of its
+ * relaxed stages. */
 double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
 
 /* The best plan of one pipeline that takes less than `below`; false when there is none. */

@@ -12,21 +12,18 @@ typedef struct Making {
 } Making;
 
 /* Whether a class can be cut into stages of n devices: each inside a node, or of whole nodes. */
-static bool class_cut(const Galvatron *q, const GalvatronClass *class, int n)
-{
-    if (class->gpus % n)
-        return false;
+static bool class_cut(const Galvatron *q, const GalvatronClass *class, int n) {
+    if (class->gpus % n) return false;
     for (int first = class->first; first < class->first + class->gpus; first += n) {
-        bool inside = first / q->per_node == (first + n - 1) / q->per_node, whole = first % q->per_node == 0 && n % q->per_node == 0;
-        if (!inside && !whole)
-            return false;
+        bool inside = first / q->per_node == (first + n - 1) / q->per_node,
+             whole = first % q->per_node == 0 && n % q->per_node == 0;
+        if (!inside && !whole) return false;
     }
     return true;
 }
 
 /* Adds a pipeline with every number of micro-batches. */
-static void microbatches_add(const Making *making, Pipeline pipeline)
-{
+static void microbatches_add(const Making *making, Pipeline pipeline) {
     for (int m = pipeline.stages; m <= making->q->batch; m++)
         if (making->q->batch % m == 0) {
             pipeline.microbatches = m;
@@ -35,17 +32,17 @@ static void microbatches_add(const Making *making, Pipeline pipeline)
 }
 
 /* Adds the pipelines that begin with `pipeline`, which has the classes of the bit set `used`. */
-static void classes_add(const Making *making, const Pipeline *pipeline, unsigned used)
-{
+static void classes_add(const Making *making, const Pipeline *pipeline, unsigned used) {
     const Galvatron *q = making->q;
-    if (used == (1u << q->class_count) - 1)
-        microbatches_add(making, *pipeline);
+    if (used == (1u << q->class_count) - 1) microbatches_add(making, *pipeline);
     for (int c = 0; c < q->class_count; c++)
         for (int n = 1; !(used >> c & 1) && n <= q->class[c].gpus; n *= 2) {
             Pipeline longer = *pipeline;
-            if (longer.stages + q->class[c].gpus / n > GALVATRON_STAGES || !class_cut(q, &q->class[c], n))
+            if (longer.stages + q->class[c].gpus / n > GALVATRON_STAGES ||
+                !class_cut(q, &q->class[c], n))
                 continue;
-            for (int first = q->class[c].first; first < q->class[c].first + q->class[c].gpus; first += n) {
+            for (int first = q->class[c].first; first < q->class[c].first + q->class[c].gpus;
+                 first += n) {
                 longer.class[longer.stages] = c, longer.gpus[longer.stages] = n;
                 longer.first[longer.stages++] = first;
             }
@@ -53,8 +50,7 @@ static void classes_add(const Making *making, const Pipeline *pipeline, unsigned
         }
 }
 
-const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count)
-{
+const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count) {
     Pipelines out = {0};
     classes_add(&(Making){arena, q, &out}, &(Pipeline){0}, 0);
     *count = out.count;

@@ -16,14 +16,14 @@ typedef struct Search {
     Front *front; // (stages, layers + 1)
 } Search;
 
-static Front *front_of(const Search *s, int stage, int layers) { return &s->front[stage * (s->q->layers + 1) + layers]; }
+static Front *front_of(const Search *s, int stage, int layers) {
+    return &s->front[stage * (s->q->layers + 1) + layers];
+}
 
 /* Adds a plan to a front unless one there is as good; what it beats goes. */
-static void front_add(const Search *s, Front *front, const StagePlan *plan)
-{
+static void front_add(const Search *s, Front *front, const StagePlan *plan) {
     for (int i = 0; i < front->count; i++)
-        if (front->at[i].ms <= plan->ms && front->at[i].left <= plan->left)
-            return;
+        if (front->at[i].ms <= plan->ms && front->at[i].left <= plan->left) return;
     int kept = 0;
     for (int i = 0; i < front->count; i++)
         if (front->at[i].ms < plan->ms || front->at[i].left < plan->left)
@@ -33,15 +33,14 @@ static void front_add(const Search *s, Front *front, const StagePlan *plan)
 }
 
 /* All stage plans of strategy a first, then b, that fit the memory. */
-static void pair_add(const Search *s, int stage, const Strategy *a, const Strategy *b)
-{
-    double room = s->q->class[s->p->class[stage]].memory_mb * (1 + 1e-9) - galvatron_ends(s->q, s->p, stage, a, b);
+static void pair_add(const Search *s, int stage, const Strategy *a, const Strategy *b) {
+    double room = s->q->class[s->p->class[stage]].memory_mb * (1 + 1e-9) -
+                  galvatron_ends(s->q, s->p, stage, a, b);
     double fixed = galvatron_handover(s->q, s->p, a) + galvatron_change(s->q, s->p, a, b);
     int most = s->q->layers - s->p->stages + 1;
     for (int first = 1; first <= most; first++)
         for (int second = a == b ? 0 : 1; first + second <= (a == b ? first : most); second++) {
-            if (first * a->mb + second * b->mb > room)
-                break;
+            if (first * a->mb + second * b->mb > room) break;
             StagePlan plan = {.ms = fixed + first * a->ms + second * b->ms,
                               .left = first * a->left + second * b->left,
                               .count = {first, second},
@@ -50,32 +49,30 @@ static void pair_add(const Search *s, int stage, const Strategy *a, const Strate
         }
 }
 
-static void fronts_make(Search *s)
-{
+static void fronts_make(Search *s) {
     s->front = arena_array(s->arena, Front, s->p->stages * (s->q->layers + 1));
     for (int stage = 0; stage < s->p->stages; stage++) {
         int count;
         const Strategy *strategies = galvatron_strategies(s->arena, s->q, s->p, stage, &count);
         for (int a = 0; a < count; a++)
-            for (int b = 0; b < count; b++)
-                pair_add(s, stage, &strategies[a], &strategies[b]);
+            for (int b = 0; b < count; b++) pair_add(s, stage, &strategies[a], &strategies[b]);
     }
 }
 
-/* The first stages with some layers: their time, what is left over of their gradients, and the last of them. */
+/* The first stages with some layers: their time, what is left over of their gradients, and the last
+ * of them. */
 typedef struct Label {
     double ms, left;
     int layers;
     const StagePlan *last;
 } Label;
 
-/* Stage plans of at most `cap` ms: for every number of stages and layers the least sum of time and what is left over. */
-static const Label *labels_make(const Search *s, Arena *arena, double cap)
-{
+/* Stage plans of at most `cap` ms: for every number of stages and layers the least sum of time and
+ * what is left over. */
+static const Label *labels_make(const Search *s, Arena *arena, double cap) {
     int width = s->q->layers + 1, stages = s->p->stages;
     Label *label = arena_array(arena, Label, (stages + 1) * width);
-    for (int i = 0; i < (stages + 1) * width; i++)
-        label[i].ms = i ? INFINITY : 0;
+    for (int i = 0; i < (stages + 1) * width; i++) label[i].ms = i ? INFINITY : 0;
     for (int i = 0; i < stages; i++)
         for (int l = 1; l <= s->q->layers - stages + 1; l++)
             for (int c = 0; c < front_of(s, i, l)->count; c++) {
@@ -83,22 +80,20 @@ static const Label *labels_make(const Search *s, Arena *arena, double cap)
                 for (int j = l; plan->ms <= cap && j < width; j++) {
                     const Label *before = &label[i * width + j - l];
                     Label *now = &label[(i + 1) * width + j],
-                          with = {before->ms + plan->ms, fmax(before->left, plan->left - before->ms), l, plan};
-                    if (with.ms + with.left < now->ms + now->left)
-                        *now = with;
+                          with = {before->ms + plan->ms,
+                                  fmax(before->left, plan->left - before->ms), l, plan};
+                    if (with.ms + with.left < now->ms + now->left) *now = with;
                 }
             }
     return label;
 }
 
 /* Writes the plan of the last label; its time, INFINITY when there is none. */
-static double labels_plan(const Search *s, const Label *label, GalvatronPlan *plan)
-{
+static double labels_plan(const Search *s, const Label *label, GalvatronPlan *plan) {
     int width = s->q->layers + 1;
     const Label *end = &label[s->p->stages * width + s->q->layers];
     double longest = 0, total = end->ms + end->left;
-    if (!isfinite(end->ms))
-        return INFINITY;
+    if (!isfinite(end->ms)) return INFINITY;
     plan->pipeline = *s->p;
     for (int i = s->p->stages, j = s->q->layers; i > 0; i--) {
         const Label *at = &label[i * width + j];
@@ -109,41 +104,35 @@ static double labels_plan(const Search *s, const Label *label, GalvatronPlan *pl
     return plan->milliseconds = total + (s->p->microbatches - 1) * longest;
 }
 
-static int ascending(const void *a, const void *b)
-{
+static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 /* The times that a stage can have, ascending. */
-static const double *caps_make(const Search *s, int *count)
-{
+static const double *caps_make(const Search *s, int *count) {
     Array(double) caps = {0};
     for (int stage = 0; stage < s->p->stages; stage++)
         for (int l = 1; l <= s->q->layers; l++)
             for (int c = 0; c < front_of(s, stage, l)->count; c++)
                 array_push(s->arena, &caps, front_of(s, stage, l)->at[c].ms);
-    if (caps.count)
-        qsort(caps.at, (size_t)caps.count, sizeof *caps.at, ascending);
+    if (caps.count) qsort(caps.at, (size_t)caps.count, sizeof *caps.at, ascending);
     *count = caps.count;
     return caps.at;
 }
 
 /* The plan under a cap into *plan when it is the best so far; false when the cap leaves none. */
-static bool cap_try(const Search *s, double cap, GalvatronPlan *plan)
-{
+static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     GalvatronPlan new;
     Arena *scratch = arena_create();
     double ms = labels_plan(s, labels_make(s, scratch, cap), &new);
     arena_destroy(scratch);
-    if (ms < plan->milliseconds)
-        *plan = new;
+    if (ms < plan->milliseconds) *plan = new;
     return isfinite(ms);
 }
 
 /* The least cap of `caps` that leaves a plan; count when there is none. */
-static int cap_least(const Search *s, const double *caps, int count, GalvatronPlan *plan)
-{
+static int cap_least(const Search *s, const double *caps, int count, GalvatronPlan *plan) {
     int low = 0, high = count;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -156,25 +145,26 @@ static int cap_least(const Search *s, const double *caps, int count, GalvatronPl
 }
 
 /* The least sum of time and what is left over without a cap; INFINITY when nothing fits. */
-static double sum_least(const Search *s)
-{
+static double sum_least(const Search *s) {
     Arena *scratch = arena_create();
-    const Label *end = &labels_make(s, scratch, INFINITY)[s->p->stages * (s->q->layers + 1) + s->q->layers];
+    const Label *end =
+        &labels_make(s, scratch, INFINITY)[s->p->stages * (s->q->layers + 1) + s->q->layers];
     double least = end->ms + end->left;
     arena_destroy(scratch);
     return least;
 }
 
-/* Under all caps that may lead to a better plan; of those that differ by rounding under the last one, which allows what the others do. */
-bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below, GalvatronPlan *plan)
-{
+/* Under all caps that may lead to a better plan; of those that differ by rounding under the last
+ * one, which allows what the others do. */
+bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below, GalvatronPlan *plan) {
     Search search = {.arena = arena_create(), .q = q, .p = p};
     int count;
     plan->milliseconds = below;
     fronts_make(&search);
     const double *caps = caps_make(&search, &count), least = sum_least(&search);
     if (isfinite(least))
-        for (int c = cap_least(&search, caps, count, plan); c < count && least + (p->microbatches - 1) * caps[c] < plan->milliseconds; c++)
+        for (int c = cap_least(&search, caps, count, plan);
+             c < count && least + (p->microbatches - 1) * caps[c] < plan->milliseconds; c++)
             if (c == count - 1 || caps[c + 1] > caps[c] * (1 + 1e-9))
                 cap_try(&search, caps[c], plan);
     arena_destroy(search.arena);
@@ -186,14 +176,13 @@ typedef struct Candidate {
     int pipeline;
 } Candidate;
 
-static int by_bound(const void *a, const void *b)
-{
+static int by_bound(const void *a, const void *b) {
     const Candidate *x = a, *y = b;
-    return x->bound != y->bound ? (x->bound > y->bound) - (x->bound < y->bound) : x->pipeline - y->pipeline;
+    return x->bound != y->bound ? (x->bound > y->bound) - (x->bound < y->bound)
+                                : x->pipeline - y->pipeline;
 }
 
-GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q)
-{
+GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q) {
     int count;
     const Pipeline *pipelines = galvatron_pipelines(arena, q, &count);
     Candidate *order = arena_array(arena, Candidate, count);
@@ -202,11 +191,9 @@ GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q)
         int layers[GALVATRON_STAGES];
         order[i] = (Candidate){pipeline_bound(q, &pipelines[i], layers), i};
     }
-    if (count)
-        qsort(order, (size_t)count, sizeof *order, by_bound);
+    if (count) qsort(order, (size_t)count, sizeof *order, by_bound);
     best->milliseconds = INFINITY;
     for (int i = 0; i < count && order[i].bound < best->milliseconds; i++)
-        if (pipeline_plan(q, &pipelines[order[i].pipeline], best->milliseconds, &new))
-            *best = new;
+        if (pipeline_plan(q, &pipelines[order[i].pipeline], best->milliseconds, &new)) *best = new;
     return isfinite(best->milliseconds) ? best : NULL;
 }

@@ -6,8 +6,10 @@
 
 #include <jansson.h>
 
-/* The bound in ms of a batch's step; `strategy` NULL: of every strategy of `gpus` devices. What proves it goes into *proof, a new object.
+/* The bound in ms of a batch's step; `strategy` NULL: of every strategy of `gpus` devices. What
+ * proves it goes into *proof, a new object.
  */
-double batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus, const Batch *batch, json_t **proof);
+double batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus,
+                   const Batch *batch, json_t **proof);
 
 #endif

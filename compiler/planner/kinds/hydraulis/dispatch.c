@@ -13,8 +13,8 @@ typedef struct Bin {
 typedef struct Class {
     int scheme, microbatches; // of each pipeline
     int first, count;         // bins
-    int room;                 // no bin has room for more tokens; a bound, exact when it was last looked for
-    double factor, c;         // a bin of weight w ends at factor (w + c)
+    int room;         // no bin has room for more tokens; a bound, exact when it was last looked for
+    double factor, c; // a bin of weight w ends at factor (w + c)
 } Class;
 
 struct Dispatcher {
@@ -30,18 +30,18 @@ struct Dispatcher {
 
 long dispatcher_work(const Dispatcher *dispatcher) { return dispatcher->work; }
 
-static Dispatch dispatch_create(Arena *arena, int pipelines)
-{
-    return (Dispatch){0, arena_array(arena, int, pipelines), arena_array(arena, int, pipelines), INFINITY};
+static Dispatch dispatch_create(Arena *arena, int pipelines) {
+    return (Dispatch){0, arena_array(arena, int, pipelines), arena_array(arena, int, pipelines),
+                      INFINITY};
 }
 
-Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, int sequences)
-{
+Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, int sequences) {
     Dispatcher *dispatcher = arena_new(arena, Dispatcher);
     int least = gpus, most_bins = sequences + gpus;
     for (int i = 0; i < schemes->count; i++)
         least = schemes->at[i].gpus < least ? schemes->at[i].gpus : least;
-    *dispatcher = (Dispatcher){.schemes = schemes, .most_pipelines = gpus / least, .most_bins = most_bins};
+    *dispatcher =
+        (Dispatcher){.schemes = schemes, .most_pipelines = gpus / least, .most_bins = most_bins};
     dispatcher->bins = arena_array(arena, Bin, most_bins);
     dispatcher->classes = arena_array(arena, Class, dispatcher->most_pipelines);
     dispatcher->now = dispatch_create(arena, dispatcher->most_pipelines);
@@ -50,8 +50,7 @@ Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, in
     return dispatcher;
 }
 
-static void dispatch_copy(Dispatch *to, const Dispatch *from)
-{
+static void dispatch_copy(Dispatch *to, const Dispatch *from) {
     to->count = from->count;
     to->time = from->time;
     memcpy(to->schemes, from->schemes, sizeof(int) * (size_t)from->count);
@@ -61,11 +60,11 @@ static void dispatch_copy(Dispatch *to, const Dispatch *from)
 /* ---- longest first ---- */
 
 /* Adds a pipeline's bins to the class of its like, the last one or a new one. */
-static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int pipeline)
-{
+static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int pipeline) {
     int scheme = dispatch->schemes[pipeline], v = dispatch->microbatches[pipeline];
     const Scheme *of = &dispatcher->schemes->at[scheme];
-    Class *last = dispatcher->class_count ? &dispatcher->classes[dispatcher->class_count - 1] : NULL;
+    Class *last =
+        dispatcher->class_count ? &dispatcher->classes[dispatcher->class_count - 1] : NULL;
     if (!last || last->scheme != scheme || last->microbatches != v) {
         last = &dispatcher->classes[dispatcher->class_count++];
         *last = (Class){scheme, v, dispatcher->bin_count, 0, of->tokens, of->pp - 1 + v, of->c};
@@ -76,27 +75,21 @@ static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int p
 }
 
 /* Empty bins of all pipelines that have micro-batches; false: there are too many. */
-static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch)
-{
+static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     dispatcher->class_count = dispatcher->bin_count = 0;
     for (int p = 0; p < dispatch->count; p++) {
-        if (dispatcher->bin_count + dispatch->microbatches[p] > dispatcher->most_bins)
-            return false;
-        if (dispatch->microbatches[p])
-            add_pipeline(dispatcher, dispatch, p);
+        if (dispatcher->bin_count + dispatch->microbatches[p] > dispatcher->most_bins) return false;
+        if (dispatch->microbatches[p]) add_pipeline(dispatcher, dispatch, p);
     }
     return true;
 }
 
 /* The lightest bin of a class with room for a sequence, or -1. */
-static int lightest(const Dispatcher *dispatcher, Class *class, int length)
-{
+static int lightest(const Dispatcher *dispatcher, Class *class, int length) {
     const Bin *bins = dispatcher->bins + class->first;
     int most = dispatcher->schemes->at[class->scheme].tokens, best = -1, room = 0;
-    if (length > class->room)
-        return -1;
-    if (bins[0].tokens + length <= most)
-        return 0;
+    if (length > class->room) return -1;
+    if (bins[0].tokens + length <= most) return 0;
     for (int i = 0; i < class->count; i++) {
         room = most - bins[i].tokens > room ? most - bins[i].tokens : room;
         if (bins[i].tokens + length <= most && (best < 0 || bins[i].weight < bins[best].weight))
@@ -107,24 +100,20 @@ static int lightest(const Dispatcher *dispatcher, Class *class, int length)
 }
 
 /* Puts a sequence into a bin, and the bin to its place in the heap. */
-static void put(Dispatcher *dispatcher, const Class *class, int at, double weight, int length)
-{
+static void put(Dispatcher *dispatcher, const Class *class, int at, double weight, int length) {
     Bin *bins = dispatcher->bins + class->first, bin = bins[at];
     bin.weight += weight;
     bin.tokens += length;
     for (int child; (child = 2 * at + 1) < class->count; at = child) {
-        if (child + 1 < class->count && bins[child + 1].weight < bins[child].weight)
-            child++;
-        if (bins[child].weight >= bin.weight)
-            break;
+        if (child + 1 < class->count && bins[child + 1].weight < bins[child].weight) child++;
+        if (bins[child].weight >= bin.weight) break;
         bins[at] = bins[child];
     }
     bins[at] = bin;
 }
 
 /* Puts sequence `i` where it ends earliest; when that is, or INFINITY when no bin has room. */
-static double put_best(Dispatcher *dispatcher, const Batch *batch, int i)
-{
+static double put_best(Dispatcher *dispatcher, const Batch *batch, int i) {
     Class *best = NULL;
     int best_bin = 0;
     double least = INFINITY;
@@ -132,38 +121,38 @@ static double put_best(Dispatcher *dispatcher, const Batch *batch, int i)
         Class *class = &dispatcher->classes[k];
         int bin = lightest(dispatcher, class, batch->lengths[i]);
         double end = bin < 0 ? INFINITY
-                             : (dispatcher->bins[class->first + bin].weight + batch->weights[class->scheme][i] + class->c) * class->factor;
+                             : (dispatcher->bins[class->first + bin].weight +
+                                batch->weights[class->scheme][i] + class->c) *
+                                   class->factor;
         if (end < least) {
             least = end;
             best = class;
             best_bin = bin;
         }
     }
-    if (!best)
-        return INFINITY;
+    if (!best) return INFINITY;
     const Bin *bin = &dispatcher->bins[best->first + best_bin];
     dispatcher->places[i] = bin->pipeline * dispatcher->most_bins + bin->number;
     put(dispatcher, best, best_bin, batch->weights[best->scheme][i], batch->lengths[i]);
     return least;
 }
 
-/* The time of a step with these numbers of micro-batches; INFINITY as soon as it is not below `most`. */
-static double time_of(Dispatcher *dispatcher, const Dispatch *dispatch, const Batch *batch, double most)
-{
+/* The time of a step with these numbers of micro-batches; INFINITY as soon as it is not below
+ * `most`. */
+static double time_of(Dispatcher *dispatcher, const Dispatch *dispatch, const Batch *batch,
+                      double most) {
     double time = 0;
-    if (!open_bins(dispatcher, dispatch))
-        return INFINITY;
+    if (!open_bins(dispatcher, dispatch)) return INFINITY;
     for (int i = 0; i < batch->count; i++) {
         dispatcher->work++;
         time = fmax(time, put_best(dispatcher, batch, i));
-        if (time >= most)
-            return INFINITY;
+        if (time >= most) return INFINITY;
     }
     return time;
 }
 
-void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch, int *pipelines, int *microbatches)
-{
+void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch,
+                     int *pipelines, int *microbatches) {
     time_of(dispatcher, dispatch, batch, INFINITY);
     for (int i = 0; i < batch->count; i++) {
         pipelines[i] = dispatcher->places[i] / dispatcher->most_bins;
@@ -173,32 +162,33 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- how many micro-batches ---- */
 
-/* The number of micro-batches with which a pipeline of a scheme takes in the most tokens in a time, as if sequences were sand, at most
- * `most`; the tokens into *tokens. */
-static int best_number(const Scheme *scheme, double per_token, double time, int most, double *tokens)
-{
+/* The number of micro-batches with which a pipeline of a scheme takes in the most tokens in a time,
+ * as if sequences were sand, at most `most`; the tokens into *tokens. */
+static int best_number(const Scheme *scheme, double per_token, double time, int most,
+                       double *tokens) {
     *tokens = 0;
     for (int v = 1; v <= most; v++) {
         double each = fmin(scheme->tokens, (time / (scheme->pp - 1 + v) - scheme->c) / per_token);
-        if (v * each <= *tokens)
-            return v - 1;
+        if (v * each <= *tokens) return v - 1;
         *tokens = v * each;
     }
     return most;
 }
 
-/* What the pipelines must take in as sand: the batch's tokens, or what one of them surely holds when every sequence has a micro-batch. */
-static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch)
-{
+/* What the pipelines must take in as sand: the batch's tokens, or what one of them surely holds
+ * when every sequence has a micro-batch. */
+static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
+                            const Dispatch *dispatch) {
     int most = 0;
     for (int p = 0; p < dispatch->count; p++)
         most = (int)fmax(most, dispatcher->schemes->at[dispatch->schemes[p]].tokens);
     return fmin((double)batch->tokens, (double)most * batch->count);
 }
 
-/* Numbers of micro-batches for a time, none above the number of sequences; whether that is enough for the batch's tokens. */
-static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double time, Dispatch *dispatch)
-{
+/* Numbers of micro-batches for a time, none above the number of sequences; whether that is enough
+ * for the batch's tokens. */
+static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double time,
+                       Dispatch *dispatch) {
     double all = 0, tokens;
     for (int p = 0; p < dispatch->count; p++) {
         int scheme = dispatch->schemes[p];
@@ -206,23 +196,23 @@ static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double 
             dispatch->microbatches[p] = dispatch->microbatches[p - 1];
         else
             dispatch->microbatches[p] =
-                best_number(&dispatcher->schemes->at[scheme], batch->per_token[scheme], time, batch->count, &tokens);
+                best_number(&dispatcher->schemes->at[scheme], batch->per_token[scheme], time,
+                            batch->count, &tokens);
         all += tokens;
     }
     return all >= needed_tokens(dispatcher, batch, dispatch);
 }
 
-/* The pipelines of a strategy, with the numbers of micro-batches of the least time in which they take in the batch's tokens as sand; that
- * time. */
-static double begin(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch, Dispatch *dispatch)
-{
+/* The pipelines of a strategy, with the numbers of micro-batches of the least time in which they
+ * take in the batch's tokens as sand; that time. */
+static double begin(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
+                    Dispatch *dispatch) {
     double low = 0, high = 1;
     dispatch->count = 0;
     for (int scheme = 0; scheme < dispatcher->schemes->count; scheme++)
         for (int i = 0; i < strategy->pipelines[scheme]; i++)
             dispatch->schemes[dispatch->count++] = scheme;
-    while (!begin_with(dispatcher, batch, high, dispatch))
-        high *= 2;
+    while (!begin_with(dispatcher, batch, high, dispatch)) high *= 2;
     for (int turn = 0; turn < 12; turn++) {
         double middle = 0.5 * (low + high);
         *(begin_with(dispatcher, batch, middle, dispatch) ? &high : &low) = middle;
@@ -231,8 +221,7 @@ static double begin(Dispatcher *dispatcher, const Strategy *strategy, const Batc
     return high;
 }
 
-double dispatch_smooth(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch)
-{
+double dispatch_smooth(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch) {
     return begin(dispatcher, strategy, batch, &dispatcher->now);
 }
 
@@ -242,88 +231,78 @@ typedef struct Run {
 } Run;
 
 /* The run of like pipelines from `first` on. */
-static Run run_from(const Dispatch *dispatch, int first)
-{
+static Run run_from(const Dispatch *dispatch, int first) {
     Run run = {first, first};
-    while (run.last + 1 < dispatch->count && dispatch->schemes[run.last + 1] == dispatch->schemes[first] &&
+    while (run.last + 1 < dispatch->count &&
+           dispatch->schemes[run.last + 1] == dispatch->schemes[first] &&
            dispatch->microbatches[run.last + 1] == dispatch->microbatches[first])
         run.last++;
     return run;
 }
 
-/* Which pipelines of a run change: one of them or all. One that gets more is the first, one that gets less the last, so that like ones stay
- * neighbours. */
-static Run chosen(Run run, int change, bool all)
-{
+/* Which pipelines of a run change: one of them or all. One that gets more is the first, one that
+ * gets less the last, so that like ones stay neighbours. */
+static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;
     return all ? run : (Run){one, one};
 }
 
-static void change_numbers(Dispatch *dispatch, Run run, int change)
-{
-    for (int p = run.first; p <= run.last; p++)
-        dispatch->microbatches[p] += change;
+static void change_numbers(Dispatch *dispatch, Run run, int change) {
+    for (int p = run.first; p <= run.last; p++) dispatch->microbatches[p] += change;
 }
 
 /* Keeps the changed numbers when the step gets shorter; false: they are to be changed back. */
-static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch)
-{
+static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     double time = time_of(dispatcher, dispatch, batch, dispatch->time * (1 - 1e-9));
-    if (time >= dispatch->time)
-        return false;
+    if (time >= dispatch->time) return false;
     dispatch->time = time;
     return true;
 }
 
-/* Gives the pipelines of a run, one or all, a micro-batch more or less; keeps that when it helps. */
-static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run run, int change, bool all)
-{
+/* Gives the pipelines of a run, one or all, a micro-batch more or less; keeps that when it
+ * helps. */
+static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run run,
+                    int change, bool all) {
     Run own = chosen(run, change, all);
-    if (dispatch->microbatches[own.first] + change < 0)
-        return false;
+    if (dispatch->microbatches[own.first] + change < 0) return false;
     change_numbers(dispatch, own, change);
-    if (is_shorter(dispatcher, batch, dispatch))
-        return true;
+    if (is_shorter(dispatcher, batch, dispatch)) return true;
     change_numbers(dispatch, own, -change);
     return false;
 }
 
 /* The same for two runs at once: the one gets less, the other more. */
-static bool try_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run less, bool all_less, Run more, bool all_more)
-{
+static bool try_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run less,
+                    bool all_less, Run more, bool all_more) {
     Run from = chosen(less, -1, all_less), to = chosen(more, 1, all_more);
-    if (less.first == more.first || dispatch->microbatches[from.first] < 1)
-        return false;
+    if (less.first == more.first || dispatch->microbatches[from.first] < 1) return false;
     change_numbers(dispatch, from, -1);
     change_numbers(dispatch, to, 1);
-    if (is_shorter(dispatcher, batch, dispatch))
-        return true;
+    if (is_shorter(dispatcher, batch, dispatch)) return true;
     change_numbers(dispatch, from, 1);
     change_numbers(dispatch, to, -1);
     return false;
 }
 
 /* One change of a single run that helps. */
-static bool change_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch)
-{
+static bool change_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     for (Run run = {0, -1}; run.last + 1 < dispatch->count;) {
         run = run_from(dispatch, run.last + 1);
         for (int way = 0; way < (run.last > run.first ? 4 : 2); way++)
-            if (try_one(dispatcher, batch, dispatch, run, way & 1 ? -1 : 1, way & 2))
-                return true;
+            if (try_one(dispatcher, batch, dispatch, run, way & 1 ? -1 : 1, way & 2)) return true;
     }
     return false;
 }
 
 /* One change of two runs that helps. */
-static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch)
-{
+static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     for (Run less = {0, -1}; less.last + 1 < dispatch->count;) {
         less = run_from(dispatch, less.last + 1);
         for (Run more = {0, -1}; more.last + 1 < dispatch->count;) {
             more = run_from(dispatch, more.last + 1);
             for (int way = 0; way < 4; way++)
-                if (((way & 1) == 0 || less.last > less.first) && ((way & 2) == 0 || more.last > more.first) &&
+                if (((way & 1) == 0 || less.last > less.first) &&
+                    ((way & 2) == 0 || more.last > more.first) &&
                     try_two(dispatcher, batch, dispatch, less, way & 1, more, way & 2))
                     return true;
         }
@@ -332,11 +311,11 @@ static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
 }
 
 /* Numbers of pipelines of a scheme fall, so that those that are alike are neighbours. */
-static void sort_numbers(Dispatch *dispatch)
-{
+static void sort_numbers(Dispatch *dispatch) {
     for (int i = 1; i < dispatch->count; i++)
-        for (int j = i;
-             j > 0 && dispatch->schemes[j] == dispatch->schemes[j - 1] && dispatch->microbatches[j] > dispatch->microbatches[j - 1]; j--) {
+        for (int j = i; j > 0 && dispatch->schemes[j] == dispatch->schemes[j - 1] &&
+                        dispatch->microbatches[j] > dispatch->microbatches[j - 1];
+             j--) {
             int swap = dispatch->microbatches[j];
             dispatch->microbatches[j] = dispatch->microbatches[j - 1];
             dispatch->microbatches[j - 1] = swap;
@@ -344,50 +323,46 @@ static void sort_numbers(Dispatch *dispatch)
 }
 
 /* Changes numbers of one run, or of two, as long as that helps. */
-static void descend(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch)
-{
+static void descend(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     while (change_one(dispatcher, batch, dispatch) || change_two(dispatcher, batch, dispatch))
         sort_numbers(dispatch);
 }
 
 /* Changes a few numbers by chance. */
-static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Random *random)
-{
+static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Random *random) {
     for (int turn = 1 + random_below(random, 3); turn > 0; turn--) {
         Run run = run_from(dispatch, random_below(random, dispatch->count));
         int change = random_below(random, 2) ? 1 : -1;
         run.last = random_below(random, 2) ? run.last : run.first;
-        if (dispatch->microbatches[run.first] + change >= 0)
-            change_numbers(dispatch, run, change);
+        if (dispatch->microbatches[run.first] + change >= 0) change_numbers(dispatch, run, change);
     }
     sort_numbers(dispatch);
     dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
 }
 
-/* A micro-batch for every sequence, dealt in turn to the pipelines that hold it. Then the longest first finds room: what is longer went to
- * pipelines that hold what is shorter, too, so that one of their micro-batches is always empty. False: no pipeline holds the longest. */
-static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch)
-{
+/* A micro-batch for every sequence, dealt in turn to the pipelines that hold it. Then the longest
+ * first finds room: what is longer went to pipelines that hold what is shorter, too, so that one of
+ * their micro-batches is always empty. False: no pipeline holds the longest. */
+static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     memset(dispatch->microbatches, 0, sizeof(int) * (size_t)dispatch->count);
     for (int i = 0, p = 0; i < batch->count; i++) {
         int turns = 0;
-        while (turns++ < dispatch->count && dispatcher->schemes->at[dispatch->schemes[p]].tokens < batch->lengths[i])
+        while (turns++ < dispatch->count &&
+               dispatcher->schemes->at[dispatch->schemes[p]].tokens < batch->lengths[i])
             p = (p + 1) % dispatch->count;
-        if (turns > dispatch->count)
-            return false;
+        if (turns > dispatch->count) return false;
         dispatch->microbatches[p]++;
         p = (p + 1) % dispatch->count;
     }
     return true;
 }
 
-/* Gives all pipelines a micro-batch more until the sequences find room, as long as that can help; else every sequence one. */
-static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch)
-{
+/* Gives all pipelines a micro-batch more until the sequences find room, as long as that can help;
+ * else every sequence one. */
+static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
     for (int turn = 0; turn < 8 && isinf(dispatch->time); turn++) {
-        for (int p = 0; p < dispatch->count; p++)
-            dispatch->microbatches[p]++;
+        for (int p = 0; p < dispatch->count; p++) dispatch->microbatches[p]++;
         dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
     }
     if (isinf(dispatch->time) && deal_numbers(dispatcher, batch, dispatch)) {
@@ -400,48 +375,44 @@ static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *disp
 
 enum { FEW = 1 << 14 };
 
-/* Whether the numbers of micro-batches, none above that of the sequences, are few enough to try all. */
-static bool are_few(const Batch *batch, const Dispatch *dispatch)
-{
+/* Whether the numbers of micro-batches, none above that of the sequences, are few enough to try
+ * all. */
+static bool are_few(const Batch *batch, const Dispatch *dispatch) {
     double all = 1;
-    for (int p = 0; p < dispatch->count; p++)
-        all *= batch->count + 1;
+    for (int p = 0; p < dispatch->count; p++) all *= batch->count + 1;
     return all <= FEW;
 }
 
-/* Counts the numbers of micro-batches on, the first pipeline's fastest; false: there are no more. */
-static bool next_numbers(const Batch *batch, Dispatch *dispatch)
-{
+/* Counts the numbers of micro-batches on, the first pipeline's fastest; false: there are no
+ * more. */
+static bool next_numbers(const Batch *batch, Dispatch *dispatch) {
     for (int p = 0; p < dispatch->count; p++) {
-        if (dispatch->microbatches[p]++ < batch->count)
-            return true;
+        if (dispatch->microbatches[p]++ < batch->count) return true;
         dispatch->microbatches[p] = 0;
     }
     return false;
 }
 
 /* Whether the numbers of pipelines of a scheme fall: one order stands for all. */
-static bool are_falling(const Dispatch *dispatch)
-{
+static bool are_falling(const Dispatch *dispatch) {
     for (int p = 1; p < dispatch->count; p++)
-        if (dispatch->schemes[p] == dispatch->schemes[p - 1] && dispatch->microbatches[p] > dispatch->microbatches[p - 1])
+        if (dispatch->schemes[p] == dispatch->schemes[p - 1] &&
+            dispatch->microbatches[p] > dispatch->microbatches[p - 1])
             return false;
     return true;
 }
 
 /* Tries all numbers of micro-batches. */
-static void try_all(Dispatcher *dispatcher, const Batch *batch)
-{
+static void try_all(Dispatcher *dispatcher, const Batch *batch) {
     Dispatch *best = &dispatcher->best, *now = &dispatcher->now;
     dispatch_copy(now, best);
     memset(now->microbatches, 0, sizeof(int) * (size_t)now->count);
     while (next_numbers(batch, now))
-        if (are_falling(now) && is_shorter(dispatcher, batch, now))
-            dispatch_copy(best, now);
+        if (are_falling(now) && is_shorter(dispatcher, batch, now)) dispatch_copy(best, now);
 }
 
-const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch, Random *random, int kicks)
-{
+const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
+                              Random *random, int kicks) {
     Dispatch *best = &dispatcher->best, *now = &dispatcher->now;
     begin(dispatcher, strategy, batch, best);
     make_room(dispatcher, batch, best);
@@ -449,17 +420,14 @@ const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, 
         try_all(dispatcher, batch);
         return best;
     }
-    if (isinf(best->time))
-        return best;
+    if (isinf(best->time)) return best;
     descend(dispatcher, batch, best);
     for (int i = 0; i < kicks; i++) {
         dispatch_copy(now, best);
         kick(dispatcher, batch, now, random);
-        if (isinf(now->time))
-            continue;
+        if (isinf(now->time)) continue;
         descend(dispatcher, batch, now);
-        if (now->time < best->time)
-            dispatch_copy(best, now);
+        if (now->time < best->time) dispatch_copy(best, now);
     }
     return best;
 }

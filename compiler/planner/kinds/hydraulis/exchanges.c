@@ -21,24 +21,25 @@ typedef struct MoveList {
     int trials;
 } SequenceExchanges;
 
-static const Scheme *scheme_of(const SequenceExchanges *moves, int pipeline) { return &moves->schemes->at[moves->dispatch->schemes[pipeline]]; }
+static const Scheme *scheme_of(const SequenceExchanges *moves, int pipeline) {
+    return &moves->schemes->at[moves->dispatch->schemes[pipeline]];
+}
 
-static Bin *bin_of(const SequenceExchanges *moves, int sequence)
-{
+static Bin *bin_of(const SequenceExchanges *moves, int sequence) {
     return &moves->bins[moves->first[moves->pipelines[sequence]] + moves->microbatches[sequence]];
 }
 
 /* Puts a sequence into its bin (sign 1), or takes it out (-1). */
-static void put(const SequenceExchanges *moves, int sequence, int sign)
-{
+static void put(const SequenceExchanges *moves, int sequence, int sign) {
     Bin *bin = bin_of(moves, sequence);
-    bin->weight += sign * moves->batch->weights[moves->dispatch->schemes[moves->pipelines[sequence]]][sequence];
+    bin->weight +=
+        sign *
+        moves->batch->weights[moves->dispatch->schemes[moves->pipelines[sequence]]][sequence];
     bin->tokens += sign * moves->batch->lengths[sequence];
     bin->count += sign;
 }
 
-static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, int microbatch)
-{
+static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, int microbatch) {
     put(moves, sequence, -1);
     moves->pipelines[sequence] = pipeline;
     moves->microbatches[sequence] = microbatch;
@@ -46,8 +47,7 @@ static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, 
 }
 
 /* (the heaviest + c) (pp - 1 + v) of the v micro-batches that are not empty. */
-static double time_of(const SequenceExchanges *moves, int pipeline)
-{
+static double time_of(const SequenceExchanges *moves, int pipeline) {
     const Scheme *scheme = scheme_of(moves, pipeline);
     double heaviest = 0;
     int v = 0;
@@ -59,60 +59,54 @@ static double time_of(const SequenceExchanges *moves, int pipeline)
     return v ? (heaviest + scheme->c) * (scheme->pp - 1 + v) : 0;
 }
 
-static bool has_room(const SequenceExchanges *moves, int sequence)
-{
+static bool has_room(const SequenceExchanges *moves, int sequence) {
     return bin_of(moves, sequence)->tokens <= scheme_of(moves, moves->pipelines[sequence])->tokens;
 }
 
-static int slowest(const SequenceExchanges *moves)
-{
+static int slowest(const SequenceExchanges *moves) {
     int most = 0;
     for (int p = 1; p < moves->dispatch->count; p++)
         most = moves->times[p] > moves->times[most] ? p : most;
     return most;
 }
 
-/* Whether two pipelines whose sequences have changed are both faster than the slower one was; takes that in. */
-static bool is_faster(SequenceExchanges *moves, int a, int b)
-{
-    double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a), other = time_of(moves, b);
+/* Whether two pipelines whose sequences have changed are both faster than the slower one was; takes
+ * that in. */
+static bool is_faster(SequenceExchanges *moves, int a, int b) {
+    double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
+           other = time_of(moves, b);
     moves->trials++;
-    if (own >= most || other >= most)
-        return false;
+    if (own >= most || other >= most) return false;
     moves->times[a] = own;
     moves->times[b] = other;
     return true;
 }
 
 /* Moves a sequence to some other micro-batch where that helps. */
-static bool move_helps(SequenceExchanges *moves, int sequence)
-{
+static bool move_helps(SequenceExchanges *moves, int sequence) {
     int pipeline = moves->pipelines[sequence], microbatch = moves->microbatches[sequence];
     for (int p = 0; p < moves->dispatch->count; p++)
         for (int m = 0; m < moves->dispatch->microbatches[p]; m++) {
-            if (p == pipeline && m == microbatch)
-                continue;
+            if (p == pipeline && m == microbatch) continue;
             move_to(moves, sequence, p, m);
-            if (has_room(moves, sequence) && is_faster(moves, pipeline, p))
-                return true;
+            if (has_room(moves, sequence) && is_faster(moves, pipeline, p)) return true;
             move_to(moves, sequence, pipeline, microbatch);
         }
     return false;
 }
 
-static void change_places(const SequenceExchanges *moves, int a, int b)
-{
+static void change_places(const SequenceExchanges *moves, int a, int b) {
     int pipeline = moves->pipelines[a], microbatch = moves->microbatches[a];
     move_to(moves, a, moves->pipelines[b], moves->microbatches[b]);
     move_to(moves, b, pipeline, microbatch);
 }
 
 /* Has a sequence change places with some other one where that helps. */
-static bool change_helps(SequenceExchanges *moves, int sequence)
-{
+static bool change_helps(SequenceExchanges *moves, int sequence) {
     for (int other = 0; other < moves->batch->count; other++) {
         int a = moves->pipelines[sequence], b = moves->pipelines[other];
-        if (bin_of(moves, sequence) == bin_of(moves, other) || moves->batch->lengths[sequence] == moves->batch->lengths[other])
+        if (bin_of(moves, sequence) == bin_of(moves, other) ||
+            moves->batch->lengths[sequence] == moves->batch->lengths[other])
             continue;
         change_places(moves, sequence, other);
         if (has_room(moves, sequence) && has_room(moves, other) && is_faster(moves, a, b))
@@ -123,8 +117,7 @@ static bool change_helps(SequenceExchanges *moves, int sequence)
 }
 
 /* One move or change of a sequence of the slowest pipeline. */
-static bool step(SequenceExchanges *moves)
-{
+static bool step(SequenceExchanges *moves) {
     int pipeline = slowest(moves);
     for (int way = 0; way < 2; way++)
         for (int i = 0; i < moves->batch->count && moves->trials < MOST_TRIALS; i++)
@@ -133,26 +126,23 @@ static bool step(SequenceExchanges *moves)
     return false;
 }
 
-double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch, const Dispatch *dispatch, int *pipelines, int *microbatches)
-{
+double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch,
+                  const Dispatch *dispatch, int *pipelines, int *microbatches) {
     SequenceExchanges moves = {schemes,
-                   batch,
-                   dispatch,
-                   pipelines,
-                   microbatches,
-                   arena_array(arena, int, dispatch->count),
-                   .times = arena_array(arena, double, dispatch->count)};
+                               batch,
+                               dispatch,
+                               pipelines,
+                               microbatches,
+                               arena_array(arena, int, dispatch->count),
+                               .times = arena_array(arena, double, dispatch->count)};
     int bins = 0;
     for (int p = 0; p < dispatch->count; p++) {
         moves.first[p] = bins;
         bins += dispatch->microbatches[p];
     }
     moves.bins = arena_array(arena, Bin, bins);
-    for (int i = 0; i < batch->count; i++)
-        put(&moves, i, 1);
-    for (int p = 0; p < dispatch->count; p++)
-        moves.times[p] = time_of(&moves, p);
-    while (step(&moves))
-        ;
+    for (int i = 0; i < batch->count; i++) put(&moves, i, 1);
+    for (int p = 0; p < dispatch->count; p++) moves.times[p] = time_of(&moves, p);
+    while (step(&moves));
     return moves.times[slowest(&moves)];
 }

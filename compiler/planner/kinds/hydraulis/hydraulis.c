@@ -4,8 +4,7 @@
 
 enum { MOST_DEVICES = 1 << 16, MOST_TOKENS = 1 << 28 };
 
-static Scheme scheme_read(Field field)
-{
+static Scheme scheme_read(Field field) {
     static const char *const keys[] = {"tp", "pp", "a", "b", "c", "tokens", NULL};
     Scheme scheme;
     field_keys(field, keys);
@@ -19,28 +18,25 @@ static Scheme scheme_read(Field field)
     return scheme;
 }
 
-Schemes schemes_read(Arena *arena, Field list)
-{
+Schemes schemes_read(Arena *arena, Field list) {
     Schemes schemes = {0, arena_array(arena, Scheme, field_count(list, 1))};
     for (int i = 0, count = field_count(list, 1); i < count; i++) {
         Scheme scheme = scheme_read(field_at(list, i));
         if (schemes_find(&schemes, scheme.tp, scheme.pp) >= 0)
-            field_refuse(field_at(list, i), "there is a scheme with tp %d and pp %d before it", scheme.tp, scheme.pp);
+            field_refuse(field_at(list, i), "there is a scheme with tp %d and pp %d before it",
+                         scheme.tp, scheme.pp);
         schemes.at[schemes.count++] = scheme;
     }
     return schemes;
 }
 
-int schemes_find(const Schemes *schemes, int tp, int pp)
-{
+int schemes_find(const Schemes *schemes, int tp, int pp) {
     for (int i = 0; i < schemes->count; i++)
-        if (schemes->at[i].tp == tp && schemes->at[i].pp == pp)
-            return i;
+        if (schemes->at[i].tp == tp && schemes->at[i].pp == pp) return i;
     return -1;
 }
 
-int schemes_longest(const Schemes *schemes)
-{
+int schemes_longest(const Schemes *schemes) {
     int longest = 0;
     for (int i = 0; i < schemes->count; i++)
         longest = schemes->at[i].tokens > longest ? schemes->at[i].tokens : longest;
@@ -52,15 +48,14 @@ typedef struct Sequence {
     int length, number;
 } Sequence;
 
-static int by_length(const void *a, const void *b)
-{
+static int by_length(const void *a, const void *b) {
     const Sequence *left = a, *right = b;
-    return left->length != right->length ? right->length - left->length : left->number - right->number;
+    return left->length != right->length ? right->length - left->length
+                                         : left->number - right->number;
 }
 
 /* Weights of all sequences under a scheme, and what a token of those that fit weighs. */
-static void weigh_sequences(Arena *arena, const Scheme *scheme, int index, Batch *batch)
-{
+static void weigh_sequences(Arena *arena, const Scheme *scheme, int index, Batch *batch) {
     double weight = 0, tokens = 0;
     batch->weights[index] = arena_array(arena, double, batch->count);
     for (int i = 0; i < batch->count; i++) {
@@ -73,12 +68,12 @@ static void weigh_sequences(Arena *arena, const Scheme *scheme, int index, Batch
     batch->per_token[index] = tokens ? weight / tokens : scheme->b;
 }
 
-Batch batch_create(Arena *arena, const Schemes *schemes, const int *lengths, int count)
-{
-    Batch batch = {.count = count, .lengths = arena_array(arena, int, count), .numbers = arena_array(arena, int, count)};
+Batch batch_create(Arena *arena, const Schemes *schemes, const int *lengths, int count) {
+    Batch batch = {.count = count,
+                   .lengths = arena_array(arena, int, count),
+                   .numbers = arena_array(arena, int, count)};
     Sequence *sorted = arena_array(arena, Sequence, count);
-    for (int i = 0; i < count; i++)
-        sorted[i] = (Sequence){lengths[i], i};
+    for (int i = 0; i < count; i++) sorted[i] = (Sequence){lengths[i], i};
     qsort(sorted, (size_t)count, sizeof *sorted, by_length);
     for (int i = 0; i < count; i++) {
         batch.lengths[i] = sorted[i].length;
@@ -87,7 +82,6 @@ Batch batch_create(Arena *arena, const Schemes *schemes, const int *lengths, int
     }
     batch.weights = arena_array(arena, double *, schemes->count);
     batch.per_token = arena_array(arena, double, schemes->count);
-    for (int i = 0; i < schemes->count; i++)
-        weigh_sequences(arena, &schemes->at[i], i, &batch);
+    for (int i = 0; i < schemes->count; i++) weigh_sequences(arena, &schemes->at[i], i, &batch);
     return batch;
 }

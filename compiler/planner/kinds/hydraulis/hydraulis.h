@@ -1,15 +1,18 @@
-/* Hydraulis (Li et al. 2024, "Hydraulis: balancing large Transformer model training via co-designing parallel strategies and data
- * assignment"): a set of strategies, lists of pipelines of unequal schemes, of which each batch picks one and spreads its sequences over
- * it.
+/* Hydraulis (Li et al. 2024, "Hydraulis: balancing large Transformer model training via
+ * co-designing parallel strategies and data assignment"): a set of strategies, lists of pipelines
+ * of unequal schemes, of which each batch picks one and spreads its sequences over it.
  *
- *     hydraulis          {gpus, strategies (most), longest, schemes [{tp, pp, a, b, c, tokens}], lengths (a sample)}
- *                        -> {strategies [[{tp, pp, count}]], objective (ms of a step, the mean of batches drawn from the sample)}
+ *     hydraulis          {gpus, strategies (most), longest, schemes [{tp, pp, a, b, c, tokens}],
+ *                        lengths (a sample)} -> {strategies [[{tp, pp, count}]], objective (ms of a
+ *                        step, the mean of batches drawn from the sample)}
  *     hydraulis-batch    {schemes, strategies, lengths}
- *                        -> {strategy, pipelines [{tp, pp, microbatches [[sequence]]}], objective (ms)}
+ *                        -> {strategy, pipelines [{tp, pp, microbatches [[sequence]]}], objective
+ *                            (ms)}
  *
- * A micro-batch of lengths s holds at most `tokens` of them and weighs sum(a s^2 + b s) ms; a pipeline takes (the heaviest + c) (pp - 1 +
- * v) for v > 0 micro-batches, a step as long as the slowest pipeline. The bound of kind hydraulis is for its lengths as one batch and every
- * strategy of these devices.
+ * A micro-batch of lengths s holds at most `tokens` of them and weighs sum(a s^2 + b s) ms; a
+ * pipeline takes (the heaviest + c) (pp - 1 + v) for v > 0 micro-batches, a step as long as the
+ * slowest pipeline. The bound of kind hydraulis is for its lengths as one batch and every strategy
+ * of these devices.
  */
 #ifndef PLANNER_KINDS_HYDRAULIS_HYDRAULIS_H
 #define PLANNER_KINDS_HYDRAULIS_HYDRAULIS_H

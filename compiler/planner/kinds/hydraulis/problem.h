@@ -38,7 +38,9 @@ int schemes_find(const Schemes *schemes, int tp, int pp);
 /* The most tokens that one of the schemes holds. */
 int schemes_longest(const Schemes *schemes);
 
-static inline double scheme_weight(const Scheme *scheme, double length) { return (scheme->a * length + scheme->b) * length; }
+static inline double scheme_weight(const Scheme *scheme, double length) {
+    return (scheme->a * length + scheme->b) * length;
+}
 
 /* A batch of lengths, sorted. */
 Batch batch_create(Arena *arena, const Schemes *schemes, const int *lengths, int count);

@@ -1,8 +1,9 @@
-/* Kind hydraulis: the set of strategies with the least mean time over batches drawn from the sample.
+/* Kind hydraulis: the set of strategies with the least mean time over batches drawn from the
+ * sample.
  *
- * A batch picks the strategy that is best for it, so a set is worth the mean of its least times. Strategies that are good for single
- * batches are found by local search; of them a set is chosen greedily; then one strategy after the other is changed, and what makes the set
- * better is kept.
+ * A batch picks the strategy that is best for it, so a set is worth the mean of its least times.
+ * Strategies that are good for single batches are found by local search; of them a set is chosen
+ * greedily; then one strategy after the other is changed, and what makes the set better is kept.
  */
 #include "planner/kinds/hydraulis/certify.h"
 #include "planner/kinds/hydraulis/dispatch.h"
@@ -31,17 +32,17 @@ typedef struct Search {
 } Search;
 
 /* Whether the search has done its work up to a part of it. */
-static bool is_done(const Search *search, double part)
-{
-    return (double)dispatcher_work(search->dispatcher) >= part * (double)search->work || budget_spent(search->budget);
+static bool is_done(const Search *search, double part) {
+    return (double)dispatcher_work(search->dispatcher) >= part * (double)search->work ||
+           budget_spent(search->budget);
 }
 
 /* ---- reading ---- */
 
 /* A batch of TOKENS_A_DEVICE tokens a device, drawn from a sample; the last sequence is cut. */
-static Batch draw_batch(Search *search, const int *sample, int count)
-{
-    int tokens = search->gpus * TOKENS_A_DEVICE, drawn = 0, *lengths = arena_array(search->arena, int, tokens);
+static Batch draw_batch(Search *search, const int *sample, int count) {
+    int tokens = search->gpus * TOKENS_A_DEVICE, drawn = 0,
+        *lengths = arena_array(search->arena, int, tokens);
     while (tokens > 0) {
         int length = sample[random_below(&search->random, count)];
         lengths[drawn++] = length < tokens ? length : tokens;
@@ -50,23 +51,23 @@ static Batch draw_batch(Search *search, const int *sample, int count)
     return batch_create(search->arena, &search->schemes, lengths, drawn);
 }
 
-static void check_lengths(Search *search, Field input, const int *sample, int count)
-{
+static void check_lengths(Search *search, Field input, const int *sample, int count) {
     int held = 0;
     for (int i = 0; i < search->schemes.count; i++)
         if (search->schemes.at[i].gpus <= search->gpus && search->schemes.at[i].tokens > held)
             held = search->schemes.at[i].tokens;
     if (search->longest > held)
-        field_refuse(field_get(input, "longest"), "%d tokens; the schemes that %d devices have room for hold at most %d", search->longest,
-                     search->gpus, held);
+        field_refuse(field_get(input, "longest"),
+                     "%d tokens; the schemes that %d devices have room for hold at most %d",
+                     search->longest, search->gpus, held);
     for (int i = 0; i < count; i++)
         if (sample[i] > search->longest)
-            field_refuse(field_at(field_get(input, "lengths"), i), "%d tokens are more than the longest, %d", sample[i], search->longest);
+            field_refuse(field_at(field_get(input, "lengths"), i),
+                         "%d tokens are more than the longest, %d", sample[i], search->longest);
 }
 
 /* Reads what both a plan and a bound need; the sample into *sample, or NULL after an error. */
-static int *search_read(Search *search, Field input, int *count)
-{
+static int *search_read(Search *search, Field input, int *count) {
     static const char *const keys[] = {"gpus", "strategies", "longest", "schemes", "lengths", NULL};
     field_keys(input, keys);
     search->gpus = field_integer(field_get(input, "gpus"), 1, 1 << 14);
@@ -74,82 +75,74 @@ static int *search_read(Search *search, Field input, int *count)
     search->longest = field_integer(field_get(input, "longest"), 1, 1 << 28);
     search->schemes = schemes_read(search->arena, field_get(input, "schemes"));
     int *sample = field_integers(field_get(input, "lengths"), 1, 1, 1 << 28, count);
-    if (!input_error(input))
-        check_lengths(search, input, sample, *count);
+    if (!input_error(input)) check_lengths(search, input, sample, *count);
     return input_error(input) ? NULL : sample;
 }
 
 /* ---- candidates ---- */
 
-static Candidate *candidate_create(Search *search)
-{
+static Candidate *candidate_create(Search *search) {
     Candidate *candidate = arena_new(search->arena, Candidate);
     candidate->strategy.pipelines = arena_array(search->arena, int, search->schemes.count);
     return candidate;
 }
 
-static void strategy_copy(const Search *search, Strategy *to, const Strategy *from)
-{
+static void strategy_copy(const Search *search, Strategy *to, const Strategy *from) {
     memcpy(to->pipelines, from->pipelines, sizeof(int) * (size_t)search->schemes.count);
 }
 
-static int devices_left(const Search *search, const Strategy *strategy)
-{
+static int devices_left(const Search *search, const Strategy *strategy) {
     int left = search->gpus;
     for (int i = 0; i < search->schemes.count; i++)
         left -= strategy->pipelines[i] * search->schemes.at[i].gpus;
     return left;
 }
 
-static bool holds(const Search *search, const Strategy *strategy, int length)
-{
+static bool holds(const Search *search, const Strategy *strategy, int length) {
     for (int i = 0; i < search->schemes.count; i++)
-        if (strategy->pipelines[i] && search->schemes.at[i].tokens >= length)
-            return true;
+        if (strategy->pipelines[i] && search->schemes.at[i].tokens >= length) return true;
     return false;
 }
 
 /* Adds pipelines by chance while devices are left for some: often several of a scheme. */
-static void fill(Search *search, Strategy *strategy)
-{
+static void fill(Search *search, Strategy *strategy) {
     for (;;) {
         int left = devices_left(search, strategy), fitting = 0, pick = -1;
         for (int i = 0; i < search->schemes.count; i++)
             if (search->schemes.at[i].gpus <= left && random_below(&search->random, ++fitting) == 0)
                 pick = i;
-        if (pick < 0)
-            return;
-        strategy->pipelines[pick] += 1 + random_below(&search->random, left / search->schemes.at[pick].gpus);
+        if (pick < 0) return;
+        strategy->pipelines[pick] +=
+            1 + random_below(&search->random, left / search->schemes.at[pick].gpus);
     }
 }
 
 /* Takes a few pipelines of one scheme or two away and adds others. */
-static void mutate(Search *search, Strategy *strategy)
-{
+static void mutate(Search *search, Strategy *strategy) {
     for (int turn = 1 + random_below(&search->random, 2); turn > 0; turn--) {
         int used = 0, pick = 0;
         for (int i = 0; i < search->schemes.count; i++)
-            if (strategy->pipelines[i] && random_below(&search->random, ++used) == 0)
-                pick = i;
+            if (strategy->pipelines[i] && random_below(&search->random, ++used) == 0) pick = i;
         strategy->pipelines[pick] -=
-            used ? 1 + random_below(&search->random, strategy->pipelines[pick] < 3 ? strategy->pipelines[pick] : 3) : 0;
+            used ? 1 + random_below(&search->random,
+                                    strategy->pipelines[pick] < 3 ? strategy->pipelines[pick] : 3)
+                 : 0;
     }
     fill(search, strategy);
 }
 
 /* The time of a batch under a strategy; INFINITY when it is surely not below `most`. */
-static double time_below(Search *search, const Strategy *strategy, int batch, double most)
-{
+static double time_below(Search *search, const Strategy *strategy, int batch, double most) {
     const double slack = 0.97;
     const Batch *of = &search->batches[batch];
-    if (!holds(search, strategy, of->lengths[0]) || slack * dispatch_smooth(search->dispatcher, strategy, of) >= most)
+    if (!holds(search, strategy, of->lengths[0]) ||
+        slack * dispatch_smooth(search->dispatcher, strategy, of) >= most)
         return INFINITY;
     return dispatch_find(search->dispatcher, strategy, of, &search->random, 0)->time;
 }
 
 /* A strategy that local search finds for one batch; it holds the longest sequence of all. */
-static Candidate *search_batch(Search *search, int batch, double part)
-{
+static Candidate *search_batch(Search *search, int batch, double part) {
     Candidate *best = candidate_create(search), *next = candidate_create(search);
     double least = INFINITY;
     while (!is_done(search, part)) {
@@ -174,54 +167,50 @@ typedef struct Set {
 } Set;
 
 /* The least time of a batch in a set, one candidate (or none: -1) left out. */
-static double least_time(const Set *set, int batch, int without)
-{
+static double least_time(const Set *set, int batch, int without) {
     double least = INFINITY;
     for (int i = 0; i < set->count; i++)
-        if (i != without)
-            least = fmin(least, set->at[i]->times[batch]);
+        if (i != without) least = fmin(least, set->at[i]->times[batch]);
     return least;
 }
 
-static double mean_time(const Set *set)
-{
+static double mean_time(const Set *set) {
     double sum = 0;
-    for (int batch = 0; batch < BATCHES; batch++)
-        sum += least_time(set, batch, -1) / BATCHES;
+    for (int batch = 0; batch < BATCHES; batch++) sum += least_time(set, batch, -1) / BATCHES;
     return sum;
 }
 
-/* The mean time of a set in which a new strategy stands for candidate `place`; the times of its batches that matter into *candidate.
- * INFINITY as soon as it is not below `most`. */
-static double mean_with(Search *search, const Set *set, int place, Candidate *candidate, double most)
-{
+/* The mean time of a set in which a new strategy stands for candidate `place`; the times of its
+ * batches that matter into *candidate. INFINITY as soon as it is not below `most`. */
+static double mean_with(Search *search, const Set *set, int place, Candidate *candidate,
+                        double most) {
     double sum = 0;
     for (int batch = 0; batch < BATCHES; batch++) {
         double others = least_time(set, batch, place);
         candidate->times[batch] = time_below(search, &candidate->strategy, batch, others);
         sum += fmin(others, candidate->times[batch]) / BATCHES;
-        if (sum >= most)
-            return INFINITY;
+        if (sum >= most) return INFINITY;
     }
     return sum;
 }
 
-/* Whether some strategy of a set, with `candidate` for candidate `place`, holds the longest sequence. */
-static bool set_holds(const Search *search, const Set *set, int place, const Candidate *candidate)
-{
+/* Whether some strategy of a set, with `candidate` for candidate `place`, holds the longest
+ * sequence. */
+static bool set_holds(const Search *search, const Set *set, int place, const Candidate *candidate) {
     for (int i = 0; i < set->count; i++)
-        if (holds(search, i == place ? &candidate->strategy : &set->at[i]->strategy, search->longest))
+        if (holds(search, i == place ? &candidate->strategy : &set->at[i]->strategy,
+                  search->longest))
             return true;
     return false;
 }
 
 /* The pipelines with the fewest devices that hold the longest sequence, and others by chance. */
-static Candidate *safe_candidate(Search *search)
-{
+static Candidate *safe_candidate(Search *search) {
     Candidate *safe = candidate_create(search);
     int best = -1;
     for (int i = 0; i < search->schemes.count; i++)
-        if (search->schemes.at[i].tokens >= search->longest && search->schemes.at[i].gpus <= search->gpus &&
+        if (search->schemes.at[i].tokens >= search->longest &&
+            search->schemes.at[i].gpus <= search->gpus &&
             (best < 0 || search->schemes.at[i].gpus < search->schemes.at[best].gpus))
             best = i;
     safe->strategy.pipelines[best] = search->gpus / search->schemes.at[best].gpus;
@@ -230,9 +219,9 @@ static Candidate *safe_candidate(Search *search)
     return safe;
 }
 
-/* Chooses one candidate after the other so that the mean falls most. The first is safe: it holds whatever may come. */
-static void choose(Search *search, Set *set, Candidate **pool, int count)
-{
+/* Chooses one candidate after the other so that the mean falls most. The first is safe: it holds
+ * whatever may come. */
+static void choose(Search *search, Set *set, Candidate **pool, int count) {
     set->at[set->count++] = safe_candidate(search);
     while (set->count < search->most) {
         int best = -1;
@@ -246,41 +235,39 @@ static void choose(Search *search, Set *set, Candidate **pool, int count)
                 best = i;
             }
         }
-        if (best < 0)
-            return;
+        if (best < 0) return;
         set->at[set->count++] = pool[best];
     }
 }
 
-/* Changes one strategy of the set after the other, as long as there is work left; keeps what is better. */
-static void improve(Search *search, Set *set)
-{
+/* Changes one strategy of the set after the other, as long as there is work left; keeps what is
+ * better. */
+static void improve(Search *search, Set *set) {
     Candidate *next = candidate_create(search);
     double least = mean_time(set);
     while (!is_done(search, 1)) {
         int place = random_below(&search->random, set->count),
-            from = random_below(&search->random, 4) ? place : random_below(&search->random, set->count);
+            from = random_below(&search->random, 4) ? place
+                                                    : random_below(&search->random, set->count);
         strategy_copy(search, &next->strategy, &set->at[from]->strategy);
         mutate(search, &next->strategy);
-        if (!set_holds(search, set, place, next))
-            continue;
+        if (!set_holds(search, set, place, next)) continue;
         double mean = mean_with(search, set, place, next, least);
-        if (mean >= least)
-            continue;
+        if (mean >= least) continue;
         Candidate *old = set->at[place];
         set->at[place] = next;
         next = old;
         for (int batch = 0; batch < BATCHES; batch++)
             for (int i = 0; i < set->count; i++)
                 if (isinf(set->at[i]->times[batch]))
-                    set->at[i]->times[batch] = time_below(search, &set->at[i]->strategy, batch, INFINITY);
+                    set->at[i]->times[batch] =
+                        time_below(search, &set->at[i]->strategy, batch, INFINITY);
         least = mean_time(set);
     }
 }
 
 /* Strategies for batches that are drawn from the sample. */
-static Set find_strategies(Search *search)
-{
+static Set find_strategies(Search *search) {
     Set set = {0, arena_array(search->arena, Candidate *, search->most)};
     Candidate *pool[STARTS];
     for (int i = 0; i < STARTS; i++)
@@ -295,22 +282,20 @@ static Set find_strategies(Search *search)
 
 /* ---- the plan ---- */
 
-static json_t *strategy_json(const Search *search, const Strategy *strategy)
-{
+static json_t *strategy_json(const Search *search, const Strategy *strategy) {
     json_t *list = json_array();
     for (int i = 0; i < search->schemes.count; i++)
         if (strategy->pipelines[i])
-            json_array_append_new(list, json_pack("{s:i,s:i,s:i}", "tp", search->schemes.at[i].tp, "pp", search->schemes.at[i].pp, "count",
+            json_array_append_new(list, json_pack("{s:i,s:i,s:i}", "tp", search->schemes.at[i].tp,
+                                                  "pp", search->schemes.at[i].pp, "count",
                                                   strategy->pipelines[i]));
     return list;
 }
 
-json_t *hydraulis_plan(Arena *arena, Field input, Budget *budget)
-{
+json_t *hydraulis_plan(Arena *arena, Field input, Budget *budget) {
     Search search = {.arena = arena, .random = {budget->seed + 1}, .budget = budget};
     int count, *sample = search_read(&search, input, &count), most = 0;
-    if (!sample)
-        return NULL;
+    if (!sample) return NULL;
     for (int i = 0; i < BATCHES; i++) {
         search.batches[i] = draw_batch(&search, sample, count);
         most = search.batches[i].count > most ? search.batches[i].count : most;
@@ -324,13 +309,11 @@ json_t *hydraulis_plan(Arena *arena, Field input, Budget *budget)
     return json_pack("{s:o,s:f}", "strategies", strategies, "objective", mean_time(&set));
 }
 
-json_t *hydraulis_certify(Arena *arena, Field input, Budget *budget)
-{
+json_t *hydraulis_certify(Arena *arena, Field input, Budget *budget) {
     Search search = {.arena = arena, .budget = budget};
     json_t *proof;
     int count, *sample = search_read(&search, input, &count);
-    if (!sample)
-        return NULL;
+    if (!sample) return NULL;
     Batch batch = batch_create(arena, &search.schemes, sample, count);
     double bound = batch_bound(arena, &search.schemes, NULL, search.gpus, &batch, &proof);
     return json_pack("{s:f,s:o}", "bound", bound, "proof", proof);

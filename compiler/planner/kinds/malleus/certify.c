@@ -1,16 +1,20 @@
 /* A lower bound of a step's time.
  *
- * In a time T a pipeline with bottleneck o does m <= 1 + (T - sum y l) / o micro-batches, and a group of rate y has at most floor(o / y)
- * layers. A linear program asks how many micro-batches all pipelines do in T at most: z_k of them have a bottleneck of interval k, [low_k,
- * high_k], and the groups of rate y have l_yk layers there, of which each takes 1 / floor(high_k / y) of a group,
+ * In a time T a pipeline with bottleneck o does m <= 1 + (T - sum y l) / o micro-batches, and a
+ * group of rate y has at most floor(o / y) layers. A linear program asks how many micro-batches all
+ * pipelines do in T at most: z_k of them have a bottleneck of interval k, [low_k, high_k], and the
+ * groups of rate y have l_yk layers there, of which each takes 1 / floor(high_k / y) of a group,
  *
- *     maximise sum_k (z_k + (T z_k - sum_y y l_yk) / low_k)   where   sum_y l_yk = L z_k,  sum_k z_k = P,  sum_k l_yk / most_yk <= groups
+ *     maximise sum_k (z_k + (T z_k - sum_y y l_yk) / low_k)   where   sum_y l_yk = L z_k,  sum_k
+ *                                                                     z_k = P,  sum_k l_yk /
+ *                                                                     most_yk <= groups
  * of rate y.
  *
- * A node's groups are a path over its devices by rate, from the fastest to the slowest, so that the groups of all nodes are a flow: sorting
- * the devices and cutting them into groups in order leaves no group slower. Where fewer than B micro-batches are done, T is too short;
- * numbers of pipelines and of groups are whole in the second program. Bottlenecks are multiples of rates; where these are few, every
- * interval is a single one.
+ * A node's groups are a path over its devices by rate, from the fastest to the slowest, so that the
+ * groups of all nodes are a flow: sorting the devices and cutting them into groups in order leaves
+ * no group slower. Where fewer than B micro-batches are done, T is too short; numbers of pipelines
+ * and of groups are whole in the second program. Bottlenecks are multiples of rates; where these
+ * are few, every interval is a single one.
  */
 #include "planner/kinds/malleus/malleus.h"
 
@@ -47,25 +51,21 @@ typedef struct Bound {
 /* ---- what there is ---- */
 
 /* The kind of a group; a new one when there is none. */
-static int find_kind(Bound *bound, int size, double rate)
-{
+static int find_kind(Bound *bound, int size, double rate) {
     for (int i = 0; i < bound->kinds.count; i++)
-        if (bound->kinds.at[i].size == size && bound->kinds.at[i].rate == rate)
-            return i;
+        if (bound->kinds.at[i].size == size && bound->kinds.at[i].rate == rate) return i;
     array_push(bound->arena, &bound->kinds, (DeviceKind){size, rate, 0});
     return bound->kinds.count - 1;
 }
 
 /* The largest sum of 1 / y that groups of a node have. */
-static double node_speed(Bound *bound, int node)
-{
+static double node_speed(Bound *bound, int node) {
     const Malleus *malleus = bound->malleus;
     double *most = arena_array(bound->arena, double, malleus->per_node + 1);
     for (int end = 1; end <= malleus->per_node; end++)
         for (int size = 0; size < malleus->sizes; size++) {
             int first = end - (malleus->tp >> size);
-            if (first < 0)
-                continue;
+            if (first < 0) continue;
             double rate = malleus_rate(malleus, node, first, size);
             find_kind(bound, size, rate);
             bound->least_rate = fmin(bound->least_rate, rate);
@@ -74,15 +74,13 @@ static double node_speed(Bound *bound, int node)
     return most[malleus->per_node];
 }
 
-static int by_value(const void *a, const void *b)
-{
+static int by_value(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* Every bottleneck that is worth a look: a multiple of a rate, no less than L layers on all devices make it. Neighbours share an interval
- * when they are many. */
-static void list_intervals(Bound *bound)
-{
+/* Every bottleneck that is worth a look: a multiple of a rate, no less than L layers on all devices
+ * make it. Neighbours share an interval when they are many. */
+static void list_intervals(Bound *bound) {
     const Malleus *malleus = bound->malleus;
     Array(double) values = {0};
     for (int i = 0; i < bound->kinds.count; i++)
@@ -94,35 +92,35 @@ static void list_intervals(Bound *bound)
     for (bool again = true; again; ratio = 1.002 * ratio) {
         bound->intervals.count = 0;
         for (int i = 0; i < values.count; i++) {
-            Interval *last = bound->intervals.count ? &bound->intervals.at[bound->intervals.count - 1] : NULL;
+            Interval *last =
+                bound->intervals.count ? &bound->intervals.at[bound->intervals.count - 1] : NULL;
             if (last && values.at[i] <= last->low * ratio * (1 + 1e-12))
                 last->high = values.at[i];
             else
                 array_push(bound->arena, &bound->intervals, (Interval){values.at[i], values.at[i]});
         }
-        again = bound->intervals.count > 1 && bound->intervals.count * bound->kinds.count > MOST_COLUMNS;
+        again = bound->intervals.count > 1 &&
+                bound->intervals.count * bound->kinds.count > MOST_COLUMNS;
     }
 }
 
 /* ---- the program ---- */
 
 /* The number of nodes whose rates are those of a node, or 0 when an earlier node has them. */
-static int count_like(const Malleus *malleus, int node)
-{
+static int count_like(const Malleus *malleus, int node) {
     size_t size = sizeof(double) * (size_t)malleus->per_node;
     int count = 0;
     for (int other = 0; other < malleus->node_count; other++) {
         bool like = !memcmp(malleus->nodes[node].rates, malleus->nodes[other].rates, size);
-        if (like && other < node)
-            return 0;
+        if (like && other < node) return 0;
         count += like;
     }
     return count;
 }
 
-/* Adds how like nodes are cut into groups: a flow of `count` from the fastest device to behind the slowest. */
-static void add_nodes(Bound *bound, Program *program, int node, int count, bool integers)
-{
+/* Adds how like nodes are cut into groups: a flow of `count` from the fastest device to behind the
+ * slowest. */
+static void add_nodes(Bound *bound, Program *program, int node, int count, bool integers) {
     const Malleus *malleus = bound->malleus;
     int *rows = arena_array(bound->arena, int, malleus->per_node + 1);
     for (int at = 0; at <= malleus->per_node; at++) {
@@ -134,33 +132,38 @@ static void add_nodes(Bound *bound, Program *program, int node, int count, bool 
             int column = program_column(program, 0, count, 0, integers);
             program_entry(program, rows[first], column, 1);
             program_entry(program, rows[first + (malleus->tp >> size)], column, -1);
-            program_entry(program, bound->kinds.at[find_kind(bound, size, malleus_rate(malleus, node, first, size))].row, column, -1);
+            program_entry(
+                program,
+                bound->kinds.at[find_kind(bound, size, malleus_rate(malleus, node, first, size))]
+                    .row,
+                column, -1);
         }
 }
 
 /* The layers that a group has under a bottleneck, as far as some stage's memory holds them. */
-static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bottleneck)
-{
+static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bottleneck) {
     int most = 0;
     for (int count = 1; count <= malleus->most_stages; count++)
-        most = malleus_holds_somewhere(malleus, count, kind->size) > most ? malleus_holds_somewhere(malleus, count, kind->size) : most;
+        most = malleus_holds_somewhere(malleus, count, kind->size) > most
+                   ? malleus_holds_somewhere(malleus, count, kind->size)
+                   : most;
     return (int)fmin(most, floor(bottleneck / kind->rate * (1 + 1e-12)));
 }
 
 /* Adds the pipelines with a bottleneck of an interval, and the layers of their groups. */
-static void add_interval(Bound *bound, Program *program, const Interval *interval, double time, int pipelines, bool integers)
-{
+static void add_interval(Bound *bound, Program *program, const Interval *interval, double time,
+                         int pipelines, bool integers) {
     const Malleus *malleus = bound->malleus;
     int row = program_row(program, 0, 0), stages = program_row(program, -INFINITY, 0);
-    int column = program_column(program, 0, malleus->pipelines, -(1 + time / interval->low), integers);
+    int column =
+        program_column(program, 0, malleus->pipelines, -(1 + time / interval->low), integers);
     program_entry(program, row, column, -malleus->layers);
     program_entry(program, stages, column, -malleus->most_stages);
     program_entry(program, pipelines, column, 1);
     for (int i = 0; i < bound->kinds.count; i++) {
         const DeviceKind *kind = &bound->kinds.at[i];
         int most = most_layers(malleus, kind, interval->high);
-        if (most < 1)
-            continue;
+        if (most < 1) continue;
         int layers = program_column(program, 0, INFINITY, kind->rate / interval->low, false);
         program_entry(program, row, layers, 1);
         program_entry(program, stages, layers, 1.0 / most);
@@ -169,8 +172,7 @@ static void add_interval(Bound *bound, Program *program, const Interval *interva
 }
 
 /* The program for a time; its cost is below 0 by the micro-batches that are done. */
-static Program *write_program(Bound *bound, double time, bool integers)
-{
+static Program *write_program(Bound *bound, double time, bool integers) {
     Program *program = program_create();
     int pipelines = program_row(program, bound->malleus->pipelines, bound->malleus->pipelines);
     for (int i = 0; i < bound->kinds.count; i++)
@@ -184,8 +186,7 @@ static Program *write_program(Bound *bound, double time, bool integers)
 }
 
 /* Whether it is proven that fewer than all micro-batches are done in a time. */
-static bool is_too_short(Bound *bound, double time, bool integers)
-{
+static bool is_too_short(Bound *bound, double time, bool integers) {
     const double seconds = 1, slack = 1e-7;
     Program *program = write_program(bound, time, integers);
     double needed = bound->malleus->microbatches * (1 - slack);
@@ -200,8 +201,7 @@ static bool is_too_short(Bound *bound, double time, bool integers)
 }
 
 /* The longest time from `low` to `high` that is proven to be too short, by bisection. */
-static double longest_short(Bound *bound, double low, double high, bool integers)
-{
+static double longest_short(Bound *bound, double low, double high, bool integers) {
     for (int turn = 0; turn < (integers ? WHOLE_TURNS : TURNS); turn++) {
         double middle = 0.5 * (low + high);
         *(is_too_short(bound, middle, integers) ? &low : &high) = middle;
@@ -211,26 +211,27 @@ static double longest_short(Bound *bound, double low, double high, bool integers
 
 /* ---- the answer ---- */
 
-/* A pipeline's sum is at least L y of the fastest group, and m micro-batches take (m - 1) o more: (T - L y) sum 1 / y >= L (B - P). */
-static double simple_bound(const Bound *bound)
-{
+/* A pipeline's sum is at least L y of the fastest group, and m micro-batches take (m - 1) o more:
+ * (T - L y) sum 1 / y >= L (B - P). */
+static double simple_bound(const Bound *bound) {
     const Malleus *malleus = bound->malleus;
-    return malleus->layers * (bound->least_rate + (malleus->microbatches - malleus->pipelines) / bound->speed);
+    return malleus->layers *
+           (bound->least_rate + (malleus->microbatches - malleus->pipelines) / bound->speed);
 }
 
-json_t *malleus_certify(Arena *arena, Field input, Budget *budget)
-{
+json_t *malleus_certify(Arena *arena, Field input, Budget *budget) {
     const Malleus *malleus = malleus_read(arena, input);
     Bound bound = {.arena = arena, .malleus = malleus, .least_rate = INFINITY};
     (void)budget;
-    if (!malleus)
-        return NULL;
-    for (int node = 0; node < malleus->node_count; node++)
-        bound.speed += node_speed(&bound, node);
+    if (!malleus) return NULL;
+    for (int node = 0; node < malleus->node_count; node++) bound.speed += node_speed(&bound, node);
     list_intervals(&bound);
-    double simple = simple_bound(&bound), relaxed = longest_short(&bound, simple, 1.3 * simple, false);
+    double simple = simple_bound(&bound),
+           relaxed = longest_short(&bound, simple, 1.3 * simple, false);
     double whole = longest_short(&bound, relaxed, 1.05 * relaxed, true);
-    json_t *proof = json_pack("{s:f,s:f,s:f,s:f,s:f,s:i}", "fastest_rate", bound.least_rate, "sum_of_speeds", bound.speed, "by_speeds",
-                              simple, "by_linear_program", relaxed, "by_integer_program", whole, "intervals", bound.intervals.count);
+    json_t *proof =
+        json_pack("{s:f,s:f,s:f,s:f,s:f,s:i}", "fastest_rate", bound.least_rate, "sum_of_speeds",
+                  bound.speed, "by_speeds", simple, "by_linear_program", relaxed,
+                  "by_integer_program", whole, "intervals", bound.intervals.count);
     return json_pack("{s:f,s:o}", "bound", whole, "proof", proof);
 }

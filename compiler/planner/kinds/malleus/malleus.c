@@ -5,29 +5,30 @@
 #include <math.h>
 
 /* The device numbers of a group. */
-static json_t *devices_json(const Malleus *malleus, const Group *group)
-{
+static json_t *devices_json(const Malleus *malleus, const Group *group) {
     json_t *list = json_array();
     for (int i = 0; i < malleus->tp >> group->size; i++)
-        json_array_append_new(list, json_integer(malleus->nodes[group->node].devices[group->first + i]));
+        json_array_append_new(list,
+                              json_integer(malleus->nodes[group->node].devices[group->first + i]));
     return list;
 }
 
-static json_t *pipeline_json(const Malleus *malleus, const Grouping *grouping, int pipeline, int microbatches)
-{
+static json_t *pipeline_json(const Malleus *malleus, const Grouping *grouping, int pipeline,
+                             int microbatches) {
     MalleusStage stages[MOST_STAGES];
     int count = grouping_stages(malleus, grouping, pipeline, stages);
     json_t *list = json_array();
     pipeline_arrange(malleus, stages, count, microbatches);
     for (int i = 0; i < count; i++)
-        json_array_append_new(
-            list, json_pack("{s:o,s:i}", "devices", devices_json(malleus, &grouping->groups[stages[i].group]), "layers", stages[i].layers));
+        json_array_append_new(list,
+                              json_pack("{s:o,s:i}", "devices",
+                                        devices_json(malleus, &grouping->groups[stages[i].group]),
+                                        "layers", stages[i].layers));
     return json_pack("{s:i,s:o}", "microbatches", microbatches, "stages", list);
 }
 
 /* The devices of groups that no pipeline has. */
-static json_t *idle_json(const Malleus *malleus, const Grouping *grouping)
-{
+static json_t *idle_json(const Malleus *malleus, const Grouping *grouping) {
     json_t *list = json_array();
     for (int i = 0; i < grouping->count; i++)
         if (grouping->groups[i].owner == malleus->pipelines) {
@@ -39,34 +40,35 @@ static json_t *idle_json(const Malleus *malleus, const Grouping *grouping)
 }
 
 /* How many micro-batches each pipeline has at best. */
-static int *share(Arena *arena, const Malleus *malleus, const Grouping *grouping)
-{
+static int *share(Arena *arena, const Malleus *malleus, const Grouping *grouping) {
     Pipeline *pipelines = arena_array(arena, Pipeline, malleus->pipelines);
     int *microbatches = arena_array(arena, int, malleus->pipelines);
     double smooth;
     for (int p = 0; p < malleus->pipelines; p++) {
         MalleusStage stages[MOST_STAGES];
-        pipeline_weigh(malleus, stages, grouping_stages(malleus, grouping, p, stages), &pipelines[p]);
+        pipeline_weigh(malleus, stages, grouping_stages(malleus, grouping, p, stages),
+                       &pipelines[p]);
     }
     pipelines_share(malleus, pipelines, malleus->pipelines, microbatches, &smooth);
     return microbatches;
 }
 
-json_t *malleus_plan(Arena *arena, Field input, Budget *budget)
-{
+json_t *malleus_plan(Arena *arena, Field input, Budget *budget) {
     Malleus *malleus = malleus_read(arena, input);
-    if (!malleus)
-        return NULL;
+    if (!malleus) return NULL;
     double time;
     Grouping grouping = malleus_search(arena, malleus, budget, &time);
     if (isinf(time)) {
-        field_refuse(field_get(input, "memory"), "no plan was found whose stages have room for %d layers in each of %d pipelines",
-                     malleus->layers, malleus->pipelines);
+        field_refuse(
+            field_get(input, "memory"),
+            "no plan was found whose stages have room for %d layers in each of %d pipelines",
+            malleus->layers, malleus->pipelines);
         return NULL;
     }
     int *microbatches = share(arena, malleus, &grouping);
     json_t *pipelines = json_array();
     for (int p = 0; p < malleus->pipelines; p++)
         json_array_append_new(pipelines, pipeline_json(malleus, &grouping, p, microbatches[p]));
-    return json_pack("{s:o,s:o,s:f}", "pipelines", pipelines, "idle", idle_json(malleus, &grouping), "objective", time);
+    return json_pack("{s:o,s:o,s:f}", "pipelines", pipelines, "idle", idle_json(malleus, &grouping),
+                     "objective", time);
 }

@@ -1,8 +1,10 @@
-/* A pipeline's layers and micro-batches: Malleus's lower-level problem, solved exactly but for the order of stages where memory is short.
+/* A pipeline's layers and micro-batches: Malleus's lower-level problem, solved exactly but for the
+ * order of stages where memory is short.
  *
- * With a bottleneck of o a stage of rate y takes at most floor(o / y) layers, as far as its memory holds them; all stages together must
- * take L, and the sum of their times is least when the fast ones are filled first. So every o gives the least sum, and few values of o are
- * worth a look: the multiples of rates from the least one that has room for L layers.
+ * With a bottleneck of o a stage of rate y takes at most floor(o / y) layers, as far as its memory
+ * holds them; all stages together must take L, and the sum of their times is least when the fast
+ * ones are filled first. So every o gives the least sum, and few values of o are worth a look: the
+ * multiples of rates from the least one that has room for L layers.
  */
 #include "planner/kinds/malleus/problem.h"
 
@@ -13,8 +15,7 @@ typedef struct Room {
     int most[MOST_STAGES], place[MOST_STAGES];
 } Room;
 
-static void sort_stages(MalleusStage *stages, int count)
-{
+static void sort_stages(MalleusStage *stages, int count) {
     for (int i = 1; i < count; i++)
         for (int j = i; j > 0 && stages[j].rate < stages[j - 1].rate; j--) {
             MalleusStage swap = stages[j];
@@ -25,31 +26,33 @@ static void sort_stages(MalleusStage *stages, int count)
 
 /* ---- places ---- */
 
-static int room_at(const Malleus *malleus, const MalleusStage *stage, int count, int place, int wanted)
-{
+static int room_at(const Malleus *malleus, const MalleusStage *stage, int count, int place,
+                   int wanted) {
     int holds = malleus_holds(malleus, count, place, stage->size);
     return holds < wanted ? holds : wanted;
 }
 
 /* Places from the one with the least memory a layer on: the ends last among what is alike. */
-static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count, const bool *taken)
-{
+static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count,
+                    const bool *taken) {
     int best = -1;
     for (int place = 0; place < count; place++)
-        if (!taken[place] &&
-            (best < 0 || malleus_holds(malleus, count, place, stage->size) > malleus_holds(malleus, count, best, stage->size)))
+        if (!taken[place] && (best < 0 || malleus_holds(malleus, count, place, stage->size) >
+                                              malleus_holds(malleus, count, best, stage->size)))
             best = place;
     return best;
 }
 
-/* Gives the stages that want the most memory the places with the most room. `wanted`: layers of each stage. */
-static void place_greedily(const Malleus *malleus, const MalleusStage *stages, int count, const int *wanted, Room *room)
-{
+/* Gives the stages that want the most memory the places with the most room. `wanted`: layers of
+ * each stage. */
+static void place_greedily(const Malleus *malleus, const MalleusStage *stages, int count,
+                           const int *wanted, Room *room) {
     bool taken[MOST_STAGES] = {false}, placed[MOST_STAGES] = {false};
     for (int turn = 0; turn < count; turn++) {
         int next = -1;
         for (int i = 0; i < count; i++)
-            if (!placed[i] && (next < 0 || (long)wanted[i] << stages[i].size > (long)wanted[next] << stages[next].size))
+            if (!placed[i] && (next < 0 || (long)wanted[i] << stages[i].size >
+                                               (long)wanted[next] << stages[next].size))
                 next = i;
         placed[next] = true;
         room->place[next] = roomiest(malleus, &stages[next], count, taken);
@@ -58,18 +61,18 @@ static void place_greedily(const Malleus *malleus, const MalleusStage *stages, i
 }
 
 /* What two stages gain when they change places. */
-static int swap_gain(const Malleus *malleus, const MalleusStage *stages, int count, const int *wanted, const Room *room, int a, int b)
-{
-    int before =
-        room_at(malleus, &stages[a], count, room->place[a], wanted[a]) + room_at(malleus, &stages[b], count, room->place[b], wanted[b]);
-    int after =
-        room_at(malleus, &stages[a], count, room->place[b], wanted[a]) + room_at(malleus, &stages[b], count, room->place[a], wanted[b]);
+static int swap_gain(const Malleus *malleus, const MalleusStage *stages, int count,
+                     const int *wanted, const Room *room, int a, int b) {
+    int before = room_at(malleus, &stages[a], count, room->place[a], wanted[a]) +
+                 room_at(malleus, &stages[b], count, room->place[b], wanted[b]);
+    int after = room_at(malleus, &stages[a], count, room->place[b], wanted[a]) +
+                room_at(malleus, &stages[b], count, room->place[a], wanted[b]);
     return after - before;
 }
 
 /* Changes places of two stages as long as the pipeline holds more afterwards. */
-static void place_better(const Malleus *malleus, const MalleusStage *stages, int count, const int *wanted, Room *room)
-{
+static void place_better(const Malleus *malleus, const MalleusStage *stages, int count,
+                         const int *wanted, Room *room) {
     for (bool again = true; again;) {
         again = false;
         for (int a = 0; a < count; a++)
@@ -83,46 +86,46 @@ static void place_better(const Malleus *malleus, const MalleusStage *stages, int
     }
 }
 
-/* Whether every stage has room for what it wants wherever it stands: the places are as they come then. */
-static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count, const int *wanted, Room *room)
-{
+/* Whether every stage has room for what it wants wherever it stands: the places are as they come
+ * then. */
+static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
+                          const int *wanted, Room *room) {
     for (int i = 0; i < count; i++) {
         room->place[i] = i;
-        if (malleus_holds_anywhere(malleus, count, stages[i].size) < wanted[i])
-            return false;
+        if (malleus_holds_anywhere(malleus, count, stages[i].size) < wanted[i]) return false;
     }
     return true;
 }
 
 /* What a stage takes under a bottleneck when it stands where the most room is. */
-static int wanted_layers(const Malleus *malleus, const MalleusStage *stage, int count, double bottleneck)
-{
+static int wanted_layers(const Malleus *malleus, const MalleusStage *stage, int count,
+                         double bottleneck) {
     int most = malleus_holds_somewhere(malleus, count, stage->size);
     double layers = bottleneck / stage->rate * (1 + 1e-12);
     return layers >= most ? most : (int)layers;
 }
 
-/* What each stage takes where it stands; the layers of all, or 0 when one has no room for a single layer. */
-static int count_room(const Malleus *malleus, const MalleusStage *stages, int count, const int *wanted, Room *room)
-{
+/* What each stage takes where it stands; the layers of all, or 0 when one has no room for a single
+ * layer. */
+static int count_room(const Malleus *malleus, const MalleusStage *stages, int count,
+                      const int *wanted, Room *room) {
     int total = 0;
     for (int i = 0; i < count; i++) {
         room->most[i] = room_at(malleus, &stages[i], count, room->place[i], wanted[i]);
-        if (room->most[i] < 1)
-            return 0;
+        if (room->most[i] < 1) return 0;
         total += room->most[i];
     }
     return total;
 }
 
-/* What each stage may take under a bottleneck; the layers of all, or less than all must take when there is no room for them. */
-static int make_room(const Malleus *malleus, const MalleusStage *stages, int count, double bottleneck, Room *room)
-{
+/* What each stage may take under a bottleneck; the layers of all, or less than all must take when
+ * there is no room for them. */
+static int make_room(const Malleus *malleus, const MalleusStage *stages, int count,
+                     double bottleneck, Room *room) {
     int wanted[MOST_STAGES], all = 0;
     for (int i = 0; i < count; i++)
         all += wanted[i] = wanted_layers(malleus, &stages[i], count, bottleneck);
-    if (all < malleus->layers)
-        return all;
+    if (all < malleus->layers) return all;
     if (!fits_anywhere(malleus, stages, count, wanted, room)) {
         place_greedily(malleus, stages, count, wanted, room);
         if (count_room(malleus, stages, count, wanted, room) < all)
@@ -133,9 +136,9 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
 
 /* ---- layers ---- */
 
-/* Fills the fast stages first, a layer at least in each; the sum of all stages' times. The room suffices. */
-static double fill(const Malleus *malleus, MalleusStage *stages, int count, const Room *room)
-{
+/* Fills the fast stages first, a layer at least in each; the sum of all stages' times. The room
+ * suffices. */
+static double fill(const Malleus *malleus, MalleusStage *stages, int count, const Room *room) {
     int left = malleus->layers - count;
     double sum = 0;
     for (int i = 0; i < count; i++) {
@@ -147,9 +150,10 @@ static double fill(const Malleus *malleus, MalleusStage *stages, int count, cons
     return sum;
 }
 
-/* The next bottleneck above this one under which some stage takes a layer more; INFINITY: none does. */
-static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count, double bottleneck)
-{
+/* The next bottleneck above this one under which some stage takes a layer more; INFINITY: none
+ * does. */
+static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count,
+                              double bottleneck) {
     double next = INFINITY;
     for (int i = 0; i < count; i++) {
         int layers = wanted_layers(malleus, &stages[i], count, bottleneck);
@@ -159,56 +163,52 @@ static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages
     return next;
 }
 
-/* A bottleneck that no pipeline of these stages is below: each stage has a layer, and all together have L. */
-static double least_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count)
-{
+/* A bottleneck that no pipeline of these stages is below: each stage has a layer, and all together
+ * have L. */
+static double least_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count) {
     double rates = 0;
-    for (int i = 0; i < count; i++)
-        rates += 1 / stages[i].rate;
+    for (int i = 0; i < count; i++) rates += 1 / stages[i].rate;
     return fmax(stages[count - 1].rate, malleus->layers / rates * (1 - 1e-12));
 }
 
-/* The first bottleneck from `bottleneck` on with room for all layers; INFINITY: there is none, and *lacking layers have no room. */
-static double find_room(const Malleus *malleus, const MalleusStage *stages, int count, double bottleneck, int *lacking)
-{
+/* The first bottleneck from `bottleneck` on with room for all layers; INFINITY: there is none, and
+ * *lacking layers have no room. */
+static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
+                        double bottleneck, int *lacking) {
     Room room;
-    while (bottleneck < INFINITY && (*lacking = malleus->layers - make_room(malleus, stages, count, bottleneck, &room)) > 0)
+    while (bottleneck < INFINITY &&
+           (*lacking = malleus->layers - make_room(malleus, stages, count, bottleneck, &room)) > 0)
         bottleneck = next_bottleneck(malleus, stages, count, bottleneck);
     return bottleneck;
 }
 
 /* Adds a trade unless it is no better than the last one. */
-static void add_trade(Pipeline *pipeline, double most, double sum)
-{
-    if (!pipeline->trade_count || sum < pipeline->trades[pipeline->trade_count - 1].sum * (1 - 1e-12))
+static void add_trade(Pipeline *pipeline, double most, double sum) {
+    if (!pipeline->trade_count ||
+        sum < pipeline->trades[pipeline->trade_count - 1].sum * (1 - 1e-12))
         pipeline->trades[pipeline->trade_count++] = (Trade){most, sum};
 }
 
 /* The time of the slowest stage as it is filled. */
-static double slowest(const MalleusStage *stages, int count)
-{
+static double slowest(const MalleusStage *stages, int count) {
     double most = 0;
-    for (int i = 0; i < count; i++)
-        most = fmax(most, stages[i].rate * stages[i].layers);
+    for (int i = 0; i < count; i++) most = fmax(most, stages[i].rate * stages[i].layers);
     return most;
 }
 
 /* The least sum that any bottleneck allows: a layer in each stage, all others in the fastest. */
-static double least_sum(const Malleus *malleus, const MalleusStage *stages, int count)
-{
+static double least_sum(const Malleus *malleus, const MalleusStage *stages, int count) {
     double sum = stages[0].rate * (malleus->layers - count);
-    for (int i = 0; i < count; i++)
-        sum += stages[i].rate;
+    for (int i = 0; i < count; i++) sum += stages[i].rate;
     return sum;
 }
 
-void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline)
-{
+void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline) {
     *pipeline = (Pipeline){.stage_count = count, .lacking = malleus->layers};
-    if (count < 1 || count > malleus->most_stages || count > malleus->layers)
-        return;
+    if (count < 1 || count > malleus->most_stages || count > malleus->layers) return;
     sort_stages(stages, count);
-    double first = find_room(malleus, stages, count, least_bottleneck(malleus, stages, count), &pipeline->lacking),
+    double first = find_room(malleus, stages, count, least_bottleneck(malleus, stages, count),
+                             &pipeline->lacking),
            least = least_sum(malleus, stages, count);
     double passes = fmax(count, 0.25 * malleus->microbatches / malleus->pipelines) - 1;
     for (double most = first; pipeline->trade_count < MOST_TRADES && most < INFINITY;
@@ -224,23 +224,20 @@ void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pip
 }
 
 /* Sorts the stages into their places. */
-static void sort_places(MalleusStage *stages, int count, const Room *room)
-{
+static void sort_places(MalleusStage *stages, int count, const Room *room) {
     MalleusStage sorted[MOST_STAGES];
-    for (int i = 0; i < count; i++)
-        sorted[room->place[i]] = stages[i];
-    for (int i = 0; i < count; i++)
-        stages[i] = sorted[i];
+    for (int i = 0; i < count; i++) sorted[room->place[i]] = stages[i];
+    for (int i = 0; i < count; i++) stages[i] = sorted[i];
 }
 
-double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches)
-{
+double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches) {
     Pipeline pipeline;
     Room room;
     pipeline_weigh(malleus, stages, count, &pipeline);
     const Trade *best = &pipeline.trades[0];
     for (int i = 1; i < pipeline.trade_count; i++)
-        if ((microbatches - 1) * pipeline.trades[i].most + pipeline.trades[i].sum < (microbatches - 1) * best->most + best->sum)
+        if ((microbatches - 1) * pipeline.trades[i].most + pipeline.trades[i].sum <
+            (microbatches - 1) * best->most + best->sum)
             best = &pipeline.trades[i];
     make_room(malleus, stages, count, best->most, &room);
     fill(malleus, stages, count, &room);
@@ -250,17 +247,17 @@ double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count,
 
 /* ---- micro-batches ---- */
 
-double pipeline_time(const Pipeline *pipeline, int microbatches)
-{
+double pipeline_time(const Pipeline *pipeline, int microbatches) {
     double least = INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++)
-        least = fmin(least, (microbatches - 1) * pipeline->trades[i].most + pipeline->trades[i].sum);
+        least =
+            fmin(least, (microbatches - 1) * pipeline->trades[i].most + pipeline->trades[i].sum);
     return least;
 }
 
-/* How many micro-batches, with parts, a pipeline does in a time, and how many more in a unit of time. */
-static double done_within(const Pipeline *pipeline, double time, double *slope)
-{
+/* How many micro-batches, with parts, a pipeline does in a time, and how many more in a unit of
+ * time. */
+static double done_within(const Pipeline *pipeline, double time, double *slope) {
     double most = -INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++) {
         double done = 1 + (time - pipeline->trades[i].sum) / pipeline->trades[i].most;
@@ -272,10 +269,10 @@ static double done_within(const Pipeline *pipeline, double time, double *slope)
     return most;
 }
 
-/* The time in which all micro-batches are done with parts of them: Newton's method on a convex function comes down to the root from above.
+/* The time in which all micro-batches are done with parts of them: Newton's method on a convex
+ * function comes down to the root from above.
  */
-static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, int count)
-{
+static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, int count) {
     double time = 0, step = INFINITY;
     for (int turn = 0; turn < 50 && fabs(step) > 1e-12 * time; turn++) {
         double done = 0, slopes = 0, slope = 0;
@@ -289,13 +286,15 @@ static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, 
     return time;
 }
 
-/* Gives each pipeline what it does in a time; how many are missing, below 0 when there are too many. */
-static int give(const Malleus *malleus, const Pipeline *pipelines, int count, double time, int *microbatches)
-{
+/* Gives each pipeline what it does in a time; how many are missing, below 0 when there are too
+ * many. */
+static int give(const Malleus *malleus, const Pipeline *pipelines, int count, double time,
+                int *microbatches) {
     int missing = malleus->microbatches;
     double slope;
     for (int p = 0; p < count; p++) {
-        double done = fmin(floor(done_within(&pipelines[p], time * (1 + 1e-12), &slope)), malleus->microbatches);
+        double done = fmin(floor(done_within(&pipelines[p], time * (1 + 1e-12), &slope)),
+                           malleus->microbatches);
         microbatches[p] = (int)fmax(done, pipelines[p].stage_count);
         missing -= microbatches[p];
     }
@@ -303,26 +302,24 @@ static int give(const Malleus *malleus, const Pipeline *pipelines, int count, do
 }
 
 /* Takes back what is too much, where that helps no other: from any pipeline above its least. */
-static void take_back(const Pipeline *pipelines, int count, int *microbatches, int excess)
-{
+static void take_back(const Pipeline *pipelines, int count, int *microbatches, int excess) {
     for (int p = 0; p < count; p++) {
-        int spare = microbatches[p] - pipelines[p].stage_count, back = spare < excess ? spare : excess;
+        int spare = microbatches[p] - pipelines[p].stage_count,
+            back = spare < excess ? spare : excess;
         microbatches[p] -= back;
         excess -= back;
     }
 }
 
-double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count, int *microbatches, double *smooth)
-{
+double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
+                       int *microbatches, double *smooth) {
     int own[count], *given = microbatches ? microbatches : own, least = 0;
     *smooth = INFINITY;
     for (int p = 0; p < count; p++) {
-        if (!pipelines[p].trade_count)
-            return INFINITY;
+        if (!pipelines[p].trade_count) return INFINITY;
         least += pipelines[p].stage_count;
     }
-    if (least > malleus->microbatches)
-        return INFINITY;
+    if (least > malleus->microbatches) return INFINITY;
     double time = *smooth = share_smoothly(malleus, pipelines, count);
     for (int p = 0; p < count; p++)
         time = fmax(time, pipeline_time(&pipelines[p], pipelines[p].stage_count));

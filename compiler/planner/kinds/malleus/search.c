@@ -21,28 +21,31 @@ typedef struct Search {
     bool *changed;  // which pipelines a move has touched; idle devices are one of them
 } Search;
 
-int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner, MalleusStage *stages)
-{
+int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
+                    MalleusStage *stages) {
     int count = 0;
     for (int i = 0; i < grouping->count; i++) {
         const Group *group = &grouping->groups[i];
         if (group->owner == owner && count < MOST_STAGES)
-            stages[count++] = (MalleusStage){malleus_rate(malleus, group->node, group->first, group->size), group->size, i, 0};
+            stages[count++] = (MalleusStage){
+                malleus_rate(malleus, group->node, group->first, group->size), group->size, i, 0};
     }
     return count;
 }
 
 /* ---- states ---- */
 
-static State state_create(Arena *arena, const Malleus *malleus)
-{
+static State state_create(Arena *arena, const Malleus *malleus) {
     int devices = malleus->node_count * malleus->per_node;
-    return (State){{0, arena_array(arena, Group, devices)}, arena_array(arena, Pipeline, malleus->pipelines), INFINITY, INFINITY};
+    return (State){{0, arena_array(arena, Group, devices)},
+                   arena_array(arena, Pipeline, malleus->pipelines),
+                   INFINITY,
+                   INFINITY};
 }
 
-static void state_copy(const Malleus *malleus, State *to, const State *from)
-{
-    memcpy(to->grouping.groups, from->grouping.groups, sizeof(Group) * (size_t)from->grouping.count);
+static void state_copy(const Malleus *malleus, State *to, const State *from) {
+    memcpy(to->grouping.groups, from->grouping.groups,
+           sizeof(Group) * (size_t)from->grouping.count);
     memcpy(to->pipelines, from->pipelines, sizeof(Pipeline) * (size_t)malleus->pipelines);
     to->grouping.count = from->grouping.count;
     to->time = from->time;
@@ -50,8 +53,7 @@ static void state_copy(const Malleus *malleus, State *to, const State *from)
 }
 
 /* A rate that no step is far above: the fastest device's, or a good part of the slowest one's. */
-static double usual_rate(const Malleus *malleus)
-{
+static double usual_rate(const Malleus *malleus) {
     const double part = 0.02;
     double least = INFINITY, most = 0;
     for (int node = 0; node < malleus->node_count; node++) {
@@ -61,47 +63,52 @@ static double usual_rate(const Malleus *malleus)
     return fmax(least, part * most);
 }
 
-/* Time and energy of a state of which some pipelines have changed. The energy is the time, with a little of the time in parts of
- * micro-batches, which moves when the slowest pipeline does not; a layer without room costs as much as a step of one device. */
-static void weigh(const Search *search, State *state)
-{
+/* Time and energy of a state of which some pipelines have changed. The energy is the time, with a
+ * little of the time in parts of micro-batches, which moves when the slowest pipeline does not; a
+ * layer without room costs as much as a step of one device. */
+static void weigh(const Search *search, State *state) {
     const Malleus *malleus = search->malleus;
     const double weight = 0.1;
     double smooth, lacking = 0;
     for (int p = 0; p < malleus->pipelines; p++) {
         MalleusStage stages[MOST_STAGES];
         if (search->changed[p])
-            pipeline_weigh(malleus, stages, grouping_stages(malleus, &state->grouping, p, stages), &state->pipelines[p]);
+            pipeline_weigh(malleus, stages, grouping_stages(malleus, &state->grouping, p, stages),
+                           &state->pipelines[p]);
         lacking += state->pipelines[p].trade_count ? 0 : state->pipelines[p].lacking;
     }
     state->time = pipelines_share(malleus, state->pipelines, malleus->pipelines, NULL, &smooth);
-    state->energy = isinf(state->time) ? search->penalty * (1 + lacking) : state->time + weight * smooth;
+    state->energy =
+        isinf(state->time) ? search->penalty * (1 + lacking) : state->time + weight * smooth;
 }
 
 /* ---- the beginning ---- */
 
-/* The paper's grouping of a node: the groups with the largest sum of speeds 1 / y, found from the fastest device on. Each halving counts
- * 0.8 of the speed: small groups hold few layers, and the paper, too, has full groups first. The groups go behind those of `grouping`. */
-static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping *grouping)
-{
+/* The paper's grouping of a node: the groups with the largest sum of speeds 1 / y, found from the
+ * fastest device on. Each halving counts 0.8 of the speed: small groups hold few layers, and the
+ * paper, too, has full groups first. The groups go behind those of `grouping`. */
+static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping *grouping) {
     int count = malleus->per_node, *last = arena_array(arena, int, count + 1);
     double *most = arena_array(arena, double, count + 1);
     for (int end = 1; end <= count; end++)
         for (int size = 0; size < malleus->sizes; size++) {
             int first = end - (malleus->tp >> size);
-            double speed = first < 0 ? -1 : most[first] + pow(0.8, size) / malleus_rate(malleus, node, first, size);
+            double speed =
+                first < 0 ? -1
+                          : most[first] + pow(0.8, size) / malleus_rate(malleus, node, first, size);
             if (speed > most[end] * (1 + 1e-12)) {
                 most[end] = speed;
                 last[end] = size;
             }
         }
     for (int end = count; end > 0; end -= malleus->tp >> last[end])
-        grouping->groups[grouping->count++] = (Group){node, end - (malleus->tp >> last[end]), last[end], malleus->pipelines};
+        grouping->groups[grouping->count++] =
+            (Group){node, end - (malleus->tp >> last[end]), last[end], malleus->pipelines};
 }
 
-/* Deals groups out to the pipelines in turn, the fastest first; when all have as many stages as they may, the rest is idle. */
-static void deal(const Malleus *malleus, Grouping *grouping)
-{
+/* Deals groups out to the pipelines in turn, the fastest first; when all have as many stages as
+ * they may, the rest is idle. */
+static void deal(const Malleus *malleus, Grouping *grouping) {
     int most = malleus->most_stages < malleus->layers ? malleus->most_stages : malleus->layers;
     int share = malleus->microbatches / malleus->pipelines, stages = most < share ? most : share;
     for (int turn = 0; turn < stages * malleus->pipelines && turn < grouping->count; turn++) {
@@ -120,8 +127,7 @@ static void deal(const Malleus *malleus, Grouping *grouping)
 }
 
 /* Groups stand by `first` in a node: those of group_node, which begin with the last. */
-static void turn_round(Grouping *grouping, int begin)
-{
+static void turn_round(Grouping *grouping, int begin) {
     for (int i = begin, j = grouping->count - 1; i < j; i++, j--) {
         Group swap = grouping->groups[i];
         grouping->groups[i] = grouping->groups[j];
@@ -129,8 +135,7 @@ static void turn_round(Grouping *grouping, int begin)
     }
 }
 
-static void begin(Arena *arena, Search *search)
-{
+static void begin(Arena *arena, Search *search) {
     const Malleus *malleus = search->malleus;
     Grouping *grouping = &search->state.grouping;
     for (int node = 0; node < malleus->node_count; node++) {
@@ -145,16 +150,17 @@ static void begin(Arena *arena, Search *search)
 
 /* ---- moves: each returns false when it finds nothing to change ---- */
 
-static double rate_of(const Search *search, const Group *group)
-{
+static double rate_of(const Search *search, const Group *group) {
     return malleus_rate(search->malleus, group->node, group->first, group->size);
 }
 
-static Group *pick(Search *search) { return &search->next.grouping.groups[random_below(&search->random, search->next.grouping.count)]; }
+static Group *pick(Search *search) {
+    return &search->next.grouping
+                .groups[random_below(&search->random, search->next.grouping.count)];
+}
 
 /* Gives a group to another pipeline, or none. */
-static bool move_over(Search *search)
-{
+static bool move_over(Search *search) {
     Group *group = pick(search);
     int owner = random_below(&search->random, search->malleus->pipelines);
     owner += owner >= group->owner;
@@ -164,8 +170,7 @@ static bool move_over(Search *search)
 }
 
 /* Two groups that differ change owners. */
-static bool move_swap(Search *search)
-{
+static bool move_swap(Search *search) {
     Group *a = pick(search), *b = pick(search);
     if (a->owner == b->owner || (a->size == b->size && rate_of(search, a) == rate_of(search, b)))
         return false;
@@ -177,61 +182,61 @@ static bool move_swap(Search *search)
 }
 
 /* Halves a group; the second half may go elsewhere. */
-static bool move_split(Search *search)
-{
+static bool move_split(Search *search) {
     Grouping *grouping = &search->next.grouping;
     Group *group = pick(search);
-    if (group->size == search->malleus->sizes - 1)
-        return false;
-    memmove(group + 2, group + 1, sizeof(Group) * (size_t)(grouping->groups + grouping->count - group - 1));
+    if (group->size == search->malleus->sizes - 1) return false;
+    memmove(group + 2, group + 1,
+            sizeof(Group) * (size_t)(grouping->groups + grouping->count - group - 1));
     grouping->count++;
     group->size++;
     group[1] = group[0];
     group[1].first += search->malleus->tp >> group->size;
-    group[1].owner = random_below(&search->random, 2) ? group->owner : random_below(&search->random, search->malleus->pipelines + 1);
+    group[1].owner = random_below(&search->random, 2)
+                         ? group->owner
+                         : random_below(&search->random, search->malleus->pipelines + 1);
     search->changed[group[0].owner] = search->changed[group[1].owner] = true;
     return true;
 }
 
 /* The group behind this one in its node, or NULL. */
-static Group *next_of(Search *search, Group *group)
-{
+static Group *next_of(Search *search, Group *group) {
     const Grouping *grouping = &search->next.grouping;
-    return group + 1 < grouping->groups + grouping->count && group[1].node == group->node ? group + 1 : NULL;
+    return group + 1 < grouping->groups + grouping->count && group[1].node == group->node
+               ? group + 1
+               : NULL;
 }
 
 /* Two equal neighbours become a group of one of their pipelines. */
-static bool move_merge(Search *search)
-{
+static bool move_merge(Search *search) {
     Grouping *grouping = &search->next.grouping;
     Group *group = pick(search), *other = next_of(search, group);
-    if (!other || other->size != group->size || group->size == 0)
-        return false;
+    if (!other || other->size != group->size || group->size == 0) return false;
     search->changed[group->owner] = search->changed[other->owner] = true;
     group->owner = random_below(&search->random, 2) ? group->owner : other->owner;
     group->size--;
-    memmove(other, other + 1, sizeof(Group) * (size_t)(grouping->groups + grouping->count - other - 1));
+    memmove(other, other + 1,
+            sizeof(Group) * (size_t)(grouping->groups + grouping->count - other - 1));
     grouping->count--;
     return true;
 }
 
 /* Two unequal neighbours change places: the smaller group gets faster devices, or slower ones. */
-static bool move_turn(Search *search)
-{
+static bool move_turn(Search *search) {
     Group *group = pick(search), *other = next_of(search, group);
-    if (!other || other->size == group->size)
-        return false;
+    if (!other || other->size == group->size) return false;
     Group swap = *group;
     *group = (Group){swap.node, swap.first, other->size, other->owner};
-    *other = (Group){swap.node, swap.first + (search->malleus->tp >> group->size), swap.size, swap.owner};
+    *other = (Group){swap.node, swap.first + (search->malleus->tp >> group->size), swap.size,
+                     swap.owner};
     search->changed[group->owner] = search->changed[other->owner] = true;
     return true;
 }
 
 /* Some move, into search->next; false: nothing has changed. */
-static bool move(Search *search)
-{
-    static bool (*const moves[])(Search *) = {move_swap, move_swap, move_swap, move_over, move_over, move_split, move_merge, move_turn};
+static bool move(Search *search) {
+    static bool (*const moves[])(Search *) = {move_swap, move_swap,  move_swap,  move_over,
+                                              move_over, move_split, move_merge, move_turn};
     memset(search->changed, false, (size_t)search->malleus->pipelines + 1);
     return moves[random_below(&search->random, sizeof moves / sizeof *moves)](search);
 }
@@ -239,61 +244,55 @@ static bool move(Search *search)
 /* ---- annealing ---- */
 
 /* A move is kept when it is better, or by chance when it is little worse (Metropolis). */
-static void step(Search *search, double temperature)
-{
+static void step(Search *search, double temperature) {
     const Malleus *malleus = search->malleus;
     state_copy(malleus, &search->next, &search->state);
-    if (!move(search))
-        return;
+    if (!move(search)) return;
     weigh(search, &search->next);
     double worse = search->next.energy - search->state.energy;
-    if (worse > 0 && random_unit(&search->random) >= exp(-worse / temperature))
-        return;
+    if (worse > 0 && random_unit(&search->random) >= exp(-worse / temperature)) return;
     State swap = search->state;
     search->state = search->next;
     search->next = swap;
-    if (search->state.time < search->best.time)
-        state_copy(malleus, &search->best, &search->state);
+    if (search->state.time < search->best.time) state_copy(malleus, &search->best, &search->state);
 }
 
 /* One descent from a temperature of so much of the step to 0.01%, from the best state so far. */
-static void anneal(Search *search, double hot, long steps, const Budget *budget)
-{
+static void anneal(Search *search, double hot, long steps, const Budget *budget) {
     const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);
     double scale = search->best.energy;
     for (long i = 0; i < steps; i++) {
-        if (i % 1024 == 0 && budget_spent(budget))
-            return;
+        if (i % 1024 == 0 && budget_spent(budget)) return;
         step(search, scale * hot * pow(cold / hot, (double)i / (double)steps));
     }
 }
 
 /* How many moves are tried: fewer on large clusters, where each takes longer. */
-static long usual_steps(const Malleus *malleus)
-{
+static long usual_steps(const Malleus *malleus) {
     const double most = 200000, devices = 320;
     return (long)(most * fmin(1, devices / (malleus->node_count * malleus->per_node)));
 }
 
-/* Small clusters, where a device more or less in a group is much, also from where any state is as good as another. */
-Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time)
-{
+/* Small clusters, where a device more or less in a group is much, also from where any state is as
+ * good as another. */
+Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time) {
     enum { DESCENTS = 4, SMALL = 32 };
     const double warm = 0.03, hottest = 1;
     bool small = malleus->node_count * malleus->per_node <= SMALL;
-    Search search = {.malleus = malleus, .random = {budget->seed + 1}, .changed = arena_array(arena, bool, malleus->pipelines + 1)};
-    search.penalty = 100 * usual_rate(malleus) * malleus->layers * malleus->microbatches * malleus->slowdown[malleus->sizes - 1];
+    Search search = {.malleus = malleus,
+                     .random = {budget->seed + 1},
+                     .changed = arena_array(arena, bool, malleus->pipelines + 1)};
+    search.penalty = 100 * usual_rate(malleus) * malleus->layers * malleus->microbatches *
+                     malleus->slowdown[malleus->sizes - 1];
     search.state = state_create(arena, malleus);
     search.next = state_create(arena, malleus);
     search.best = state_create(arena, malleus);
     begin(arena, &search);
     state_copy(malleus, &search.best, &search.state);
     long steps = budget_work(budget, usual_steps(malleus), 100000) / DESCENTS;
-    for (int i = 0; i < DESCENTS; i++)
-        anneal(&search, warm, steps, budget);
-    for (int i = 0; i < DESCENTS && small; i++)
-        anneal(&search, hottest, steps, budget);
+    for (int i = 0; i < DESCENTS; i++) anneal(&search, warm, steps, budget);
+    for (int i = 0; i < DESCENTS && small; i++) anneal(&search, hottest, steps, budget);
     *time = search.best.time;
     return search.best.grouping;
 }

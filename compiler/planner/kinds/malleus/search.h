@@ -1,4 +1,5 @@
-/* The upper level of Malleus: which devices form groups, and which groups a pipeline has, found by simulated annealing. */
+/* The upper level of Malleus: which devices form groups, and which groups a pipeline has, found by
+ * simulated annealing. */
 #ifndef PLANNER_KINDS_MALLEUS_SEARCH_H
 #define PLANNER_KINDS_MALLEUS_SEARCH_H
 
@@ -17,10 +18,12 @@ typedef struct Grouping {
     Group *groups;
 } Grouping;
 
-/* Groups of the least step time found; *time is INFINITY when no pipelines were found that hold all layers. */
+/* Groups of the least step time found; *time is INFINITY when no pipelines were found that hold all
+ * layers. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time);
 
 /* The groups of a pipeline as stages, into `stages` (up to MOST_STAGES); how many there are. */
-int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner, MalleusStage *stages);
+int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
+                    MalleusStage *stages);
 
 #endif

@@ -12,9 +12,9 @@ typedef struct Rows {
     int *last; // (operators), row: the operator ends before the end
 } Rows;
 
-/* Columns of an operator: its start, and how many layers run on each allotment, which sum to its layers. The first column of the latter. */
-static int operator_columns(Program *program, const Operator *operator, int * start)
-{
+/* Columns of an operator: its start, and how many layers run on each allotment, which sum to its
+ * layers. The first column of the latter. */
+static int operator_columns(Program *program, const Operator *operator, int * start) {
     *start = program_column(program, 0, INFINITY, 0, false);
     int first = 0, row = program_row(program, operator->layers, operator->layers);
     for (int k = 0; k < operator->allotment_count; k++) {
@@ -26,8 +26,8 @@ static int operator_columns(Program *program, const Operator *operator, int * st
 }
 
 /* Row: the operator's start and time is at most another column. */
-static int ends_before(Program *program, const Operator *operator, int start, int first, int column)
-{
+static int ends_before(Program *program, const Operator *operator, int start, int first,
+                       int column) {
     int row = program_row(program, 0, INFINITY);
     program_entry(program, row, column, 1);
     program_entry(program, row, start, -1);
@@ -36,13 +36,15 @@ static int ends_before(Program *program, const Operator *operator, int start, in
     return row;
 }
 
-/* Least end, such that layers may be parts, every operator starts after those before it have ended and ends before the end, and devices
- * times time of all layers is at most all devices times the end. */
-SpindleBound spindle_bound(Arena *arena, const Spindle *q)
-{
+/* Least end, such that layers may be parts, every operator starts after those before it have ended
+ * and ends before the end, and devices times time of all layers is at most all devices times the
+ * end. */
+SpindleBound spindle_bound(Arena *arena, const Spindle *q) {
     Program *program = program_create();
-    int *start = arena_array(arena, int, q->operator_count), *first = arena_array(arena, int, q->operator_count);
-    Rows rows = {.end = program_column(program, 0, INFINITY, 1, false), .last = arena_array(arena, int, q->operator_count)};
+    int *start = arena_array(arena, int, q->operator_count),
+        *first = arena_array(arena, int, q->operator_count);
+    Rows rows = {.end = program_column(program, 0, INFINITY, 1, false),
+                 .last = arena_array(arena, int, q->operator_count)};
     rows.area = program_row(program, 0, INFINITY);
     program_entry(program, rows.area, rows.end, q->gpus);
     for (int o = 0; o < q->operator_count; o++) {
@@ -50,15 +52,19 @@ SpindleBound spindle_bound(Arena *arena, const Spindle *q)
         first[o] = operator_columns(program, operator, & start[o]);
         rows.last[o] = ends_before(program, operator, start[o], first[o], rows.end);
         for (int k = 0; k < operator->after_count; k++)
-            ends_before(program, &q->operator[operator->after[k]], start[operator->after[k]], first[operator->after[k]], start[o]);
+            ends_before(
+                program,
+                &q->operator[operator->after[k]],
+                             start[operator->after[k]], first[operator->after[k]], start[o]);
         for (int k = 0; k < operator->allotment_count; k++)
-            program_entry(program, rows.area, first[o] + k, -operator->allotment[k].devices * operator->allotment[k].ms);
+            program_entry(program, rows.area, first[o] + k,
+                          -operator->allotment[k].devices * operator->allotment[k].ms);
     }
     double *price = arena_array(arena, double, q->operator_count);
-    SpindleBound bound = {.value = program_relax(program) ? program_cost(program) : 0, .end = price};
+    SpindleBound bound = {.value = program_relax(program) ? program_cost(program) : 0,
+                          .end = price};
     bound.area = program_dual(program, rows.area);
-    for (int o = 0; o < q->operator_count; o++)
-        price[o] = program_dual(program, rows.last[o]);
+    for (int o = 0; o < q->operator_count; o++) price[o] = program_dual(program, rows.last[o]);
     program_destroy(program);
     return bound;
 }

@@ -48,26 +48,22 @@ struct Scheduler {
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 
-static int island_size(const Scheduler *s, int island)
-{
+static int island_size(const Scheduler *s, int island) {
     int from = island * s->q->island, rest = s->q->gpus - from;
     return rest < s->q->island ? rest : s->q->island;
 }
 
 /* MB of the distinct states of all operators. */
-static double states_mb(Arena *arena, const Spindle *q)
-{
+static double states_mb(Arena *arena, const Spindle *q) {
     double sum = 0, *of_weights = arena_array(arena, double, q->weights_count);
     for (const Operator *o = q->operator; o < q->operator+ q->operator_count; o++)
         of_weights[o->weights] = larger(of_weights[o->weights], o->layers * o->state_mb);
-    for (int w = 0; w < q->weights_count; w++)
-        sum += of_weights[w];
+    for (int w = 0; w < q->weights_count; w++) sum += of_weights[w];
     return sum;
 }
 
 /* What comes behind an operator takes so long at least. */
-static void find_tails(const Spindle *q, double *tail)
-{
+static void find_tails(const Spindle *q, double *tail) {
     for (int o = q->operator_count - 1; o >= 0; o--) {
         const Operator *operator= & q->operator[o];
         double least = INFINITY;
@@ -79,43 +75,41 @@ static void find_tails(const Spindle *q, double *tail)
 }
 
 /* Checkpoints of all places, `stride` apart. */
-static Checkpoint *checkpoints_create(Arena *arena, const Spindle *q, int stride)
-{
+static Checkpoint *checkpoints_create(Arena *arena, const Spindle *q, int stride) {
     int count = q->operator_count * PIECES / stride + 1;
     Checkpoint *at = arena_array(arena, Checkpoint, count);
-    for (int i = 0; i < count; i++)
-        at[i].from = arena_array(arena, double, q->gpus);
+    for (int i = 0; i < count; i++) at[i].from = arena_array(arena, double, q->gpus);
     return at;
 }
 
-static Pool pool_create(Arena *arena, const Spindle *q, int islands)
-{
-    return (Pool){arena_array(arena, double, q->gpus), arena_array(arena, int, q->gpus), arena_array(arena, int, islands)};
+static Pool pool_create(Arena *arena, const Spindle *q, int islands) {
+    return (Pool){arena_array(arena, double, q->gpus), arena_array(arena, int, q->gpus),
+                  arena_array(arena, int, islands)};
 }
 
-/* Places between checkpoints: as many checkpoints as a memory of moderate size holds. The states that devices hold are in none, so that
- * schedules are made from the first place on where they matter. */
-static int find_stride(const Spindle *q, bool tight)
-{
+/* Places between checkpoints: as many checkpoints as a memory of moderate size holds. The states
+ * that devices hold are in none, so that schedules are made from the first place on where they
+ * matter. */
+static int find_stride(const Spindle *q, bool tight) {
     const double most = 0x1p21; // devices of all checkpoints
     double all = (double)q->operator_count * PIECES * q->gpus;
     return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
-Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights)
-{
+Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
     Scheduler *s = arena_new(arena, Scheduler);
     int pieces = q->operator_count * PIECES;
-    *s = (Scheduler){
-        .q = q, .islands = (q->gpus + q->island - 1) / q->island, .tight = states_mb(arena, q) > q->memory_mb, .weights = weights};
+    *s = (Scheduler){.q = q,
+                     .islands = (q->gpus + q->island - 1) / q->island,
+                     .tight = states_mb(arena, q) > q->memory_mb,
+                     .weights = weights};
     s->named = s->tight;
     s->stride = find_stride(q, s->tight);
     s->kept = checkpoints_create(arena, q, s->stride);
     s->made = checkpoints_create(arena, q, s->stride);
     s->free = pool_create(arena, q, s->islands);
     s->roomy = pool_create(arena, q, s->islands);
-    for (int i = 0; i < s->islands; i++)
-        s->free.count[i] = island_size(s, i);
+    for (int i = 0; i < s->islands; i++) s->free.count[i] = island_size(s, i);
     s->chosen = arena_array(arena, int, s->islands);
     s->devices = arena_array(arena, int, q->gpus);
     s->kept_end = arena_array(arena, double, pieces);
@@ -128,8 +122,7 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights)
 }
 
 /* Takes up the schedule kept at a checkpoint. Devices that are named are all free. */
-static void schedule_begin(Scheduler *s, int checkpoint)
-{
+static void schedule_begin(Scheduler *s, int checkpoint) {
     const Spindle *q = s->q;
     const Checkpoint *at = &s->kept[checkpoint];
     s->first = checkpoint;
@@ -138,39 +131,33 @@ static void schedule_begin(Scheduler *s, int checkpoint)
     memcpy(s->free.from, at->from, sizeof *at->from * (size_t)q->gpus);
     memcpy(s->end, s->kept_end, sizeof *s->end * (size_t)(q->operator_count * PIECES));
     s->overflow = 0;
-    for (int d = 0; s->named && d < q->gpus; d++)
-        s->free.device[d] = d;
+    for (int d = 0; s->named && d < q->gpus; d++) s->free.device[d] = d;
     if (s->tight) {
         memset(s->held_mb, 0, sizeof *s->held_mb * (size_t)q->gpus);
         memset(s->held, 0, sizeof *s->held * (size_t)(q->gpus * q->weights_count * q->layers_most));
     }
 }
 
-static bool *held_at(Scheduler *s, int device, int weights)
-{
+static bool *held_at(Scheduler *s, int device, int weights) {
     return &s->held[(device * s->q->weights_count + weights) * s->q->layers_most];
 }
 
 /* MB that a device needs more to run `layers` layers of an operator from `first` on. */
-static double more_mb(Scheduler *s, int device, int o, int first, int layers)
-{
+static double more_mb(Scheduler *s, int device, int o, int first, int layers) {
     const bool *held = held_at(s, device, s->q->operator[o].weights) + first;
     int missing = 0;
-    for (int l = 0; l < layers; l++)
-        missing += !held[l];
+    for (int l = 0; l < layers; l++) missing += !held[l];
     return missing * s->q->operator[o].state_mb;
 }
 
 /* Gathers the devices that have room for layers. */
-static void roomy_gather(Scheduler *s, int o, int first, int layers)
-{
+static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     double most = s->q->memory_mb * (1 + 1e-9);
     for (int i = 0; i < s->islands; i++) {
         int from = i * s->q->island, to = from;
         for (int at = from; at < from + s->free.count[i]; at++) {
             int device = s->free.device[at];
-            if (s->held_mb[device] + more_mb(s, device, o, first, layers) > most)
-                continue;
+            if (s->held_mb[device] + more_mb(s, device, o, first, layers) > most) continue;
             s->roomy.from[to] = s->free.from[at];
             s->roomy.device[to++] = device;
         }
@@ -181,14 +168,12 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers)
 /* Chooses `count` devices of one island that run from the earliest time, not before `ready`; that
  * time, INFINITY when no island has as many. Between equal times, the island whose devices wait
  * least. */
-static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready)
-{
+static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
         const double *from = pool->from + i * s->q->island;
         int free = 0, all = pool->count[i];
-        if (all < count || from[count - 1] > start)
-            continue;
+        if (all < count || from[count - 1] > start) continue;
         double time = larger(ready, from[count - 1]);
         for (int k = 0; k < all; k++) // to the end: no branch that is hard to foresee
             free += from[k] <= time;
@@ -205,14 +190,12 @@ static double choose_devices(Scheduler *s, const Pool *pool, int count, double r
 
 /* Chooses `count` whole islands that are free first, not before `ready`, those that wait least; the
  * start, INFINITY when there are not as many. */
-static double choose_islands(Scheduler *s, const Pool *pool, int count, double ready)
-{
+static double choose_islands(Scheduler *s, const Pool *pool, int count, double ready) {
     int found = 0, sorted[s->islands], size = s->q->island;
     double from[s->islands];
     for (int i = 0; i < s->islands; i++) {
         int at = found;
-        if (pool->count[i] < size)
-            continue;
+        if (pool->count[i] < size) continue;
         double own = pool->from[i * size + size - 1];
         for (; at > 0 && from[at - 1] > own; at--) {
             sorted[at] = sorted[at - 1];
@@ -222,62 +205,52 @@ static double choose_islands(Scheduler *s, const Pool *pool, int count, double r
         from[at] = own;
         found++;
     }
-    if (found < count)
-        return INFINITY;
+    if (found < count) return INFINITY;
     int last = count - 1;
     double start = larger(ready, from[last]);
-    while (last + 1 < found && from[last + 1] <= start)
-        last++;
-    for (int k = 0; k < count; k++)
-        s->chosen[k] = sorted[last - k];
+    while (last + 1 < found && from[last + 1] <= start) last++;
+    for (int k = 0; k < count; k++) s->chosen[k] = sorted[last - k];
     return start;
 }
 
-static double choose(Scheduler *s, const Pool *pool, int count, double ready)
-{
-    return count < s->q->island ? choose_devices(s, pool, count, ready) : choose_islands(s, pool, count / s->q->island, ready);
+static double choose(Scheduler *s, const Pool *pool, int count, double ready) {
+    return count < s->q->island ? choose_devices(s, pool, count, ready)
+                                : choose_islands(s, pool, count / s->q->island, ready);
 }
 
 /* Lists the devices of a piece that were chosen of a pool. */
-static void devices_list(Scheduler *s, const Pool *pool, int count)
-{
+static void devices_list(Scheduler *s, const Pool *pool, int count) {
     int island = s->q->island;
     for (int k = 0; k < count; k++)
-        s->devices[k] = count < island ? pool->device[s->first_chosen + k] : s->chosen[k / island] * island + k % island;
+        s->devices[k] = count < island ? pool->device[s->first_chosen + k]
+                                       : s->chosen[k / island] * island + k % island;
 }
 
 /* The names of devices that leave their place in an island and come back behind those that are
  * free before `end`. */
-static void names_move(Scheduler *s, int first, int count, int behind, double end)
-{
+static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
-    while (first + count + moved < behind && s->free.from[first + count + moved] < end)
-        moved++;
+    while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
     memmove(device, device + count, sizeof *device * (size_t)moved);
     memcpy(device + moved, s->devices, sizeof *device * (size_t)count);
 }
 
 /* Devices that stand one behind the other in the island chosen are busy from `start` to `end`; the
  * island stays in order of time. */
-static void devices_busy(Scheduler *s, int first, int count, double start, double end)
-{
+static void devices_busy(Scheduler *s, int first, int count, double start, double end) {
     double *from = s->free.from;
     int behind = s->island * s->q->island + s->free.count[s->island];
-    for (int k = first; k < first + count; k++)
-        s->lost += start - from[k];
-    if (s->named)
-        names_move(s, first, count, behind, end);
+    for (int k = first; k < first + count; k++) s->lost += start - from[k];
+    if (s->named) names_move(s, first, count, behind, end);
     // `count` devices leave at the front and come back at `end`: the later of what stood there and
     // of what moves up, which is no later than `end`.
     for (int k = first; k < behind - count; k++)
         from[k] = larger(from[k], smaller(from[k + count], end));
-    for (int k = behind - count; k < behind; k++)
-        from[k] = larger(from[k], end);
+    for (int k = behind - count; k < behind; k++) from[k] = larger(from[k], end);
 }
 
 /* Whole islands are busy from `start` to `end`. */
-static void islands_busy(Scheduler *s, int count, double start, double end)
-{
+static void islands_busy(Scheduler *s, int count, double start, double end) {
     for (int k = 0; k < count; k++) {
         double *from = s->free.from + s->chosen[k] * s->q->island;
         for (int d = 0; d < s->q->island; d++) {
@@ -287,15 +260,14 @@ static void islands_busy(Scheduler *s, int count, double start, double end)
     }
 }
 
-/* The devices of a piece, of less than an island, are busy from `start` to `end`, wherever in it. */
-static void scattered_busy(Scheduler *s, int count, double start, double end)
-{
+/* The devices of a piece, of less than an island, are busy from `start` to `end`, wherever in
+ * it. */
+static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->island * s->q->island, own[count];
     memcpy(own, s->devices, sizeof own);
     for (int k = 0; k < count; k++) {
         int at = first;
-        while (s->free.device[at] != own[k])
-            at++;
+        while (s->free.device[at] != own[k]) at++;
         s->devices[0] = own[k];
         devices_busy(s, at, 1, start, end);
     }
@@ -303,8 +275,7 @@ static void scattered_busy(Scheduler *s, int count, double start, double end)
 }
 
 /* A device holds `layers` layers of an operator from `first` on. */
-static void device_hold(Scheduler *s, int device, int o, int first, int layers)
-{
+static void device_hold(Scheduler *s, int device, int o, int first, int layers) {
     double more = more_mb(s, device, o, first, layers);
     s->held_mb[device] += more;
     s->overflow += larger(0, fmin(more, s->held_mb[device] - s->q->memory_mb * (1 + 1e-9)));
@@ -312,12 +283,10 @@ static void device_hold(Scheduler *s, int device, int o, int first, int layers)
 }
 
 /* When the pieces of an operator that are placed have ended. */
-static double boxes_end(const Scheduler *s, const Choices *choices, int o)
-{
+static double boxes_end(const Scheduler *s, const Choices *choices, int o) {
     double end = 0;
     for (int piece = o * PIECES; piece < (o + 1) * PIECES; piece++)
-        if (choices->piece[piece].layers)
-            end = larger(end, s->end[piece]);
+        if (choices->piece[piece].layers) end = larger(end, s->end[piece]);
     return end;
 }
 
@@ -328,15 +297,13 @@ typedef struct Around {
     double rest;  // ms of the pieces behind
 } Around;
 
-static Around find_around(const Scheduler *s, const Choices *choices, int piece)
-{
+static Around find_around(const Scheduler *s, const Choices *choices, int piece) {
     int o = piece / PIECES;
     const Operator *operator= & s->q->operator[o];
     Around around = {0};
     for (int other = o * PIECES; other < (o + 1) * PIECES; other++) {
         const StackedPiece *p = &choices->piece[other];
-        if (other == piece || !p->layers)
-            continue;
+        if (other == piece || !p->layers) continue;
         if (choices->place[other] < choices->place[piece]) {
             around.layers += p->layers;
             around.ready = larger(around.ready, s->end[other]);
@@ -350,22 +317,19 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
 }
 
 /* Places a piece on devices, into s->devices; returns its start. */
-static double piece_place(Scheduler *s, const Choices *choices, int piece, const Around *around)
-{
+static double piece_place(Scheduler *s, const Choices *choices, int piece, const Around *around) {
     int o = piece / PIECES;
     const StackedPiece *choice = &choices->piece[piece];
     const Allotment *allotment = &s->q->operator[o].allotment[choice->allotment];
     int count = allotment->devices;
     const Pool *pool = s->tight ? &s->roomy : &s->free;
-    if (s->tight)
-        roomy_gather(s, o, around->layers, choice->layers);
+    if (s->tight) roomy_gather(s, o, around->layers, choice->layers);
     double start = choose(s, pool, count, around->ready);
     if (s->tight && isinf(start)) {
         pool = &s->free;
         start = choose(s, pool, count, around->ready);
     }
-    if (s->named)
-        devices_list(s, pool, count);
+    if (s->named) devices_list(s, pool, count);
     double end = start + choice->layers * allotment->ms;
     s->end[piece] = end;
     if (count >= s->q->island)
@@ -379,25 +343,23 @@ static double piece_place(Scheduler *s, const Choices *choices, int piece, const
     return start;
 }
 
-int64_t schedule_work(const Scheduler *s)
-{
+int64_t schedule_work(const Scheduler *s) {
     const Spindle *q = s->q;
-    return (int64_t)q->operator_count * (8 + q->gpus / 2 + (s->tight ? q->gpus * (2 + q->layers_most / 16) : 0)) + 200;
+    return (int64_t)q->operator_count *
+               (8 + q->gpus / 2 + (s->tight ? q->gpus * (2 + q->layers_most / 16) : 0)) +
+           200;
 }
 
 /* Time of devices that a piece takes. */
-static double piece_busy(const Spindle *q, const Choices *choices, int piece)
-{
+static double piece_busy(const Spindle *q, const Choices *choices, int piece) {
     const StackedPiece *p = &choices->piece[piece];
     const Allotment *allotment = &q->operator[piece / PIECES].allotment[p->allotment];
     return p->layers * allotment->ms * allotment->devices;
 }
 
 /* The devices' times before a place, if it has a checkpoint. */
-static void checkpoint_make(Scheduler *s, int place)
-{
-    if ((s->stride > 1 && place % s->stride) || place == s->first * s->stride)
-        return;
+static void checkpoint_make(Scheduler *s, int place) {
+    if ((s->stride > 1 && place % s->stride) || place == s->first * s->stride) return;
     Checkpoint *at = &s->made[place / s->stride];
     at->lost = s->lost;
     at->busy = s->busy;
@@ -405,15 +367,14 @@ static void checkpoint_make(Scheduler *s, int place)
 }
 
 /* Whether the schedule goes on from a place as the one kept does. */
-static bool is_kept_from(const Scheduler *s, int place)
-{
+static bool is_kept_from(const Scheduler *s, int place) {
     const double *kept = s->kept[place].from;
-    return s->free.from[0] == kept[0] && !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
+    return s->free.from[0] == kept[0] &&
+           !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
 }
 
 /* The answer of a schedule that ends as the one kept. */
-static double schedule_same(Scheduler *s, int place, double *objective, bool *fits)
-{
+static double schedule_same(Scheduler *s, int place, double *objective, bool *fits) {
     double last = 0;
     s->last = place;
     *objective = s->made_objective = s->kept_objective;
@@ -423,8 +384,8 @@ static double schedule_same(Scheduler *s, int place, double *objective, bool *fi
     return last;
 }
 
-double schedule_make(Scheduler *s, const Choices *choices, Places changed, double most, double *objective, bool *fits)
-{
+double schedule_make(Scheduler *s, const Choices *choices, Places changed, double most,
+                     double *objective, bool *fits) {
     double last = 0, sum = 0, gpus = s->q->gpus, weight = s->weights.mean;
     *objective = INFINITY;
     *fits = false;
@@ -444,21 +405,20 @@ double schedule_make(Scheduler *s, const Choices *choices, Places changed, doubl
         s->busy += piece_busy(s->q, choices, piece);
         double mean = (busy + s->lost) / gpus;
         double end = s->end[piece] + around.rest + s->tail[piece / PIECES];
-        if (larger(mean, end) + weight * mean > most * (1 + 1e-9))
-            return INFINITY;
+        if (larger(mean, end) + weight * mean > most * (1 + 1e-9)) return INFINITY;
     }
     checkpoint_make(s, choices->count);
     for (int d = 0; d < s->q->gpus; d++)
         last = larger(last, s->free.from[d]), sum += s->free.from[d];
-    *objective = last + weight * sum / gpus + s->weights.penalty * last * s->overflow / s->q->memory_mb;
+    *objective =
+        last + weight * sum / gpus + s->weights.penalty * last * s->overflow / s->q->memory_mb;
     s->last = choices->count + 1;
     s->made_objective = *objective;
     *fits = s->overflow == 0;
     return last;
 }
 
-void schedule_keep(Scheduler *s, const Choices *choices)
-{
+void schedule_keep(Scheduler *s, const Choices *choices) {
     double *end = s->kept_end;
     s->kept_end = s->end, s->end = end;
     s->kept_objective = s->made_objective;
@@ -468,8 +428,7 @@ void schedule_keep(Scheduler *s, const Choices *choices)
     }
 }
 
-SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices)
-{
+SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices) {
     Slice *slices = arena_array(arena, Slice, choices->count);
     SpindlePlan *plan = arena_new(arena, SpindlePlan);
     plan->slices = slices;
@@ -481,7 +440,8 @@ SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices)
         double start = piece_place(s, choices, piece, &around);
         devices = s->q->operator[o].allotment[choices->piece[piece].allotment].devices;
         slices[plan->slice_count++] =
-            (Slice){o, choices->piece[piece].layers, devices, start, arena_copy(arena, s->devices, sizeof(int) * (size_t)devices)};
+            (Slice){o, choices->piece[piece].layers, devices, start,
+                    arena_copy(arena, s->devices, sizeof(int) * (size_t)devices)};
         plan->milliseconds = larger(plan->milliseconds, s->end[piece]);
     }
     s->named = s->tight;

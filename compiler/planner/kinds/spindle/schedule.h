@@ -1,9 +1,11 @@
-/* From an order of pieces to a schedule. Every operator has PIECES pieces, each with layers (some have none) and an allotment; a piece
- * becomes a slice. Pieces are placed in their order, each at the earliest time at which an island (or enough whole ones) has enough devices
- * free; among devices that are free then, those that have waited least.
+/* From an order of pieces to a schedule. Every operator has PIECES pieces, each with layers (some
+ * have none) and an allotment; a piece becomes a slice. Pieces are placed in their order, each at
+ * the earliest time at which an island (or enough whole ones) has enough devices free; among
+ * devices that are free then, those that have waited least.
  *
- * A search changes the choices a little at a time. The scheduler keeps the devices' times before each place of one order, so that a
- * schedule that differs from some place on is made from there on:
+ * A search changes the choices a little at a time. The scheduler keeps the devices' times before
+ * each place of one order, so that a schedule that differs from some place on is made from there
+ * on:
  *
  *     schedule_make(scheduler, &choices, (Places){0, pieces}, INFINITY, &objective, &fits);
  *     schedule_keep(scheduler, &choices);
@@ -22,12 +24,13 @@ typedef struct Piece {
     int layers, allotment;
 } StackedPiece;
 
-/* Choices that make a schedule. In the order, an operator's pieces stand behind those of the operators that it is after. */
+/* Choices that make a schedule. In the order, an operator's pieces stand behind those of the
+ * operators that it is after. */
 typedef struct Choices {
     StackedPiece *piece; // (operators * PIECES), by operator
-    int count;    // pieces that have layers
-    int *order;   // (count), their numbers
-    int *place;   // (operators * PIECES), in the order; -1: no layers
+    int count;           // pieces that have layers
+    int *order;          // (count), their numbers
+    int *place;          // (operators * PIECES), in the order; -1: no layers
 } Choices;
 
 typedef struct Scheduler Scheduler;
@@ -40,7 +43,8 @@ typedef struct Weights {
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
 
-/* The places of an order from the first to the last at which it, or a piece there, is another one. */
+/* The places of an order from the first to the last at which it, or a piece there, is another
+ * one. */
 typedef struct Places {
     int first, last;
 } Places;
@@ -48,10 +52,12 @@ typedef struct Places {
 /* How much work a schedule of a search is, about 3 ns each. */
 int64_t schedule_work(const Scheduler *scheduler);
 
-/* The end of the last slice; *objective is that and a little of when devices are done on average, and of states that fit nowhere. Sets
- * *fits: all states do. INFINITY, and so the objective, once it is sure to be more than `most`. At other places than `changed` the
- * choices are those of the schedule kept. */
-double schedule_make(Scheduler *scheduler, const Choices *choices, Places changed, double most, double *objective, bool *fits);
+/* The end of the last slice; *objective is that and a little of when devices are done on average,
+ * and of states that fit nowhere. Sets *fits: all states do. INFINITY, and so the objective, once
+ * it is sure to be more than `most`. At other places than `changed` the choices are those of the
+ * schedule kept. */
+double schedule_make(Scheduler *scheduler, const Choices *choices, Places changed, double most,
+                     double *objective, bool *fits);
 
 /* Keeps the last schedule made, of these choices, to make others from. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);

@@ -12,20 +12,20 @@ typedef struct Search {
     Scheduler *scheduler;
     Random random;
     int pieces;
-    const bool *after; // (operators, operators): the first is after the second, at once or by way of others
-    int *others;       // (pieces), scratch
+    const bool *
+        after; // (operators, operators): the first is after the second, at once or by way of others
+    int *others; // (pieces), scratch
     Choices now, next, best;
     Places changed; // at which the order or its pieces are not those of `now`
     double now_objective, best_ms;
 } Search;
 
-static Choices choices_create(Arena *arena, int pieces)
-{
-    return (Choices){arena_array(arena, StackedPiece, pieces), 0, arena_array(arena, int, pieces), arena_array(arena, int, pieces)};
+static Choices choices_create(Arena *arena, int pieces) {
+    return (Choices){arena_array(arena, StackedPiece, pieces), 0, arena_array(arena, int, pieces),
+                     arena_array(arena, int, pieces)};
 }
 
-static void choices_copy(Choices *to, const Choices *from, int pieces)
-{
+static void choices_copy(Choices *to, const Choices *from, int pieces) {
     memcpy(to->piece, from->piece, sizeof *to->piece * (size_t)pieces);
     memcpy(to->order, from->order, sizeof *to->order * (size_t)from->count);
     memcpy(to->place, from->place, sizeof *to->place * (size_t)pieces);
@@ -33,8 +33,7 @@ static void choices_copy(Choices *to, const Choices *from, int pieces)
 }
 
 /* Which operators are after which, at once or by way of others. */
-static const bool *find_after(Arena *arena, const Spindle *q)
-{
+static const bool *find_after(Arena *arena, const Spindle *q) {
     int count = q->operator_count;
     bool *after = arena_array(arena, bool, count *count);
     for (int o = 0; o < count; o++)
@@ -48,25 +47,24 @@ static const bool *find_after(Arena *arena, const Spindle *q)
 }
 
 /* The order, or a piece there, has changed at some places. */
-static void changed_at(Search *s, int first, int last)
-{
+static void changed_at(Search *s, int first, int last) {
     s->changed.first = first < s->changed.first ? first : s->changed.first;
     s->changed.last = last > s->changed.last ? last : s->changed.last;
 }
 
-static void order_set(Search *s, int place, int piece)
-{
+static void order_set(Search *s, int place, int piece) {
     s->next.order[place] = piece;
     s->next.place[piece] = place;
 }
 
-/* Moves a piece to another place in the order. On its way back, pieces that must precede it go along; on its way on, those that it must
- * precede. */
-static void order_move(Search *s, int from, int to)
-{
-    int piece = s->next.order[from], way = to < from ? -1 : 1, at = from, moved = 0, count = s->q->operator_count;
+/* Moves a piece to another place in the order. On its way back, pieces that must precede it go
+ * along; on its way on, those that it must precede. */
+static void order_move(Search *s, int from, int to) {
+    int piece = s->next.order[from], way = to < from ? -1 : 1, at = from, moved = 0,
+        count = s->q->operator_count;
     for (int place = from + way; place != to + way; place += way) {
-        int other = s->next.order[place], a = (way < 0 ? piece : other) / PIECES, b = (way < 0 ? other : piece) / PIECES;
+        int other = s->next.order[place], a = (way < 0 ? piece : other) / PIECES,
+            b = (way < 0 ? other : piece) / PIECES;
         if (s->after[a * count + b]) {
             s->others[moved++] = other;
         } else {
@@ -75,8 +73,7 @@ static void order_move(Search *s, int from, int to)
         }
     }
     order_set(s, at, piece);
-    for (int k = 0; k < moved; k++)
-        order_set(s, at += way, s->others[k]);
+    for (int k = 0; k < moved; k++) order_set(s, at += way, s->others[k]);
     changed_at(s, from < to ? from : to, from < to ? to : from);
 }
 
@@ -84,73 +81,63 @@ static void order_move(Search *s, int from, int to)
 static int piece_pick(Search *s) { return s->next.order[random_below(&s->random, s->next.count)]; }
 
 /* Another place: one of all, or as often one of those near by. */
-static int place_pick(Search *s, int place)
-{
+static int place_pick(Search *s, int place) {
     enum { NEAR = 4 };
-    if (random_bits(&s->random) & 1)
-        return random_below(&s->random, s->next.count);
+    if (random_bits(&s->random) & 1) return random_below(&s->random, s->next.count);
     int to = place + random_below(&s->random, 2 * NEAR + 1) - NEAR;
     return to < 0 ? 0 : to < s->next.count ? to : s->next.count - 1;
 }
 
 /* A piece to another place in the order. */
-static void place_move(Search *s)
-{
+static void place_move(Search *s) {
     int from = random_below(&s->random, s->next.count), to = place_pick(s, from);
-    if (from != to)
-        order_move(s, from, to);
+    if (from != to) order_move(s, from, to);
 }
 
 /* Two pieces change places, as far as others let them. */
-static void place_swap(Search *s)
-{
+static void place_swap(Search *s) {
     int a = random_below(&s->random, s->next.count), b = place_pick(s, a), other = s->next.order[b];
-    if (a == b)
-        return;
+    if (a == b) return;
     order_move(s, a, b);
-    if (s->next.place[other] != a)
-        order_move(s, s->next.place[other], a);
+    if (s->next.place[other] != a) order_move(s, s->next.place[other], a);
 }
 
 /* A piece gets its first layers, and a place next to another one of its operator, or anywhere. */
-static void piece_add(Search *s, int piece, int beside)
-{
+static void piece_add(Search *s, int piece, int beside) {
     int place = s->next.place[beside] + (random_bits(&s->random) & 1);
-    for (int at = s->next.count++; at > place; at--)
-        order_set(s, at, s->next.order[at - 1]);
+    for (int at = s->next.count++; at > place; at--) order_set(s, at, s->next.order[at - 1]);
     order_set(s, place, piece);
     changed_at(s, place, s->pieces);
     int to = random_below(&s->random, s->next.count);
-    if (random_bits(&s->random) & 1 && to != place)
-        order_move(s, place, to);
+    if (random_bits(&s->random) & 1 && to != place) order_move(s, place, to);
 }
 
 /* A piece has no layers any more. */
-static void piece_remove(Search *s, int piece)
-{
+static void piece_remove(Search *s, int piece) {
     int place = s->next.place[piece];
     changed_at(s, place, s->pieces);
     s->next.count--;
-    for (; place < s->next.count; place++)
-        order_set(s, place, s->next.order[place + 1]);
+    for (; place < s->next.count; place++) order_set(s, place, s->next.order[place + 1]);
     s->next.place[piece] = -1;
 }
 
 /* Another allotment for a piece, a neighbouring one as often as not. */
-static void allotment_move(Search *s)
-{
+static void allotment_move(Search *s) {
     int piece = piece_pick(s), count = s->q->operator[piece / PIECES].allotment_count;
     StackedPiece *p = &s->next.piece[piece];
     int near = p->allotment + (random_bits(&s->random) & 1 ? 1 : -1), old = p->allotment;
-    p->allotment = random_bits(&s->random) & 1 && near >= 0 && near < count ? near : random_below(&s->random, count);
-    if (p->allotment != old)
-        changed_at(s, s->next.place[piece], s->next.place[piece]);
+    p->allotment = random_bits(&s->random) & 1 && near >= 0 && near < count
+                       ? near
+                       : random_below(&s->random, count);
+    if (p->allotment != old) changed_at(s, s->next.place[piece], s->next.place[piece]);
 }
 
-/* Some layers, one or two, or all, from a piece to another one of its operator, which gets a random allotment when it had no layers. */
-static void layers_move(Search *s)
-{
-    int from = piece_pick(s), to = from / PIECES * PIECES + (from % PIECES + 1 + random_below(&s->random, PIECES - 1)) % PIECES;
+/* Some layers, one or two, or all, from a piece to another one of its operator, which gets a random
+ * allotment when it had no layers. */
+static void layers_move(Search *s) {
+    int from = piece_pick(s),
+        to = from / PIECES * PIECES +
+             (from % PIECES + 1 + random_below(&s->random, PIECES - 1)) % PIECES;
     StackedPiece *a = &s->next.piece[from], *b = &s->next.piece[to];
     int dice = random_below(&s->random, 16), most = dice < 8 && a->layers > 2 ? 2 : a->layers;
     int some = dice < 14 ? 1 + random_below(&s->random, most) : a->layers;
@@ -162,13 +149,11 @@ static void layers_move(Search *s)
     b->layers += some;
     changed_at(s, s->next.place[from], s->next.place[from]);
     changed_at(s, s->next.place[to], s->next.place[to]);
-    if (!a->layers)
-        piece_remove(s, from);
+    if (!a->layers) piece_remove(s, from);
 }
 
 /* Changes the next choices. */
-static void change(Search *s)
-{
+static void change(Search *s) {
     for (bool more = true; more; more = random_below(&s->random, 4) == 0) {
         int dice = random_below(&s->random, 16);
         if (dice < 3)
@@ -183,19 +168,16 @@ static void change(Search *s)
 }
 
 /* Tries a change of the choices. */
-static void step(Search *s, double temperature)
-{
+static void step(Search *s, double temperature) {
     double objective;
     bool fits;
     s->changed = (Places){s->pieces, -1};
     choices_copy(&s->next, &s->now, s->pieces);
     change(s);
-    if (s->changed.last < 0)
-        return;
+    if (s->changed.last < 0) return;
     double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
     double ms = schedule_make(s->scheduler, &s->next, s->changed, most, &objective, &fits);
-    if (objective > most)
-        return;
+    if (objective > most) return;
     schedule_keep(s->scheduler, &s->next);
     Choices old = s->now;
     s->now = s->next, s->next = old;
@@ -206,31 +188,31 @@ static void step(Search *s, double temperature)
     }
 }
 
-/* Anneals by `work` schedules from `hot` to `cold` times the objective, from the best choices so far. */
-static void anneal(Search *s, double hot, double cold, int64_t work)
-{
+/* Anneals by `work` schedules from `hot` to `cold` times the objective, from the best choices so
+ * far. */
+static void anneal(Search *s, double hot, double cold, int64_t work) {
     bool fits;
-    if (isfinite(s->best_ms))
-        choices_copy(&s->now, &s->best, s->pieces);
-    double ms = schedule_make(s->scheduler, &s->now, (Places){0, s->pieces}, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
+    if (isfinite(s->best_ms)) choices_copy(&s->now, &s->best, s->pieces);
+    double ms = schedule_make(s->scheduler, &s->now, (Places){0, s->pieces}, INFINITY,
+                              &s->now_objective, &fits),
+           scale = s->now_objective;
     schedule_keep(s->scheduler, &s->now);
     if (fits && ms < s->best_ms) {
         s->best_ms = ms;
         choices_copy(&s->best, &s->now, s->pieces);
     }
     double temperature = scale * hot, cooling = pow(cold / hot, 1 / (double)work);
-    for (int64_t done = 0; done < work; done++, temperature *= cooling)
-        step(s, temperature);
+    for (int64_t done = 0; done < work; done++, temperature *= cooling) step(s, temperature);
 }
 
 /* The most efficient allotment that makes a tower take at most `ms`, or the fastest. */
-static int allotment_within(const Operator *operator, double ms)
-{
+static int allotment_within(const Operator *operator, double ms) {
     int best = 0;
     for (int k = 0; k < operator->allotment_count; k++) {
         const Allotment *a = &operator->allotment[k], *b = &operator->allotment[best];
         bool within = a->ms * operator->layers <= ms, had = b->ms * operator->layers <= ms;
-        if (within && had ? a->ms * a->devices < b->ms * b->devices : within || (!had && a->ms < b->ms))
+        if (within && had ? a->ms * a->devices < b->ms * b->devices
+                          : within || (!had && a->ms < b->ms))
             best = k;
     }
     return best;
@@ -238,8 +220,7 @@ static int allotment_within(const Operator *operator, double ms)
 
 /* How long each operator and what comes behind it take in one piece each, and by chance up to
  * SPREAD more or less of each. */
-static double *find_ways(Arena *arena, Search *s)
-{
+static double *find_ways(Arena *arena, Search *s) {
     const double SPREAD = 0.2;
     const Spindle *q = s->q;
     double *way = arena_array(arena, double, q->operator_count);
@@ -255,10 +236,13 @@ static double *find_ways(Arena *arena, Search *s)
 
 /* Operators in one piece each, which takes at most `ms`, those with the longest way to the end
  * first. */
-static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights weights, uint64_t seed)
-{
+static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights weights,
+                             uint64_t seed) {
     Search *s = arena_new(arena, Search);
-    *s = (Search){.q = q, .scheduler = scheduler_create(arena, q, weights), .random = {seed}, .pieces = q->operator_count * PIECES};
+    *s = (Search){.q = q,
+                  .scheduler = scheduler_create(arena, q, weights),
+                  .random = {seed},
+                  .pieces = q->operator_count * PIECES};
     s->now = choices_create(arena, s->pieces);
     s->next = choices_create(arena, s->pieces);
     s->best = choices_create(arena, s->pieces);
@@ -267,7 +251,8 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights 
     s->others = arena_array(arena, int, s->pieces);
     for (int i = 0; i < s->pieces; i++) {
         const Operator *operator= & q->operator[i / PIECES];
-        s->now.piece[i] = (StackedPiece){i % PIECES ? 0 : operator->layers, allotment_within(operator, ms)};
+        s->now.piece[i] =
+            (StackedPiece){i % PIECES ? 0 : operator->layers, allotment_within(operator, ms)};
         s->now.place[i] = -1;
     }
     const double *way = find_ways(arena, s);
@@ -277,14 +262,12 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights 
             s->now.order[at] = s->now.order[at - 1];
         s->now.order[at] = o * PIECES;
     }
-    for (int place = 0; place < s->now.count; place++)
-        s->now.place[s->now.order[place]] = place;
+    for (int place = 0; place < s->now.count; place++) s->now.place[s->now.order[place]] = place;
     return s;
 }
 
 /* The best first; equal ones in their order. */
-static void best_first(Search **player, int count)
-{
+static void best_first(Search **player, int count) {
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && player[k]->best_ms < player[k - 1]->best_ms; k--) {
             Search *worse = player[k - 1];
@@ -301,17 +284,16 @@ typedef struct Round {
     int64_t work; // of each player
 } Round;
 
-static void *play(void *argument)
-{
+static void *play(void *argument) {
     Round *own = argument;
     for (int i = own->first; i < own->count; i += 2)
-        anneal(own->player[i], own->hot, own->cold, own->work / schedule_work(own->player[i]->scheduler));
+        anneal(own->player[i], own->hot, own->cold,
+               own->work / schedule_work(own->player[i]->scheduler));
     return NULL;
 }
 
 /* Plays a round on two cores, where there are as many. */
-static void round_play(Round round)
-{
+static void round_play(Round round) {
     Round beside = round;
     beside.first = 1;
     pthread_t thread;
@@ -323,11 +305,11 @@ static void round_play(Round round)
         play(&beside);
 }
 
-/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best go on from where they
- * are, with more work each and cooler. Half of them mind more when devices are done on average, which is better where devices have many
- * pieces each, and worse where they have few; every other one minds states without room more. Returns the winner. */
-static Search *hold(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
-{
+/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal
+ * work; the best go on from where they are, with more work each and cooler. Half of them mind more
+ * when devices are done on average, which is better where devices have many pieces each, and worse
+ * where they have few; every other one minds states without room more. Returns the winner. */
+static Search *hold(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
     static const double HOT = 0.004, COLD = 0.0005;
@@ -347,8 +329,7 @@ static Search *hold(Arena *arena, const Spindle *q, double penalty, int64_t work
     return player[0];
 }
 
-static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan)
-{
+static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan) {
     SpindlePlan *copy = arena_copy(arena, plan, sizeof *plan);
     Slice *slices = arena_copy(arena, plan->slices, sizeof *slices * (size_t)plan->slice_count);
     for (int i = 0; i < plan->slice_count; i++) {
@@ -360,8 +341,8 @@ static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan)
 }
 
 /* The better of a plan and that of a tournament's winner; NULL while none has been found. */
-static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *plan, double penalty, int64_t work, uint64_t seed)
-{
+static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *plan, double penalty,
+                                int64_t work, uint64_t seed) {
     Arena *own = arena_create();
     const Search *winner = hold(own, q, penalty, work, seed);
     if (winner->best_ms < (plan ? plan->milliseconds : INFINITY))
@@ -373,8 +354,8 @@ static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *pla
 /* Tournaments from other starts while there is work for them: each has the usual work, or a third
  * of all before it when that is more. So what more work finds is never worse: it begins with the
  * same tournaments. Below the usual work there is one. */
-static SpindlePlan *find_plan(Arena *arena, const Spindle *q, double penalty, int64_t work, int64_t usual, uint64_t seed)
-{
+static SpindlePlan *find_plan(Arena *arena, const Spindle *q, double penalty, int64_t work,
+                              int64_t usual, uint64_t seed) {
     enum { PLAYERS = 16 }; // at most, of a tournament
     const double part = 1.0 / 3, slack = 1 + 1e-9;
     double own = work < usual ? (double)work : (double)usual, done = 0;
@@ -387,8 +368,8 @@ static SpindlePlan *find_plan(Arena *arena, const Spindle *q, double penalty, in
     return plan;
 }
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual, uint64_t seed)
-{
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual,
+                          uint64_t seed) {
     static const double penalties[] = {1, 30, 1000};
     SpindlePlan *plan = NULL;
     for (int i = 0; i < 3 && !plan; i++)

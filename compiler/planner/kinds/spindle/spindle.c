@@ -6,27 +6,24 @@
 #include <math.h>
 #include <string.h>
 
-/* The work (schedule_work) of each core for a plan that is not limited, and what a slow core does for
- * both a second. */
+/* The work (schedule_work) of each core for a plan that is not limited, and what a slow core does
+ * for both a second. */
 static const long USUAL_WORK = 1450000000;
 static const double WORK_RATE = 1e8;
 
 enum { MOST_GPUS = 1 << 12, MOST_LAYERS = 1 << 16, MOST_OPERATORS = 1 << 12 };
 
 /* The number of a text among those read so far, and it is read now. */
-static int text_number(const char **texts, int *count, const char *text)
-{
+static int text_number(const char **texts, int *count, const char *text) {
     int at = 0;
-    while (at < *count && strcmp(texts[at], text))
-        at++;
-    if (at == *count)
-        texts[(*count)++] = text;
+    while (at < *count && strcmp(texts[at], text)) at++;
+    if (at == *count) texts[(*count)++] = text;
     return at;
 }
 
-/* The numbers of devices that run an operator, ascending: fewer than an island, or whole islands. */
-static void read_allotments(Arena *arena, Field table, const Spindle *q, Operator *operator)
-{
+/* The numbers of devices that run an operator, ascending: fewer than an island, or whole
+ * islands. */
+static void read_allotments(Arena *arena, Field table, const Spindle *q, Operator *operator) {
     double *ms = arena_array(arena, double, q->gpus + 1);
     Allotment *allotment = arena_array(arena, Allotment, q->gpus);
     int island = q->island;
@@ -38,28 +35,25 @@ static void read_allotments(Arena *arena, Field table, const Spindle *q, Operato
         if (ms[n] > 0)
             allotment[operator->allotment_count++] = (Allotment){n, ms[n]};
     }
-    if (!operator->allotment_count)
-        field_refuse(table, "it is empty");
+    if (!operator->allotment_count) field_refuse(table, "it is empty");
 }
 
 /* The operators that an operator is after; they stand before it in the list. */
-static void read_after(Arena *arena, Field list, const Spindle *q, int count, Operator *operator)
-{
+static void read_after(Arena *arena, Field list, const Spindle *q, int count, Operator *operator) {
     operator->after_count = field_count(list, 0);
     int *after = arena_array(arena, int, operator->after_count);
     operator->after = after;
     for (int k = 0; k < operator->after_count; k++) {
         const char *name = field_string(field_at(list, k));
-        while (after[k] < count && strcmp(q->operator[after[k]].name, name))
-            after[k]++;
+        while (after[k] < count && strcmp(q->operator[after[k]].name, name)) after[k]++;
         if (after[k] == count)
             field_refuse(field_at(list, k), "no operator before this one is named %s", name);
     }
 }
 
-static void read_operators(Arena *arena, Field list, Spindle *q)
-{
-    static const char *const keys[] = {"name", "layers", "after", "ms", "weights", "state_mb", NULL};
+static void read_operators(Arena *arena, Field list, Spindle *q) {
+    static const char *const keys[] = {"name",    "layers",   "after", "ms",
+                                       "weights", "state_mb", NULL};
     int count = field_count(list, 1);
     Operator *operator= arena_array(arena, Operator, count);
     const char **weights = arena_array(arena, const char *, count);
@@ -70,44 +64,41 @@ static void read_operators(Arena *arena, Field list, Spindle *q)
         *operator=(Operator){.name = field_string(field_get(entry, "name")),
                              .layers = field_integer(field_get(entry, "layers"), 1, MOST_LAYERS),
                              .state_mb = field_number(field_get(entry, "state_mb"), 0),
-                             .weights = text_number(weights, &q->weights_count, field_string(field_get(entry, "weights")))};
+                             .weights = text_number(weights, &q->weights_count,
+                                                    field_string(field_get(entry, "weights")))};
         for (int o = 0; o < q->operator_count; o++)
             if (!strcmp(q->operator[o].name, operator->name))
-                field_refuse(field_get(entry, "name"), "two operators are named %s", operator->name);
+                field_refuse(field_get(entry, "name"),
+                             "two operators are named %s", operator->name);
         q->layers_most = (int)fmax(q->layers_most, operator->layers);
         read_after(arena, field_get(entry, "after"), q, q->operator_count, operator);
-        if (!input_error(list))
-            read_allotments(arena, field_get(entry, "ms"), q, operator);
+        if (!input_error(list)) read_allotments(arena, field_get(entry, "ms"), q, operator);
     }
 }
 
-static Spindle read_problem(Arena *arena, Field input)
-{
+static Spindle read_problem(Arena *arena, Field input) {
     static const char *const keys[] = {"gpus", "island", "memory_mb", "operators", NULL};
     Spindle q = {0};
     field_keys(input, keys);
     q.gpus = field_integer(field_get(input, "gpus"), 1, MOST_GPUS);
     q.island = field_integer(field_get(input, "island"), 1, MOST_GPUS);
     q.memory_mb = field_positive(field_get(input, "memory_mb"));
-    if (!input_error(input))
-        read_operators(arena, field_get(input, "operators"), &q);
+    if (!input_error(input)) read_operators(arena, field_get(input, "operators"), &q);
     return q;
 }
 
-static json_t *slice_json(const Spindle *q, const Slice *slice)
-{
+static json_t *slice_json(const Spindle *q, const Slice *slice) {
     json_t *devices = json_array();
     for (int d = 0; d < slice->device_count; d++)
         json_array_append_new(devices, json_integer(slice->devices[d]));
     return json_pack("{s:s, s:o, s:f, s:i}", "operator",
-                     q->operator[slice->operator].name, "devices", devices, "start", slice->start, "layers", slice->layers);
+                     q->operator[slice->operator].name, "devices", devices, "start", slice->start,
+                                 "layers", slice->layers);
 }
 
-json_t *spindle_answer(Arena *arena, Field input, Budget *budget)
-{
+json_t *spindle_answer(Arena *arena, Field input, Budget *budget) {
     Spindle q = read_problem(arena, input);
-    if (input_error(input))
-        return NULL;
+    if (input_error(input)) return NULL;
     int64_t work = budget_work(budget, USUAL_WORK, WORK_RATE);
     SpindlePlan *plan = spindle_plan(arena, &q, work, USUAL_WORK, budget->seed);
     if (!plan) {
@@ -120,19 +111,19 @@ json_t *spindle_answer(Arena *arena, Field input, Budget *budget)
     return json_pack("{s:o, s:f}", "slices", slices, "milliseconds", plan->milliseconds);
 }
 
-json_t *spindle_certify(Arena *arena, Field input, Budget *budget)
-{
+json_t *spindle_certify(Arena *arena, Field input, Budget *budget) {
     (void)budget;
     Spindle q = read_problem(arena, input);
-    if (input_error(input))
-        return NULL;
+    if (input_error(input)) return NULL;
     SpindleBound bound = spindle_bound(arena, &q);
     json_t *prices = json_object();
     for (int o = 0; o < q.operator_count; o++)
         if (bound.end[o] != 0)
             json_object_set_new(prices, q.operator[o].name, json_real(bound.end[o]));
     return json_pack("{s:f, s:{s:s, s:f, s:o}}", "bound", bound.value, "proof", "why",
-                     "a linear program: layers may be parts and run on any mixture of allotments; operators start after those before them "
-                     "have ended; devices times time of all layers is at most all devices times the end; the prices are duals",
+                     "a linear program: layers may be parts and run on any mixture of allotments; "
+                     "operators start after those before them "
+                     "have ended; devices times time of all layers is at most all devices times "
+                     "the end; the prices are duals",
                      "area", bound.area, "ends", prices);
 }

@@ -1,5 +1,5 @@
-/* Spindle: several tasks and modalities. Operators (towers of equal layers) in a directed acyclic graph are cut into slices; a slice runs
- * some consecutive layers on some devices without a break.
+/* Spindle: several tasks and modalities. Operators (towers of equal layers) in a directed acyclic
+ * graph are cut into slices; a slice runs some consecutive layers on some devices without a break.
  *
  *     Spindle problem = ...;
  *     SpindlePlan *plan = spindle_plan(arena, &problem, work, usual, seed);
@@ -8,9 +8,9 @@
  * The plan is NULL when none was found in which all states fit. More than the usual work is never
  * worse than less, from the usual work on.
  *
- * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice. Devices stand in islands with fast links: a
- * slice has devices of one island, or whole islands. A device holds the states of all layers that it runs; layers of equal weights and
- * number are one.
+ * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice.
+ * Devices stand in islands with fast links: a slice has devices of one island, or whole islands. A
+ * device holds the states of all layers that it runs; layers of equal weights and number are one.
  */
 #ifndef PLANNER_KINDS_SPINDLE_SPINDLE_H
 #define PLANNER_KINDS_SPINDLE_SPINDLE_H
@@ -57,7 +57,8 @@ typedef struct SpindleBound {
     const double *end; // (operators): prices of ending before the end
 } SpindleBound;
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual, uint64_t seed);
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual,
+                          uint64_t seed);
 SpindleBound spindle_bound(Arena *arena, const Spindle *q);
 
 /* The rows of the table of kinds. */
