@@ -1,8 +1,9 @@
 /* Plans: what the planner makes of a conversion.
  *
  * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles
- * (overlap/overlap.h), by one collective in a group or by a batch of messages. It names devices and
- * segments only; plan_device lowers it, for one device, to the tables of <hetu/reshard.h>.
+ * (intersection/intersection.h), by one collective in a group or by a batch of messages. It names
+ * devices and segments only; plan_device lowers it, for one device, to the tables of
+ * <hetu/reshard.h>.
  *
  * Tensors of one shape and type that go between the same layouts form a bucket: they are planned as
  * one tensor with another dimension in front, which no layout cuts. So the work of planning grows
@@ -110,9 +111,9 @@ struct Plan {
     int64_t *received, *sent;          // bytes, by slot
     const ht_reshard_device **lowered; // by slot, made on demand
     struct DeviceSteps *
-        *seats; // one place: by slot, what there is to lower (lower/seats.h), made on demand
-    struct Intern
-        *wholes; // by step, all its parts as one list, and the moves of these (lower/whole.h)
+        *seats; // one place: by slot, what there is to lower (lower/device_steps.h), made on demand
+    struct Intern *
+        wholes; // by step, all its parts as one list, and the moves of these (lower/shared_parts.h)
     struct Intern
         *blocks; // lists of blocks that lowered devices have alike, by what they follow from
     struct Intern *shared; // moves, blocks and steps that lowered devices have alike

@@ -12,30 +12,27 @@
  *
  * The way of a conversion, as reshard.c calls it; each step is a folder, whose header says more:
  *
- *     overlap/   buckets.c         tensors that are converted alike are planned as one
- *                overlap.c         what both layouts have in common: bundles of cells, each with
- *                                  its holders on either side
- *                tasks.c           which contributions make which value, and for whom
- *     order/     attempts.c        the steps are made several times, and the cheapest are taken: by
- *                                  price.c, on a cluster by resources.c
- *                stages.c          in which order: all at once, or inside hosts and across them in
- *                                  turn; for each stage
- *       tiers/   reduce.c          which reductions are made inside hosts, and which across them
- *                transfer.c        which values cross, and to whom they are then handed
- *       reduce/  all_reduce.c      all-reduces are recognised
- *                reduce_scatter.c  groups that reduce together: reduce-scatters and reduces
- *                messages.c        all other reductions: who combines what, in how many rounds
- *       copy/    all_gather.c      transfers that are all-gathers or broadcasts
- *                senders.c         all others: the senders are chosen among the holders, and who
- *                                  passes on what it receives
- *                all_to_all.c      exchanges that are all-to-alls are recognised
- *       balance/ balance.c         what leaves a choice is divided so that no device does much more
- *                                  than its share
- *                fuse.c            (of order/) collectives of small tensors become one
- *     finish/    finish.c name.c copy.c    groups and types, tensors that stay in place, the plan's
- *                                          name, a copy without scraps
- *     lower/     lower.c           when it is asked for: one device's part, as the tables of
- *                                  <hetu/reshard.h>
+ *     intersection/  buckets.c         plans tensors that are converted alike as one
+ *                    intersection.c    finds what both layouts have in common: bundles of cells,
+ *                                      each with its holders on either side
+ *                    tasks.c           finds which contributions make which value, and for whom
+ *     order/         attempts.c        makes the steps several times and takes the cheapest: by
+ *                                      cost/price.c, on a cluster by cost/resources.c
+ *                    stages.c          orders them: all at once, or first inside hosts, then
+ *                                      across them; for each stage
+ *       hierarchical/  reduce.c          reductions inside hosts, and across them
+ *                      transfer.c        values that cross, and to whom they are then handed
+ *       reduce/        all_reduce.c      recognises all-reduces
+ *                      reduce_scatter.c  groups that reduce together: reduce-scatters, reduces
+ *                      messages.c        all other reductions: who combines what, in which round
+ *       copy/          all_gather.c      transfers that are all-gathers or broadcasts
+ *                      senders.c         all others: who sends, and who passes on
+ *                      all_to_all.c      recognises all-to-alls among exchanges
+ *       senders/       balance_senders.c balances what is left open among the devices
+ *     order/         fuse.c            joins collectives of small tensors
+ *     finish/        finish.c name.c   types, groups, tensors that stay in place, the plan's name
+ *                    copy.c            copies the plan without scratch data
+ *     lower/         lower.c           makes one device's tables of <hetu/reshard.h>, on demand
  */
 #ifndef RESHARD_RESHARD_H
 #define RESHARD_RESHARD_H
@@ -54,8 +51,8 @@ typedef struct Conversion {
     const Layout *from, *to;
 } Conversion;
 
-/* Whether the layouts cut the tensor into at most so many cells (overlap/overlap.h); others cannot
- * be planned. */
+/* Whether the layouts cut the tensor into at most so many cells (intersection/intersection.h);
+ * others cannot be planned. */
 enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 

@@ -11,7 +11,7 @@ from harness import EXAMPLES, Failure, launch, run
 from pipelines import GPT, LLAMA, LONG, check_lines, strategy_file
 from traffic import BATCH, EMBED, FLAGS, GPT as SOURCE, LAYERS, N, SEQ, counted, parameters
 
-HELD = harness.ROOT / "test" / "run" / "Inputs" / "held.c"
+ATTENTION = harness.ROOT / "test" / "run" / "Inputs" / "attention_memory.c"
 USER = harness.ROOT / "test" / "run" / "ring.c"
 
 SHALLOW = {"LAYERS": 3}
@@ -72,7 +72,7 @@ def check_bytes(bench):
 def check_held(bench, devices):
     """However many turns: two pieces each of keys and of values, the queries, and results so far and of a turn."""
     strategy = strategy_file(bench, f"held{devices}", f"turns seq:cp\nstage devices(0-{devices - 1}) mesh(cp:{devices})")
-    report = json.loads(run([bench.hetucc, f"--strategy={strategy}", "--emit=cost-json", HELD]).stdout)
+    report = json.loads(run([bench.hetucc, f"--strategy={strategy}", "--emit=cost-json", ATTENTION]).stdout)
     length, heads, width = 4096, 2, 16
     rows = 4 * length * heads // devices
     wanted = (2 + 2 + 1 + 2) * rows * width + 2 * rows

@@ -95,7 +95,8 @@ static void update_params(Differentiator *diff) {
 
 /* ---- rules ---- */
 
-/* What an operator of given.h stands for; NULL: there is none. False for another operator. */
+/* What an operator of ir/optimizer_placeholders.h stands for; NULL: there is none. False for
+ * another operator. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =

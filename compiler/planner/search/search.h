@@ -6,24 +6,21 @@
  * It knows what everybody can know who compiles: the passes make the roles of a strategy, cost says
  * what they keep, simulate how long a step takes. The way through the folder:
  *
- *     model_limits.h        what a model lets a strategy say: layers, rows of the batch, names of
- *                           dimensions
- *     devices.h      the cluster by class and host, and how many bytes a device may have
- *     candidate.h    a strategy as the search handles it, and its text
- *     evaluate.h        compiles a strategy in a process of its own: seconds and bytes, or by layer
- *                       (probe.h)
- *     tensor_parallel.h       which dimensions tensor parallelism cuts: those that pay off when
- *                             they are tried
- *     layer_costs.h      a few probes of small strategies: seconds and bytes by layer for any
+ *     model_limits.h     what a model allows: layers, rows of the batch, names of dimensions
+ *     devices.h          the cluster by class and host, and how many bytes a device may have
+ *     candidate.h        a strategy as the search handles it, and its text
+ *     evaluate.h         compiles a strategy in a process of its own: seconds and bytes, in all or
+ *                        by layer (probe.h)
+ *     tensor_parallel.h  which dimensions tensor parallelism cuts: those that pay off when tried
+ *     layer_costs.h      seconds and bytes by layer, from a few probes of small strategies, for any
  *                        class, degree, rows and kind of recomputing
- *     closed_form.h     closed forms on that: layers over stages, seconds of a step, bytes of a
- *                       stage
- *     enumerate.h    all strategies of the space, the best by closed form kept
- *     baselines.h        what people begin with, which is always tried
- *     evaluated.h        tries those kept for real, corrects the closed forms by what came out
- *     search.c       round by round, then around the best (neighbours.h)
- *     min_memory.h        where nothing fits: what needs the least memory
- *     explain.h       what is printed
+ *     closed_form.h      on that: layers over stages, seconds of a step, bytes of a stage
+ *     enumerate.h        all strategies of the space; keeps the best by closed form
+ *     baselines.h        the strategies that people begin with, which are always tried
+ *     evaluated.h        evaluates those that are kept, and corrects the closed forms
+ *     search.c           round by round, then around the best (neighbours.h)
+ *     min_memory.h       where nothing fits: the strategy that needs the least memory
+ *     explain.h          what is printed
  *
  * Nothing depends on how many processes run beside each other, on addresses, or on time: the same
  * input gives the same plan.

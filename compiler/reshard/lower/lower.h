@@ -40,7 +40,7 @@ typedef struct Lowering {
     const DeviceSteps *seats;
     const Holding *
         *holding[2];           // by Side, by bucket; NULL: the device stands nowhere in that layout
-    const struct Whole *whole; // of the step (lower/whole.h); NULL: it was not asked for
+    const struct Whole *whole; // of the step (lower/shared_parts.h); NULL: it was not asked for
     ht_dtype dtype;            // of the step's blocks
     int unit;                  // its bytes
     Array(ht_reshard_step) steps;

@@ -1,4 +1,4 @@
-/* One attention: what its devices hold of it (turns.py). */
+/* One attention: what its devices hold of it (ring.py). */
 #include <hetu/hetu.h>
 
 enum { LENGTH = 4096, HEADS = 2, WIDTH = 16 };
