@@ -24,7 +24,7 @@ static inline bool dim_equal(DimName a, DimName b) {
     return a.name && b.name && a.part == b.part && !strcmp(a.name, b.name);
 }
 
-/* The one name of dimension d of what has refined `dims`, which may be NULL. */
+/* The one name of dimension d of what has factored `dims`, which may be NULL. */
 static inline DimName dim_name(const Dim *dims, int d) {
     return dims && dims[d].count ? dims[d].names[0] : (DimName){0};
 }

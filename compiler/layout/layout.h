@@ -7,7 +7,7 @@
  *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state is the
  *                                               fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
- *     [0-3]{1:4 zigzag}                           a folded cut: position k of n has pieces k and
+ *     [0-3]{1:4 zigzag}                           a zigzag split: position k of n has pieces k and
  *                                                 2n-1-k of 2n, one behind the other
  *     sum([0-3]{0:4} | [4]{})                   two subgroups that each hold a contribution
  *     split 0 by 3:1 ([0-3]{1:4} | [4]{})       the first subgroup owns three quarters of dimension
@@ -17,10 +17,10 @@
  *     (3*5*20, 100) [0-3]{1:4}                  a view: the states number the factors 3, 5, 20, 100
  *
  * Pieces are exact fractions: the piece [a, b) of a dimension of length n is [floor(n*a),
- * floor(n*b)); it may be empty. Under `fold` by weights both pieces of a position have its weight.
- * Several states that cut a dimension cut what those in front of them leave, the parts that are
- * left taken as one; so two folds by 2 are one by 4. Everything else is defined by layout_region,
- * and two layouts are equal when all regions are.
+ * floor(n*b)); it may be empty. Under `zigzag` by weights both pieces of a position have its
+ * weight. Several states that cut a dimension cut what those in front of them leave, the parts that
+ * are left taken as one; so two folds by 2 are one by 4. Everything else is defined by
+ * layout_region, and two layouts are equal when all regions are.
  */
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H
@@ -90,8 +90,8 @@ typedef struct Placing {
 } Placing;
 
 /* What a device holds: boxes in row-major order, empty ones left out. Storage has one box after
- * another, each row-major; but boxes that folded cuts make lie together as one row-major tensor, in
- * which the parts of a dimension are one behind the other. */
+ * another, each row-major; but boxes that zigzag splits make lie together as one row-major tensor,
+ * in which the parts of a dimension are one behind the other. */
 typedef struct Region {
     bool member; // the device stands in the layout at all
     int replica; // the subgroup under a `dup` top, else 0
@@ -105,7 +105,7 @@ typedef struct Region {
 
 #define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
 
-/* The denominator of the places where weights cut; NULL: `count` equal ones; a fold doubles it.
+/* The denominator of the places where weights cut; NULL: `count` equal ones; zigzag doubles it.
  * Cuts of cuts multiply theirs, up to the most that fractions hold. */
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);

@@ -120,10 +120,10 @@ static State parse_state(Parser *parser) {
     const Token *first = here(parser) + 1;
     read_weights(parser, &weights);
     state.weights = check_count(parser, &weights, state.count, first);
-    const Token *fold = here(parser);
+    const Token *zigzag = here(parser);
     state.zigzag = accept(parser, "zigzag");
     if (state.zigzag && state.kind != STATE_SPLIT)
-        FAIL(parser, fold, "only a split of a dimension can be zigzag");
+        FAIL(parser, zigzag, "only a split of a dimension can be zigzag");
     if (state.kind != STATE_SPLIT) state.weights = NULL;
     return state;
 }

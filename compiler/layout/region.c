@@ -86,7 +86,7 @@ static bool is_partial(const State *state) {
     return state->kind == STATE_SUM || state->kind == STATE_MAX;
 }
 
-/* The pieces into which a state cuts: a folded one has two for each position, and the weights of
+/* The pieces into which a state cuts: a zigzag one has two for each position, and the weights of
  * the second half in reverse. */
 static int piece_count(const State *state) {
     return state->zigzag ? 2 * state->count : state->count;
@@ -129,13 +129,13 @@ static Interval interval_piece(Interval of, const State *state, const int64_t *b
                       fraction_between(of.lo, of.hi, cut_at(before, count, k + 1))};
 }
 
-/* What position k of a folded cut has of an interval. */
-static Intervals fold_interval(Arena *arena, Interval of, const State *state, const int64_t *before,
-                               int k) {
-    Intervals folded = {0};
-    array_push(arena, &folded, interval_piece(of, state, before, k));
-    array_push(arena, &folded, interval_piece(of, state, before, piece_count(state) - 1 - k));
-    return folded;
+/* What position k of a zigzag split has of an interval. */
+static Intervals zigzag_interval(Arena *arena, Interval of, const State *state,
+                                 const int64_t *before, int k) {
+    Intervals zigzag = {0};
+    array_push(arena, &zigzag, interval_piece(of, state, before, k));
+    array_push(arena, &zigzag, interval_piece(of, state, before, piece_count(state) - 1 - k));
+    return zigzag;
 }
 
 /* What position k of a cut has of several parts. */
@@ -188,7 +188,7 @@ static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
         if (parts.count > 1)
             parts = cut_several(maker->scratch, &parts, state, maker->before[g][s], k);
         else if (state->zigzag)
-            parts = fold_interval(maker->scratch, parts.at[0], state, maker->before[g][s], k);
+            parts = zigzag_interval(maker->scratch, parts.at[0], state, maker->before[g][s], k);
         else
             parts.at[0] = interval_piece(parts.at[0], state, maker->before[g][s], k);
     }
@@ -449,7 +449,7 @@ static Placing place_box(const Maker *maker, const Region *region, const Ranges 
     return placing;
 }
 
-/* Finds out how boxes lie where folded cuts join some. */
+/* Finds out how boxes lie where zigzag splits join some. */
 static void place_boxes(const Maker *maker, Region *region, const Ranges *ranges) {
     bool joined = false;
     for (int d = 0; d < region->rank; d++)

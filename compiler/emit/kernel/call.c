@@ -61,15 +61,15 @@ static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, c
                         int which, int number) {
     int written = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++) {
-        bool folded = written_is_folded(tensor, w);
+        bool zigzag = written_is_zigzag(tensor, w);
         if (!written_has_offset(local, tensor, w)) continue;
-        if (!which || folded) {
+        if (!which || zigzag) {
             text_print(out, written ? "" : ", .%s = {", field);
             for (; written < w; written++) text_string(out, written ? ", 0" : "0");
             text_print(out, "%sat[%d]", written++ ? ", " : "", number + which);
         }
         if (!which) emit_turn_offset(out, local, tensor, w);
-        number += folded ? 3 : 1;
+        number += zigzag ? 3 : 1;
     }
     text_string(out, written ? "}" : "");
 }
@@ -78,7 +78,7 @@ static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, c
 static int place_count(const LocalOp *local, const Tensor *tensor) {
     int count = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++)
-        if (written_has_offset(local, tensor, w)) count += written_is_folded(tensor, w) ? 3 : 1;
+        if (written_has_offset(local, tensor, w)) count += written_is_zigzag(tensor, w) ? 3 : 1;
     return count;
 }
 

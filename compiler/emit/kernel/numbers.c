@@ -117,7 +117,7 @@ bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
     return false;
 }
 
-bool written_is_folded(const Tensor *tensor, int written) {
+bool written_is_zigzag(const Tensor *tensor, int written) {
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
         if (tensor->bound->dims[d].written == written &&
             layout_has_zigzag(tensor->value->layout, d))
@@ -138,7 +138,7 @@ int region_ranges(const Region *region, int dim, Range ranges[2]) {
 }
 
 /* Where the piece of `device` lies in a dimension of a kernel's view: the place where it starts;
- * and of a dimension that may be folded, the length of its first range, and what is between that
+ * and of a dimension that may be zigzag, the length of its first range, and what is between that
  * and the second. Returns how many numbers these are. */
 static int written_places(const LocalOp *local, const Tensor *tensor, int written, int device,
                           int64_t *numbers) {
@@ -151,15 +151,15 @@ static int written_places(const LocalOp *local, const Tensor *tensor, int writte
         Range range[2] = {{0, 0}, {0, 0}};
         if (tensor->bound->dims[d].written != written) continue;
         int count = region_ranges(region, d, range);
-        bool folded = layout_has_zigzag(tensor->value->layout, d);
+        bool zigzag = layout_has_zigzag(tensor->value->layout, d);
         offset = offset * extent + range[0].lo + (chunk ? chunk->start : 0);
-        first = folded ? range[0].hi - range[0].lo : first * extent;
-        gap = folded ? (count > 1 ? range[1].lo - range[0].hi : 0) : gap * extent;
+        first = zigzag ? range[0].hi - range[0].lo : first * extent;
+        gap = zigzag ? (count > 1 ? range[1].lo - range[0].hi : 0) : gap * extent;
     }
     numbers[0] = offset;
     numbers[1] = first;
     numbers[2] = gap;
-    return written_is_folded(tensor, written) ? 3 : 1;
+    return written_is_zigzag(tensor, written) ? 3 : 1;
 }
 
 static int tensor_places(const LocalOp *local, const Tensor *tensor, int device, int64_t *numbers) {

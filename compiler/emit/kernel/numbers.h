@@ -10,10 +10,10 @@
 void flag_terms(LocalOp *local, RoleWriter *writer);
 
 /* Whether a kernel uses where the pieces of a dimension of its view lie; and whether these may be
- * folded, so that it is told of two ranges.
+ * zigzag, so that it is told of two ranges.
  */
 bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written);
-bool written_is_folded(const Tensor *tensor, int written);
+bool written_is_zigzag(const Tensor *tensor, int written);
 
 /* The distinct ranges of a dimension that a region has, of which the first two are written. Returns
  * how many. */

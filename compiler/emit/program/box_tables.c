@@ -84,17 +84,17 @@ typedef struct PiecesText {
     bool placed;      // boxes may lie otherwise than one after another
 } PiecesText;
 
-static bool layout_is_folded(const Layout *layout, int rank) {
-    bool folded = false;
-    for (int d = 0; d < rank; d++) folded |= layout_has_zigzag(layout, d);
-    return folded;
+static bool layout_is_zigzag(const Layout *layout, int rank) {
+    bool zigzag = false;
+    for (int d = 0; d < rank; d++) zigzag |= layout_has_zigzag(layout, d);
+    return zigzag;
 }
 
 static bool stored_is_folded(const Stored *stored, int rank) {
-    bool folded = !stored->turns.count && layout_is_folded(stored->value->layout, rank);
+    bool zigzag = !stored->turns.count && layout_is_zigzag(stored->value->layout, rank);
     for (int i = 0; i < stored->turns.count; i++)
-        folded |= layout_is_folded(stored->turns.at[i]->layout, rank);
-    return folded;
+        zigzag |= layout_is_zigzag(stored->turns.at[i]->layout, rank);
+    return zigzag;
 }
 
 /* The boxes of a device's micro-batches, one after another. */

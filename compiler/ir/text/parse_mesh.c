@@ -1,5 +1,5 @@
 /* The mesh in the IR's text: `mesh 0-3 axes dp:2, tp:2 by 3:1`, and a line `split NAME axis NUMBER
- * [fold]` for each of its rules. */
+ * [zigzag]` for each of its rules. */
 #include "ir/text/parse.h"
 
 enum { MOST_DEVICE = 1 << 24, MOST_DEVICES = 1 << 20 };

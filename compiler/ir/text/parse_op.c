@@ -6,7 +6,7 @@
 
 typedef Array(Value *) Values;
 
-/* ---- refined bindings ---- */
+/* ---- factored bindings ---- */
 
 /* number(dims)/written_rank */
 static bool parse_access(IrParser *parser, BoundAccess *access) {
@@ -271,7 +271,7 @@ static bool parse_marks(IrParser *parser, Op *marks) {
     return parse_position(parser, &marks->at);
 }
 
-/* The operator as a pass has refined it: types come from the text. */
+/* The operator as a pass has factored it: types come from the text. */
 static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs,
                       const Op *marks) {
     Arena *arena = parser->arena;

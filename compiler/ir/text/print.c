@@ -125,8 +125,8 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
     if (!position_equal(value->at, known)) print_any_position(printer, value->at);
 }
 
-/* ---- what operators share: the calls that led to them, refined bindings, gradients; printed once,
- * when they get a number ---- */
+/* ---- what operators share: the calls that led to them, factored bindings, gradients; printed
+ * once, when they get a number ---- */
 
 typedef struct NumberEntry {
     const void *object;
@@ -256,7 +256,7 @@ static const char *binding_text(Printer *printer, const Op *op) {
     return text_bytes(&text);
 }
 
-/* The number of a refined binding; -1: it is what ir_bind gives. */
+/* The number of a factored binding; -1: it is what ir_bind gives. */
 static int print_binding(Printer *printer, const Op *op) {
     int known = find_number(printer->bindings, op->binding);
     if (known != NOT_FOUND) return known;

@@ -14,7 +14,7 @@
  *     loss %40
  *
  * A position without a file is in the module's source. What several operators share (calls that led
- * there, bindings that a pass has refined, what the planner plans from) stands once, numbered.
+ * there, bindings that a pass has factored, what the planner plans from) stands once, numbered.
  */
 #ifndef IR_TEXT_PRINT_H
 #define IR_TEXT_PRINT_H

@@ -1,6 +1,6 @@
-/* Layouts as the source writes them number the dimensions of the source, which refinement has split
- * since: they are made to number those that the value has now. A dimension of extent 1 is gone, and
- * cut by nothing. */
+/* Layouts as the source writes them number the dimensions of the source, which pass factor_dims has
+ * split since: they are made to number those that the value has now. A dimension of extent 1 is
+ * gone, and cut by nothing. */
 #include "passes/factor_dims/user_layouts.h"
 
 #include <string.h>

@@ -87,7 +87,7 @@ static Type written_type(const Round *round, int k) {
     return (Type){round->op->results[k]->type.dtype, access->written_rank, extent};
 }
 
-/* The factors of a joiner in those into which the operator's dimensions are refined. */
+/* The factors of a joiner in those into which the operator's dimensions are factored. */
 typedef struct Refining {
     const Binding *whole;
     Array(int64_t) extents[IR_MAX_FACTORS]; // by factor of `whole`: of its parts, the first major
@@ -141,7 +141,7 @@ static BoundAccess refined_access(Arena *arena, const Refining *refining,
 }
 
 /* A joiner's binding to results as they are, `result[k]` being the operator's result that its
- * result k is like; NULL where they are refined in a way that does not fit its rule. */
+ * result k is like; NULL where they are factored in a way that does not fit its rule. */
 static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result) {
     Arena *arena = round->propagation->module->arena;
     Refining refining = {.whole = whole};

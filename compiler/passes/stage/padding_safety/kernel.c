@@ -69,7 +69,7 @@ static int64_t front_of(const Call *call, int factor, int *bit) {
             *bit = call_bit(call, f);
             return binding->factors[f].extent;
         }
-    *bit = -1; // refinement leaves out dimensions of one element
+    *bit = -1; // pass factor_dims leaves out dimensions of one element
     return 1;
 }
 
