@@ -181,8 +181,4 @@ Unit *frontend_under(Frontend *frontend, const char *text) {
     return frontend->unit;
 }
 
-int frontend_dims(const Frontend *frontend, const char *const **names) {
-    return strategies_dims(frontend->cunit, names);
-}
-
 void frontend_close(Frontend *frontend) { clang_close(frontend->reader); }

@@ -68,9 +68,6 @@ bool frontend_has_models(const Frontend *frontend);
  * options. */
 Unit *frontend_under(Frontend *frontend, const char *text);
 
-/* The names that the pragmas `dims` of the file give, each once and in their order; how many. */
-int frontend_dims(const Frontend *frontend, const char *const **names);
-
 void frontend_close(Frontend *frontend);
 
 #endif

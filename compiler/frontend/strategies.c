@@ -522,12 +522,3 @@ void strategies_check_splits(CUnit *unit, const StrategyChoice *choice) {
     add_pragma_names(unit, &names);
     for (int i = 0; i < choice->count; i++) check_splits(unit, &choice->at[i], &names);
 }
-
-int strategies_dims(const CUnit *unit, const char *const **names) {
-    NameList all = {0}, once = {0};
-    add_pragma_names(unit, &all);
-    for (int i = 0; i < all.count; i++)
-        if (!is_named(&once, all.at[i])) array_push(unit->arena, &once, all.at[i]);
-    *names = once.at;
-    return once.count;
-}

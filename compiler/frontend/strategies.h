@@ -19,9 +19,6 @@ typedef Array(ChosenStrategy) StrategyChoice; // those of a program; it begins w
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
-/* The names that the unit's pragmas `dims` give, each once and in their order; how many. */
-int strategies_dims(const CUnit *unit, const char *const **names);
-
 /* Gives the shape variables a strategy's values, and those of the source where it has none; NULL:
  * all of the source. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);

@@ -1,6 +1,7 @@
 /* The reader of layouts, and what is checked against a shape. */
 #include "layout/layout.h"
 #include "syntax/tokens.h"
+#include "support/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -238,10 +239,6 @@ static void parse_union(Parser *parser, Layout *layout) {
     layout->groups = groups.at;
     layout->group_count = groups.count;
     layout->top_weights = check_count(parser, &weights, groups.count, first);
-}
-
-static int compare_ints(const void *a, const void *b) {
-    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
 /* Where the text names `device` for the second time. */

@@ -1,8 +1,8 @@
 #include "passes/pipeline.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
-
 #include "ir/programs/device_programs.h"
+#include "support/hash.h"
 
 #include <string.h>
 
@@ -87,16 +87,14 @@ static void run_pass(Module *module, const Pass *pass) {
     if (pass - passes > last) module->progress.last_pass = pass->name;
 }
 
-/* Returns the 64-bit FNV-1a hash of what a module is, whatever the command line asks of the passes;
+/* Returns the hash of what a module is, whatever the command line asks of the passes;
  * never 0. */
 static uint64_t digest_of(const Module *module) {
     Text text = {.arena = module->arena};
-    uint64_t hash = 0xcbf29ce484222325u;
     Module plain = *module;
     plain.context.options = (CompileOptions){0};
     ir_print(&text, &plain);
-    for (size_t i = 0; i < text.length; i++)
-        hash = (hash ^ (unsigned char)text.bytes[i]) * 0x100000001b3u;
+    uint64_t hash = hash_bytes(HASH_START, text.bytes, text.length);
     return hash ? hash : 1;
 }
 

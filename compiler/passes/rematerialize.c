@@ -12,6 +12,7 @@
 #include "passes/recompute/clone.h"
 
 #include "passes/pipeline.h"
+#include "support/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,6 @@ static double layout_copies(const Layout *layout) {
         copies += group;
     }
     return layout->top == TOP_SPLIT ? copies / weights : copies;
-}
-
-static int compare_ints(const void *a, const void *b) {
-    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
 /* The devices of a layout, ascending. */

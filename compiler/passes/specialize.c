@@ -12,15 +12,12 @@
 #include "ir/programs/device_programs.h"
 #include "passes/gradient_buckets.h"
 #include "passes/pipeline.h"
+#include "support/order.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- devices and roles ---- */
-
-static int compare_ints(const void *a, const void *b) {
-    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
-}
 
 /* All devices of the mesh, ascending. */
 static void list_devices(const Module *module, Roles *roles) {

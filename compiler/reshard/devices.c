@@ -1,6 +1,7 @@
 #include "reshard/devices.h"
 
 #include "support/intern.h"
+#include "support/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +21,6 @@ Devices devices_without(Arena *arena, const Devices *devices, int device) {
     return others;
 }
 
-static int compare_devices(const void *a, const void *b) {
-    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
-}
-
 void sort_devices(int *devices, int count) {
     enum {
         FEW = 4
@@ -34,7 +31,7 @@ void sort_devices(int *devices, int count) {
         for (; k > 0 && devices[k - 1] > device; k--, left--) devices[k] = devices[k - 1];
         devices[k] = device;
     }
-    if (left < 0) qsort(devices, (size_t)count, sizeof *devices, compare_devices);
+    if (left < 0) qsort(devices, (size_t)count, sizeof *devices, compare_ints);
 }
 
 /* ---- places ---- */
@@ -247,6 +244,6 @@ Devices closed_group(const PlanBuilder *planner, const Components *components, i
     }
     if (!same || !may_collect(planner, &members)) return (Devices){0};
     qsort(members.at + *leading, (size_t)(members.count - *leading), sizeof *members.at,
-          compare_devices);
+          compare_ints);
     return members;
 }

@@ -1,4 +1,5 @@
 #include "reshard/replica_groups.h"
+#include "support/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -325,10 +326,6 @@ static ReplicaGroups replica_groups_of_one(Arena *arena, const Conversion *conve
     fold_pairs(&folding);
     number_members(arena, &replica_groups, replica_groups.count);
     return replica_groups;
-}
-
-static int compare_ints(const void *a, const void *b) {
-    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
 /* The members' names: the first replica group's devices, counted in their order; on a cluster,

@@ -1,4 +1,5 @@
 #include "strategy/parser.h"
+#include "support/hash.h"
 
 static void print_shapes(Text *out, const ShapeValues *shapes) {
     for (int i = 0; i < shapes->count; i++)
@@ -111,9 +112,6 @@ void strategy_print(Text *out, const Strategy *strategy, const char *indent) {
 
 uint64_t strategy_digest(Arena *arena, const Strategy *strategy) {
     Text text = {.arena = arena};
-    uint64_t hash = 0xcbf29ce484222325u;
     strategy_print(&text, strategy, "");
-    for (size_t i = 0; i < text.length; i++)
-        hash = (hash ^ (unsigned char)text.bytes[i]) * 0x100000001b3u;
-    return hash;
+    return hash_bytes(HASH_START, text.bytes, text.length);
 }

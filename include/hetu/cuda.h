@@ -54,8 +54,8 @@ static inline unsigned ht_blocks(int64_t count, int threads) {
 template <typename... Parameters, typename... Arguments>
 static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid,
                                 dim3 block, size_t shared, Arguments... arguments) {
-    // 48 KiB are allowed without asking, but __shared__ variables count towards them, too
-    if (shared > 0)
+    if (shared >
+        0) // 48 KiB are allowed without asking, but __shared__ variables count towards them, too
         HT_CUDA(cudaFuncSetAttribute((const void *)kernel,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
 #ifdef HT_EMULATED

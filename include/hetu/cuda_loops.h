@@ -30,15 +30,19 @@ template <typename T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) :
     T at[N];
 };
 
-template <typename T, int N> static __device__ inline void ht_load(T (&to)[N], const T *from) {
+template <typename T, int N> static __device__ inline void ht_load(T (&to)[N], const T *from)
+{
     const ht_lanes<T, N> lanes = *reinterpret_cast<const ht_lanes<T, N> *>(from);
-    for (int e = 0; e < N; e++) to[e] = lanes.at[e];
+    for (int e = 0; e < N; e++)
+        to[e] = lanes.at[e];
 }
 
 /* bf16 is computed with as f32. */
-template <int N> static __device__ inline void ht_load(float (&to)[N], const uint16_t *from) {
+template <int N> static __device__ inline void ht_load(float (&to)[N], const uint16_t *from)
+{
     const ht_lanes<uint16_t, N> lanes = *reinterpret_cast<const ht_lanes<uint16_t, N> *>(from);
-    for (int e = 0; e < N; e++) to[e] = ht_bf16_load(lanes.at[e]);
+    for (int e = 0; e < N; e++)
+        to[e] = ht_bf16_load(lanes.at[e]);
 }
 
 /* What is stored at once, of so many bytes or 16 of them. */
@@ -58,37 +62,40 @@ template <> struct ht_unit_of<2> {
 /* One store. Of an assignment of CUDA's vectors the compiler makes one store for each element now
  * and then. */
 #ifdef HT_EMULATED
-template <typename Unit> static inline void ht_store_unit(Unit *to, Unit unit) {
-    if (reinterpret_cast<uintptr_t>(to) % sizeof unit) abort();
+template <typename Unit> static inline void ht_store_unit(Unit *to, Unit unit)
+{
+    if (reinterpret_cast<uintptr_t>(to) % sizeof unit)
+        abort();
     memcpy(to, &unit, sizeof unit);
 }
 #else
-template <typename Unit> static __device__ inline void ht_store_unit(Unit *to, Unit unit) {
-    *to = unit;
+template <typename Unit> static __device__ inline void ht_store_unit(Unit *to, Unit unit) { *to = unit; }
+
+static __device__ inline void ht_store_unit(uint4 *to, uint4 unit)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(unit.x), "r"(unit.y), "r"(unit.z), "r"(unit.w) : "memory");
 }
 
-static __device__ inline void ht_store_unit(uint4 *to, uint4 unit) {
-    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(unit.x), "r"(unit.y),
-                 "r"(unit.z), "r"(unit.w)
-                 : "memory");
-}
-
-static __device__ inline void ht_store_unit(uint2 *to, uint2 unit) {
+static __device__ inline void ht_store_unit(uint2 *to, uint2 unit)
+{
     asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(unit.x), "r"(unit.y) : "memory");
 }
 #endif
 
 /* To global memory alone. */
-template <typename T, int N> static __device__ inline void ht_store(T *to, const T (&from)[N]) {
+template <typename T, int N> static __device__ inline void ht_store(T *to, const T (&from)[N])
+{
     typedef typename ht_unit_of<N *(int)sizeof(T)>::type Unit;
     constexpr int UNITS = N * (int)sizeof(T) / (int)sizeof(Unit);
     Unit unit[UNITS];
     memcpy(unit, from, sizeof from);
-    for (int u = 0; u < UNITS; u++) ht_store_unit(reinterpret_cast<Unit *>(to) + u, unit[u]);
+    for (int u = 0; u < UNITS; u++)
+        ht_store_unit(reinterpret_cast<Unit *>(to) + u, unit[u]);
 }
 
 /* Two bf16 in the order of memory, which a GPU makes by one instruction. */
-static __device__ inline uint32_t ht_bf16_pair(float low, float high) {
+static __device__ inline uint32_t ht_bf16_pair(float low, float high)
+{
 #ifdef __CUDA_ARCH__
     uint32_t pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
@@ -98,14 +105,17 @@ static __device__ inline uint32_t ht_bf16_pair(float low, float high) {
 #endif
 }
 
-template <int N> static __device__ inline void ht_store(uint16_t *to, const float (&from)[N]) {
+template <int N> static __device__ inline void ht_store(uint16_t *to, const float (&from)[N])
+{
     if constexpr (N % 2) {
         uint16_t half[N];
-        for (int e = 0; e < N; e++) half[e] = ht_bf16_store(from[e]);
+        for (int e = 0; e < N; e++)
+            half[e] = ht_bf16_store(from[e]);
         ht_store(to, half);
     } else {
         uint32_t pair[N / 2];
-        for (int e = 0; e < N; e += 2) pair[e / 2] = ht_bf16_pair(from[e], from[e + 1]);
+        for (int e = 0; e < N; e += 2)
+            pair[e / 2] = ht_bf16_pair(from[e], from[e + 1]);
         ht_store(reinterpret_cast<uint32_t *>(to), pair);
     }
 }
@@ -115,7 +125,8 @@ template <int N> static __device__ inline void ht_store(uint16_t *to, const floa
 /* tanhf and expf within 2^-13 of the result where no number is subnormal: a fraction of the
  * instructions. */
 #ifdef __CUDA_ARCH__
-static __device__ inline float ht_half_exp2f(float x) {
+static __device__ inline float ht_half_exp2f(float x)
+{
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
@@ -124,7 +135,8 @@ static __device__ inline float ht_half_exp2f(float x) {
 static __device__ inline float ht_half_expf(float x) { return ht_half_exp2f(x * 1.442695041f); }
 
 /* 1 - 2 / (e^2x + 1); near 0, where that cancels, x itself. */
-static __device__ inline float ht_half_tanhf(float x) {
+static __device__ inline float ht_half_tanhf(float x)
+{
     const float sum = ht_half_exp2f(x * 2.885390082f) + 1;
     float inverse;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(sum));
@@ -146,7 +158,8 @@ enum { HT_WARP = 32, HT_MOST_WARPS = 8, HT_SUM_PARTS = 1 << 17, HT_SUM_GROUPS = 
 [[maybe_unused]] static __device__ unsigned ht_sum_arrived[HT_SUM_GROUPS];
 
 /* The sum over the threads of a warp, in each of them. */
-template <typename S> static __device__ inline S ht_warp_sum(S sum) {
+template <typename S> static __device__ inline S ht_warp_sum(S sum)
+{
     for (int distance = HT_WARP / 2; distance; distance /= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, distance);
     return sum;
@@ -154,7 +167,8 @@ template <typename S> static __device__ inline S ht_warp_sum(S sum) {
 
 /* Whether this block is the last of the gridDim.y blocks of its group to come here; what they wrote
  * before can then be read. */
-static __device__ inline bool ht_last_block(void) {
+static __device__ inline bool ht_last_block(void)
+{
     __shared__ bool last;
     __threadfence();
     __syncthreads();
@@ -167,62 +181,77 @@ static __device__ inline bool ht_last_block(void) {
 
 /* Adds up the first dimension of a block of at most HT_MOST_WARPS warps in a row; the sum is in the
  * first warp. */
-template <typename S> static __device__ inline S ht_warps_sum(S sum) {
+template <typename S> static __device__ inline S ht_warps_sum(S sum)
+{
     __shared__ S warps[HT_MOST_WARPS];
     const unsigned lane = threadIdx.x % HT_WARP;
     sum = ht_warp_sum(sum);
     __syncthreads();
-    if (lane == 0) warps[threadIdx.x / HT_WARP] = sum;
+    if (lane == 0)
+        warps[threadIdx.x / HT_WARP] = sum;
     __syncthreads();
     return ht_warp_sum(lane < blockDim.x / HT_WARP ? warps[lane] : S(0));
 }
 
 /* The sum over the threads of a block in a row, in each of them. */
-template <typename S> static __device__ inline S ht_row_sum(S sum) {
+template <typename S> static __device__ inline S ht_row_sum(S sum)
+{
     __shared__ S total;
     sum = ht_warps_sum(sum);
-    if (threadIdx.x == 0) total = sum;
+    if (threadIdx.x == 0)
+        total = sum;
     __syncthreads();
     return total;
 }
 
 /* Adds up over the threads of a block in a row, and over the gridDim.y blocks with this blockIdx.x.
  * Whether this thread has the sum: one of the last block. */
-template <typename S> static __device__ inline bool ht_block_sum(S &sum) {
+template <typename S> static __device__ inline bool ht_block_sum(S &sum)
+{
     S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y;
     sum = ht_warps_sum(sum);
-    if (gridDim.y == 1) return threadIdx.x == 0;
-    if (threadIdx.x == 0) part[blockIdx.y] = sum;
-    if (!ht_last_block()) return false;
+    if (gridDim.y == 1)
+        return threadIdx.x == 0;
+    if (threadIdx.x == 0)
+        part[blockIdx.y] = sum;
+    if (!ht_last_block())
+        return false;
     sum = 0;
-    for (unsigned p = threadIdx.x; p < gridDim.y; p += blockDim.x) sum += part[p];
+    for (unsigned p = threadIdx.x; p < gridDim.y; p += blockDim.x)
+        sum += part[p];
     sum = ht_warps_sum(sum);
     return threadIdx.x == 0;
 }
 
 /* Adds up over the rows of a block of HT_WARP by HT_MOST_WARPS threads; the sums are in row 0. */
-template <int N, typename S> static __device__ inline void ht_rows_sum(S (&sum)[N]) {
+template <int N, typename S> static __device__ inline void ht_rows_sum(S (&sum)[N])
+{
     __shared__ S rows[HT_MOST_WARPS][N][HT_WARP];
     __syncthreads();
-    for (int e = 0; e < N; e++) rows[threadIdx.y][e][threadIdx.x] = sum[e];
+    for (int e = 0; e < N; e++)
+        rows[threadIdx.y][e][threadIdx.x] = sum[e];
     __syncthreads();
     for (int e = 0; e < N; e++) {
         sum[e] = 0;
-        for (unsigned y = 0; y < HT_MOST_WARPS; y++) sum[e] += rows[y][e][threadIdx.x];
+        for (unsigned y = 0; y < HT_MOST_WARPS; y++)
+            sum[e] += rows[y][e][threadIdx.x];
     }
 }
 
 /* Adds up N neighbouring columns a thread over the rows of a block, and over the gridDim.y blocks
  * with this blockIdx.x. Whether this thread has sums: row 0 of the last block. Every thread of the
  * block comes here. */
-template <int N, typename S> static __device__ inline bool ht_column_sums(S (&sum)[N]) {
-    S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y * N * HT_WARP +
-              threadIdx.x;
+template <int N, typename S> static __device__ inline bool ht_column_sums(S (&sum)[N])
+{
+    S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y * N * HT_WARP + threadIdx.x;
     ht_rows_sum(sum);
-    if (gridDim.y == 1) return threadIdx.y == 0;
+    if (gridDim.y == 1)
+        return threadIdx.y == 0;
     if (threadIdx.y == 0)
-        for (int e = 0; e < N; e++) part[(blockIdx.y * N + e) * HT_WARP] = sum[e];
-    if (!ht_last_block()) return false;
+        for (int e = 0; e < N; e++)
+            part[(blockIdx.y * N + e) * HT_WARP] = sum[e];
+    if (!ht_last_block())
+        return false;
     for (int e = 0; e < N; e++) {
         sum[e] = 0;
         for (unsigned p = threadIdx.y; p < gridDim.y; p += HT_MOST_WARPS)

@@ -1,15 +1,11 @@
 /* What is drawn from Philox4x32-10. */
 #include "base/random.h"
+#include "base/hash.h"
 
 #include <math.h>
 #include <string.h>
 
-uint64_t random_stream_of_name(const char *name) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const unsigned char *p = (const unsigned char *)name; *p; p++)
-        hash = (hash ^ *p) * 0x100000001b3u;
-    return hash;
-}
+uint64_t random_stream_of_name(const char *name) { return hash_text(HASH_START, name); }
 
 uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index) {
     return random_block(seed, stream, index / 4).at[index % 4];

@@ -1,22 +1,14 @@
 /* A model is evaluated at every step, and must be the same program each time, as the one that
  * hetucc evaluates once. */
 #include "eager/tape.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a. */
-static uint64_t mix(uint64_t print, const void *bytes, size_t count) {
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < count; i++) print = (print ^ at[i]) * 0x100000001b3u;
-    return print;
-}
-
-static const uint64_t START = 0xcbf29ce484222325u;
-
 static uint64_t mix_shape(uint64_t print, ht_dtype dtype, ht_dims dims) {
-    print = mix(mix(print, &dtype, sizeof dtype), &dims.rank, sizeof dims.rank);
-    return mix(print, dims.extent, (size_t)dims.rank * sizeof dims.extent[0]);
+    print = hash_bytes(hash_bytes(print, &dtype, sizeof dtype), &dims.rank, sizeof dims.rank);
+    return hash_bytes(print, dims.extent, (size_t)dims.rank * sizeof dims.extent[0]);
 }
 
 /* ---- parts of an evaluation ---- */
@@ -68,23 +60,23 @@ static void event(uint64_t print, const char *what, const char *name) {
 
 void eager_trace_operator(const void *op, int result_count, ht_node *const *results,
                           int operand_count, ht_node *const *operands) {
-    uint64_t print = mix(START, &op, sizeof op);
+    uint64_t print = hash_bytes(HASH_START, &op, sizeof op);
     for (int i = 0; i < result_count; i++)
         print = mix_shape(print, results[i]->dtype, results[i]->dims);
     for (int i = 0; i < operand_count; i++)
-        print = mix(print, operands[i] ? &operands[i]->number : &(int64_t){0},
+        print = hash_bytes(print, operands[i] ? &operands[i]->number : &(int64_t){0},
                     sizeof operands[i]->number);
     event(print, eager_run.op ? eager_run.op : "an operator", "");
 }
 
 void eager_trace_argument(const ht_attr *argument) {
     uint64_t print =
-        mix(mix(START, &argument->i, sizeof argument->i), &argument->f, sizeof argument->f);
+        hash_bytes(hash_bytes(HASH_START, &argument->i, sizeof argument->i), &argument->f, sizeof argument->f);
     event(mix_shape(print, HT_F32, argument->dims), eager_run.op ? eager_run.op : "an operator",
           "");
 }
 
 void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dims dims) {
-    event(mix_shape(mix(mix(START, kind, strlen(kind)), name, strlen(name) + 1), dtype, dims), kind,
+    event(mix_shape(hash_bytes(hash_bytes(HASH_START, kind, strlen(kind)), name, strlen(name) + 1), dtype, dims), kind,
           name);
 }

@@ -16,6 +16,7 @@
 #include "ranks.h"
 #include "remote.h"
 #include "strategies.h"
+#include "support/hash.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -103,16 +104,10 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 
 /* ---- what is left in a file system ---- */
 
-static uint64_t hash_text(const char *text) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash;
-}
-
 /* A number for the slots' path; the same for each heturun on these slots. */
 static uint64_t hash_slots(const Options *options) {
     char *whole = realpath(options->slots, NULL);
-    uint64_t hash = hash_text(whole ? whole : options->slots);
+    uint64_t hash = hash_text(HASH_START, whole ? whole : options->slots);
     free(whole);
     return hash;
 }

@@ -1,6 +1,7 @@
 #include "emit/program/image.h"
 #include "emit/program/migration.h"
 #include "emit/words.h"
+#include "support/hash.h"
 
 #include <string.h>
 
@@ -143,12 +144,6 @@ const char *fingerprint_name(const Emitter *emitter) {
     return arena_format(emitter->arena, "%s_fingerprint", emitter->prefix);
 }
 
-/* The 64-bit FNV-1a hash of a text, begun by another. */
-static uint64_t hash_text(uint64_t hash, const char *text) {
-    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash;
-}
-
 /* "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...": the hash is of all that is
  * written and what it is made of. */
 static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files,
@@ -156,7 +151,7 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
     const Unit *unit = emitter->unit;
     int devices = unit_device_count(unit);
     bool half = false;
-    uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, options->source), options->maker);
+    uint64_t hash = hash_text(hash_text(HASH_START, options->source), options->maker);
     for (int i = 0; i < files->count; i++) hash = hash_text(hash, files->at[i].text);
     for (int m = 0; m < unit->modules.count; m++)
         half = half || unit->modules.at[m]->precision == DTYPE_BF16;

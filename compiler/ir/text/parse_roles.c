@@ -2,6 +2,7 @@
  * TYPE from<LAYOUT> to<LAYOUT>`. */
 #include "ir/text/parse.h"
 #include "ir/programs/device_programs.h"
+#include "support/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,6 @@ static Roles *roles_of(IrParser *parser) {
     if (!parser->module->devices.roles)
         parser->module->devices.roles = arena_new(parser->arena, Roles);
     return parser->module->devices.roles;
-}
-
-static int compare_ints(const void *a, const void *b) {
-    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
 /* All devices in order, and the role of each. */

@@ -133,11 +133,6 @@ double program_cost(const Program *program) {
 
 double program_bound(const Program *program) { return program->bound; }
 
-double program_value(const Program *program, int column) {
-    return program->integers ? glp_mip_col_val(program->glpk, column + 1)
-                             : glp_get_col_prim(program->glpk, column + 1);
-}
-
 double program_dual(const Program *program, int row) {
     return glp_get_row_dual(program->glpk, row + 1);
 }

@@ -6,7 +6,7 @@
  *     int row = program_row(program, 3, INFINITY);
  *     program_entry(program, row, x, 1);
  *     bool solved = program_relax(program) && program_integers(program, 2, 0.001);
- *     double value = program_value(program, x);
+ *     double cost = program_cost(program);
  *     program_destroy(program);
  *
  * A program can be changed and solved again: the simplex method goes on from the last basis.
@@ -43,11 +43,9 @@ bool program_is_impossible(const Program *program);
  * relaxation when nothing better is proven. */
 bool program_integers(Program *program, double seconds, double gap);
 
-/* Of the last solution: the cost, a bound on the least cost, a column's value, a row's dual (of the
- * relaxation). */
+/* Of the last solution: the cost, a bound on the least cost, a row's dual (of the relaxation). */
 double program_cost(const Program *program);
 double program_bound(const Program *program);
-double program_value(const Program *program, int column);
 double program_dual(const Program *program, int row);
 
 #endif

@@ -240,12 +240,6 @@ ModelWork *model_work(Arena *arena, Module *module) {
     return work;
 }
 
-int model_layer(const ModelWork *work, const Layer *layer) {
-    for (int l = 0; l < work->count; l++)
-        if (layer_same(work->layers[l], layer)) return l;
-    return -1;
-}
-
 static bool names(const SplitRule *rule, const char *axis) {
     for (int a = 0; a < rule->axis_count; a++)
         if (!strcmp(rule->axes[a], axis)) return true;

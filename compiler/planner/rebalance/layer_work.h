@@ -25,9 +25,6 @@ typedef struct ModelWork {
 
 ModelWork *model_work(Arena *arena, Module *module);
 
-/* The number of a layer; -1: the model does not have it. */
-int model_layer(const ModelWork *work, const Layer *layer);
-
 /* The part that coordinate `c` of a mesh axis has of what it cuts: the mean over the dimensions
  * that the strategy has it cut, whose pieces are whole elements. */
 double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxis *axis, int c);

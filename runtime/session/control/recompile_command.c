@@ -2,6 +2,7 @@
 #include "session/control/recompile_command.h"
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
 #include "transport/fabric/sockets.h"
@@ -61,13 +62,6 @@ void recompile_add(RecompileCommand *recipe, char *option) {
 
 /* ---- what answers depend on ---- */
 
-/* Goes on with the 64-bit FNV-1a hash of bytes. */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
-    for (const unsigned char *at = bytes; count; at++, count--)
-        hash = (hash ^ *at) * 0x100000001b3u;
-    return hash;
-}
-
 /* Goes on with which file a name means, seen from a folder, and when it was written; with nothing
  * where it is no file. */
 static uint64_t hash_file(uint64_t hash, const char *folder, const char *name) {
@@ -96,7 +90,7 @@ static uint64_t hash_strategy(uint64_t hash, const char *folder, const char *opt
 
 uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option) {
     const char *folder = recipe->words[0];
-    uint64_t hash = hash_strategy(0xcbf29ce484222325u, folder, option);
+    uint64_t hash = hash_strategy(HASH_START, folder, option);
     for (const char *const *word = recipe->words + 2; *word; word++)
         hash = !strncmp(*word, "--strategy=", 11)  ? hash_strategy(hash, folder, *word)
                : !strncmp(*word, "--cluster=", 10) ? hash_file(hash, folder, *word + 10)

@@ -3,6 +3,7 @@
 
 #include "transport/world.h"
 #include "session/core/image.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
 
@@ -20,14 +21,9 @@ typedef struct Fingerprint {
     char text[1008];     // its beginning
 } Fingerprint;
 
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count) {
-    for (size_t i = 0; i < count; i++) hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
-    return hash;
-}
-
 static uint64_t hash_executable(void) {
     char bytes[1 << 14];
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = HASH_START;
     FILE *file = fopen("/proc/self/exe", "rb");
     if (!file) ht_fail("cannot read this program (/proc/self/exe): %s", plain_error(errno));
     for (size_t count; (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
@@ -51,7 +47,7 @@ static bool is_known(int index) {
 }
 
 static Fingerprint own_fingerprint(bool check) {
-    Fingerprint own = {.whole = 0xcbf29ce484222325u, .executable = check ? hash_executable() : 0};
+    Fingerprint own = {.whole = HASH_START, .executable = check ? hash_executable() : 0};
     for (int i = 0; i < image_count(); i++)
         if (!is_known(i)) {
             add_text(&own, image_at(i)->image->fingerprint);

@@ -2,6 +2,7 @@
 #include "session/persist/memory_checkpoints.h"
 
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
 #include "checkpoint/copies.h"
@@ -38,11 +39,6 @@ struct Copies {
 };
 
 /* ---- hosts ---- */
-
-static uint64_t hash_text(uint64_t hash, const char *text) {
-    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash;
-}
 
 static int first_of(const uint64_t *host, int rank) {
     int first = 0;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "transport/fabric/sockets.h"
 #include "base/c_locale.h"
+#include "base/hash.h"
 
 #include <hetu/kernel.h>
 
@@ -48,12 +49,6 @@ bool socket_key_equal(const SocketKey *a, const SocketKey *b) {
 
 /* ---- this machine ---- */
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes) {
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
-    return hash;
-}
-
 uint64_t socket_node(void) {
     char boot[64] = "";
     int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -62,7 +57,7 @@ uint64_t socket_node(void) {
     if (length <= 0) gethostname(boot, sizeof boot - 1);
     struct stat memory = {0};
     stat("/dev/shm", &memory);
-    uint64_t hash = hash_bytes(0xcbf29ce484222325u, boot, strnlen(boot, sizeof boot));
+    uint64_t hash = hash_bytes(HASH_START, boot, strnlen(boot, sizeof boot));
     hash = hash_bytes(hash, &memory.st_dev, sizeof memory.st_dev);
     const char *apart = getenv("HETU_NODE");
     return apart ? hash_bytes(hash, apart, strlen(apart)) : hash;

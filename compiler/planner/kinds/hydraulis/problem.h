@@ -35,9 +35,6 @@ Schemes schemes_read(Arena *arena, Field list);
 /* The index of a scheme, or -1. */
 int schemes_find(const Schemes *schemes, int tp, int pp);
 
-/* The most tokens that one of the schemes holds. */
-int schemes_longest(const Schemes *schemes);
-
 static inline double scheme_weight(const Scheme *scheme, double length) {
     return (scheme->a * length + scheme->b) * length;
 }

@@ -36,13 +36,6 @@ int schemes_find(const Schemes *schemes, int tp, int pp) {
     return -1;
 }
 
-int schemes_longest(const Schemes *schemes) {
-    int longest = 0;
-    for (int i = 0; i < schemes->count; i++)
-        longest = schemes->at[i].tokens > longest ? schemes->at[i].tokens : longest;
-    return longest;
-}
-
 /* A sequence's length and its number in the input. */
 typedef struct Sequence {
     int length, number;

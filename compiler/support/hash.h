@@ -1,0 +1,27 @@
+/* The 64-bit FNV-1a hash.
+ *
+ *     uint64_t hash = hash_text(HASH_START, "gpt.c");
+ *     hash = hash_bytes(hash, &size, sizeof size);
+ */
+#ifndef SUPPORT_HASH_H
+#define SUPPORT_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+
+/* Continues a hash with bytes. */
+static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
+    const unsigned char *at = (const unsigned char *)bytes;
+    for (size_t i = 0; i < count; i++) hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Continues a hash with a text, without its end. */
+static inline uint64_t hash_text(uint64_t hash, const char *text) {
+    for (; *text; text++) hash = hash_bytes(hash, text, 1);
+    return hash;
+}
+
+#endif
