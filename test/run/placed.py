@@ -68,13 +68,13 @@ def check(bench, label):
     strategy, layouts = CASES[label]
     flags = ["-DSGD"] if strategy == "sgd" else []
     edited, program = bench.path(label + ".ir"), bench.path(label)
-    text = bench.once(("place", strategy), lambda: ir(bench, flags, strategy, "place"))
+    text = bench.once(("seed_layouts", strategy), lambda: ir(bench, flags, strategy, "seed_layouts"))
     plain = bench.once(("losses", *flags), lambda: losses(bench.plain(SOURCE, flags), 0))
     wanted = {value if value.startswith("%") else number(text, value): layout for value, layout in layouts.items()}
     for value, layout in wanted.items():
         text = give(text, value, layout)
     edited.write_text(text)
-    after = ir(bench, flags, strategy, "deduce", f"--resume={edited}")
+    after = ir(bench, flags, strategy, "propagate_layouts", f"--resume={edited}")
     for value, layout in wanted.items():
         if f" layout<{layout}>" not in line_of(after, value).group():
             raise Failure(f"{value} has not kept {layout}:\n{after}")

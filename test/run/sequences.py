@@ -93,7 +93,7 @@ def check_resume(bench):
     flags, source = pipelines.flags_of({**GPT, "LAYERS": 1}), EXAMPLES / "gpt" / "gpt.c"
     strategy, direct = pipelines.strategy_file(bench, "folded", ALL["folded"][1]), bench.path("direct")
     harness.run([bench.hetucc, f"--strategy={strategy}", *flags, "--emit=c", source, "-o", direct])
-    for after in ("place", "deduce", "specialize", "memory"):
+    for after in ("seed_layouts", "propagate_layouts", "specialize", "memory"):
         text, resumed = bench.path(f"{after}.ir"), bench.path(f"resumed.{after}")
         harness.run([bench.hetucc, f"--strategy={strategy}", *flags, "--emit=ir", f"--stop-after={after}", source, "-o", text])
         harness.run([bench.hetucc, f"--strategy={strategy}", *flags, f"--resume={text}", "--emit=c", source, "-o", resumed])
