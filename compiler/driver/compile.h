@@ -15,10 +15,10 @@ typedef struct Driver {
     Toolchain tools;
     Array(Module *) modules; // of the units that were read
     bool prepares;           // some of them calls ht_prepare
-    const struct PortionList *parts,
-        *objects; // of the program (driver/object_sections.h); NULL: not asked for yet
-    const struct Portion
-        *part; // of an object, which is being made; NULL: a source of the command line is
+    // of the program (driver/object_sections.h); NULL: not asked for yet
+    const struct PortionList *parts, *objects;
+    // of an object, which is being made; NULL: a source of the command line is
+    const struct Portion *part;
 } Driver;
 
 /* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours:

@@ -16,12 +16,11 @@ typedef void LoopsWriter(Text *before, Text *out, const struct LocalOp *local,
 /* How a program that has its runtime with it as source is built: make does it, in a folder that
  * stands alone. */
 typedef struct BackendFolder {
-    const char
-        *runtime; // the folders of the runtime whose sources go with a program: "base transport"
+    // the folders of the runtime whose sources go with a program: "base transport"
+    const char *runtime;
     const char *makefile; // what the folder's Makefile includes
-    const char *compiler, *compiler_variable,
-        *compiler_home;  // its name, the environment variable that names another, where else it may
-                         // be
+    // its name, the environment variable that names another, where else it may be
+    const char *compiler, *compiler_variable, *compiler_home;
     const char *read_as; // the language, of those that the C compiler knows, as which its
                          // preprocessor reads sources
 } BackendFolder;
@@ -40,12 +39,12 @@ typedef struct Backend {
     const char *const (*functions)[2]; // of math.h, and how kernels call them; {NULL} at the end
     const char *const (*half_functions)[2]; // those that are called otherwise where all results are
                                             // bf16; NULL: none
-    const char
-        *words; // names that mean something in its language or in its functions: "class const_cast"
+    // names that mean something in its language or in its functions: "class const_cast"
+    const char *words;
     const char *const *kernels; // the functions of its runtime that compute a RULE_CALL; NULL: it
                                 // can call any function of the program
-    const BackendFolder
-        *folder;               // NULL: the C compiler builds programs, and the runtime is a library
+    // NULL: the C compiler builds programs, and the runtime is a library
+    const BackendFolder *folder;
     LoopsWriter *loops, *rows; // of a rule's expression, and of its equations
 } Backend;
 

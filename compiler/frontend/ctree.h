@@ -62,8 +62,8 @@ struct CType {
     bool is_enum;     // CT_INT
     bool is_union;
     bool to_const; // CT_POINTER: what it points to is const
-    const CType
-        *base;     // CT_POINTER: what it points to; CT_ARRAY: the element; CT_FUNCTION: the result
+    // CT_POINTER: what it points to; CT_ARRAY: the element; CT_FUNCTION: the result
+    const CType *base;
     int64_t count; // CT_ARRAY
     bool variable; // CT_ARRAY: of variable length
     Array(CField) fields;

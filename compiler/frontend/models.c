@@ -69,8 +69,8 @@ typedef struct Optimizer {
     const char *names;                        // the pattern of its group; NULL: all others
     const OpDef *update;                      // NULL: the rule
     const CFunction *rule, *after, *function; // after: NULL for none
-    const char *rule_name,
-        *after_name; // by which programs know rule and after; NULL: by their addresses
+    // by which programs know rule and after; NULL: by their addresses
+    const char *rule_name, *after_name;
     int states;
     bool clipped;
 } Optimizer;

@@ -32,8 +32,8 @@ typedef struct Parameter {
 /* Parameters that have one optimizer. */
 typedef struct ParamGroup {
     const char *names; // the pattern that their names match; NULL: the others
-    const char *function,
-        *after; // in C: the optimizer's operator or rule, and what follows or NULL
+    // in C: the optimizer's operator or rule, and what follows or NULL
+    const char *function, *after;
     const char *function_name, *after_name; // for programs; NULL: they are known by address
 } ParamGroup;
 

@@ -110,12 +110,12 @@ struct Plan {
     Steps steps;
     int64_t *received, *sent;          // bytes, by slot
     const ht_reshard_device **lowered; // by slot, made on demand
-    struct DeviceSteps *
-        *seats; // one place: by slot, what there is to lower (lower/device_steps.h), made on demand
+    // one place: by slot, what there is to lower (lower/device_steps.h), made on demand
+    struct DeviceSteps **seats;
     struct Intern *
         wholes; // by step, all its parts as one list, and the moves of these (lower/shared_parts.h)
-    struct Intern
-        *blocks; // lists of blocks that lowered devices have alike, by what they follow from
+    // lists of blocks that lowered devices have alike, by what they follow from
+    struct Intern *blocks;
     struct Intern *shared; // moves, blocks and steps that lowered devices have alike
     Array(ht_group) groups;
     const char *name;

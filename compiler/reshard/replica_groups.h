@@ -19,8 +19,8 @@
 #include "reshard/reshard.h"
 
 typedef struct ReplicaGroups {
-    const Conversion
-        *first;      // by tensor: what the first replica group converts, by its devices' names
+    // by tensor: what the first replica group converts, by its devices' names
+    const Conversion *first;
     const int *name; // by member: 0, 1, ... in the order of the first replica group's devices, so
                      // that what other replica groups convert alike is the same; with a cluster the
                      // devices of the first replica group that was alike

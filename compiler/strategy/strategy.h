@@ -222,8 +222,8 @@ typedef struct Visit {
 /* Where the layers of a model run in a pipeline. */
 typedef struct Placement {
     int visit_count;
-    const Visit
-        *visits; // in the order in which the model runs the first layer of each, or along the data
+    // in the order in which the model runs the first layer of each, or along the data
+    const Visit *visits;
     int layer_count;
     const Layer *const *layers;
     int *visit_of; // by layer

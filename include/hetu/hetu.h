@@ -148,9 +148,9 @@ typedef struct ht_optimizer {
     ht_tensor (*after)(const ht_update *u);
     const char *name; // what it is called: a program goes on from what one of the same optimizers
                       // has saved; NULL: that is not compared
-    const char *rule_name,
-        *after_name; // by which ht_train knows `rule` and `after` where they are static functions
-                     // of another file; NULL: by their addresses
+    // by which ht_train knows `rule` and `after` where they are static functions of another file;
+    // NULL: by their addresses
+    const char *rule_name, *after_name;
 } ht_optimizer;
 
 /* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and

@@ -327,8 +327,8 @@ typedef struct ht_part {
     const unsigned short *call; // by call, in their order: which of `calls` it is
     const ht_called *calls;
     const ht_made *made; // of `calls`
-    const int64_t
-        *buffer; // what each call makes, and behind that what it reads, one call after the other
+    // what each call makes, and behind that what it reads, one call after the other
+    const int64_t *buffer;
     int whose_count;
     const ht_whose *whose; // of the first call, and wherever it changes
 } ht_part;
@@ -387,15 +387,15 @@ typedef struct ht_image {
                  // every version
     const char *fingerprint; // of the source file's images; equal where all that hetucc wrote for
                              // it is, for a reader too
-    const char *model, *source,
-        *strategy;        // the model function; the file; the strategy's name, NULL for one device
-    bool trains, clipped; // whether gradients are clipped
-    ht_dtype dtype;       // what it computes in
-    int device_count;     // ranks 0 .. device_count - 1
-    int state_count;      // states a parameter
-    bool averaged;        // it reads averages of parameters
-    int group_count;      // of parameters with optimizers of their own, and one of the others
-    const char *const *groups;     // patterns of names; of the others, who are first, NULL
+    // the model function; the file; the strategy's name, NULL for one device
+    const char *model, *source, *strategy;
+    bool trains, clipped;      // whether gradients are clipped
+    ht_dtype dtype;            // what it computes in
+    int device_count;          // ranks 0 .. device_count - 1
+    int state_count;           // states a parameter
+    bool averaged;             // it reads averages of parameters
+    int group_count;           // of parameters with optimizers of their own, and one of the others
+    const char *const *groups; // patterns of names; of the others, who are first, NULL
     const char *const *rule_names; // two a group: of the optimizer's rule and of what comes behind;
                                    // NULL: it is known by its address
     int param_count, input_count, output_count, role_count, read_count;

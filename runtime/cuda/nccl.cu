@@ -23,8 +23,8 @@
 #define HT_NCCL(call) check_call((call), #call, __LINE__)
 
 struct GroupComm {
-    const ht_reshard
-        *owner; // whose alone it is (owner_of); NULL: of all that does not run beside computing
+    // whose alone it is (owner_of); NULL: of all that does not run beside computing
+    const ht_reshard *owner;
     std::vector<int> devices;
     ncclComm_t comm; // NULL: this rank is not in the group
 };
@@ -52,8 +52,8 @@ static struct {
     std::vector<GroupComm> groups;
     std::vector<Side> sides;
     const Side *side; // of the async exchange that is issued; NULL: it is none
-    const ht_reshard_step
-        *together;   // the first of the collectives that are issued as one; NULL: none
+    // the first of the collectives that are issued as one; NULL: none
+    const ht_reshard_step *together;
     bool exchanging; // the run at work goes to the exchange stream
 } nccl;
 

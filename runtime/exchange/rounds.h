@@ -13,8 +13,8 @@
 #include "exchange/channel.h"
 
 typedef struct Rounds {
-    HostTransfer *sends,
-        *receives; // of the round at hand; some may be empty, or to this rank itself
+    // of the round at hand; some may be empty, or to this rank itself
+    HostTransfer *sends, *receives;
     int send_count, receive_count;
     /* What is not for the caller. */
     const ChannelRun *run;

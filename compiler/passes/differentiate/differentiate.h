@@ -13,10 +13,10 @@ typedef struct Differentiator {
     bool *wanted;     // by value id of a gradient function: the copy is wanted
     bool *vanishes;   // by value id of a gradient function: it is zero, since nothing flows back
                       // through a result
-    const Op
-        *forward;    // the operator whose gradient is built, whose place new ones take; or `place`
-    Op place;        // of what is built for no operator
-    Section section; // of new operators
+    // the operator whose gradient is built, whose place new ones take; or `place`
+    const Op *forward;
+    Op place;                // of what is built for no operator
+    Section section;         // of new operators
     struct RuleEntry *rules; // derived rules that are known
     const OpDef *sum;
     Value *norm; // the square of the norm of all gradients together, once it is asked for; NULL

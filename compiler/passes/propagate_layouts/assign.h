@@ -51,8 +51,8 @@ typedef struct Assigner {
     RuleUse *rules;                       // by rule of the mesh
     const ConsumerConstraints *consumers; // of parameters
     const UserConstraint **constraints;   // by value id of the original value; NULL: nothing holds
-    const Sharding *
-        *gradient; // by value id: of a parameter's gradient, the sharding to which it goes
+    // by value id: of a parameter's gradient, the sharding to which it goes
+    const Sharding **gradient;
 } Assigner;
 
 /* For every axis the bound factor that it cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g when partial

@@ -21,8 +21,8 @@ typedef struct BalanceRequest {
     int rate_count;
     const double *rates; // by device
     const char *now;     // the strategy in force
-    const char
-        *base; // the one that the program began with: where all devices are healthy, it is taken
+    // the one that the program began with: where all devices are healthy, it is taken
+    const char *base;
     const char *name; // of what is made
     bool (*accepts)(void *state,
                     const Strategy *strategy); // whether the model can be laid so, and its devices
@@ -36,8 +36,8 @@ typedef struct BalanceAnswer {
     double now, then;      // of a step under the strategy in force, and under this one, in one unit
     double bytes, seconds; // that a switch to it moves, at most
     int device_count;
-    const double *first,
-        *work;         // of each device under the base, and under this one, when it is healthy
+    // of each device under the base, and under this one, when it is healthy
+    const double *first, *work;
     const char *error; // a line: why there is no answer
 } BalanceAnswer;
 

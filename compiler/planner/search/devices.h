@@ -19,9 +19,9 @@ typedef struct Fleet {
     const Cluster *unbound; // the same without bounds on memory, so that trials of what does not
                             // fit say how much it needs
     int group_count, count;
-    const DeviceGroup
-        *groups; // in the order of their first devices; where there are several, one more behind
-                 // them: all devices, each taken for one of the slowest class and the least memory
+    // in the order of their first devices; where there are several, one more behind them: all
+    // devices, each taken for one of the slowest class and the least memory
+    const DeviceGroup *groups;
     int slowest; // of the groups
 } Fleet;
 

@@ -10,8 +10,8 @@ typedef struct SearchDim {
 } SearchDim;
 
 typedef struct SearchModel {
-    const Module
-        *module; // of the program that the plan is for: the first that trains, else the first
+    // of the program that the plan is for: the first that trains, else the first
+    const Module *module;
     bool trains;
     int layer_count;
     const Layer *const *layers; // in the order in which the model runs them

@@ -20,8 +20,8 @@ typedef struct Engine {
     const EngineProblem *problem;
     EngineSpan *spans;
     TaskRun *courses;
-    int *first,
-        *next; // by task: those that wait for it are next[first[t]] to next[first[t + 1] - 1]
+    // by task: those that wait for it are next[first[t]] to next[first[t + 1] - 1]
+    int *first, *next;
     int *heap, heap_count; // tasks by the end of their legs
     int *computing, *busy; // by device: tasks that use what computes, and others
     int change;            // that comes next

@@ -32,8 +32,8 @@ typedef struct ProgramTask {
     int step, run, stage, visit, microbatch; // -1: of none
     int edge;                                // of messages: of the pipeline's graph
     const Op *op;                            // of a conversion; NULL: computing
-    const ActorTransfer
-        *hop; // of a conversion; NULL: what it moves in an actor's own memory, and computing
+    // of a conversion; NULL: what it moves in an actor's own memory, and computing
+    const ActorTransfer *hop;
     int actor_count;
     const int *actors;
 } ProgramTask;

@@ -4,8 +4,8 @@
 
 /* Finds buckets by what makes conversions alike. */
 typedef struct BucketTable {
-    Intern *shared, *layouts,
-        *buckets; // layouts; their one copies by address; the bucket's number + 1 by its key
+    // layouts; their one copies by address; the bucket's number + 1 by its key
+    Intern *shared, *layouts, *buckets;
 } BucketTable;
 
 /* The one copy of a layout, remembered by its address. */

@@ -38,8 +38,8 @@ typedef struct Lowering {
     Arena *arena;
     int device;
     const DeviceSteps *seats;
-    const Holding *
-        *holding[2];           // by Side, by bucket; NULL: the device stands nowhere in that layout
+    // by Side, by bucket; NULL: the device stands nowhere in that layout
+    const Holding **holding[2];
     const struct Whole *whole; // of the step (lower/shared_parts.h); NULL: it was not asked for
     ht_dtype dtype;            // of the step's blocks
     int unit;                  // its bytes

@@ -17,8 +17,8 @@ typedef struct Reduction {
     int task;
     Devices reducers; // those that want the value and hold a contribution, or else all that want it
     bool holds;       // the reducers hold contributions
-    int64_t
-        *shares; // by reducer, if they hold contributions: elements that are complete there first
+    // by reducer, if they hold contributions: elements that are complete there first
+    int64_t *shares;
 } Reduction;
 
 typedef Array(Reduction) Reductions;

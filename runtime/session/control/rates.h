@@ -29,8 +29,8 @@ typedef struct RatesUnder {
 typedef struct Rates {
     int count; // ranks
     double change;
-    double *rate, *before,
-        *earlier;    // of each rank now, in the step before, and in the one before that
+    // of each rank now, in the step before, and in the one before that
+    double *rate, *before, *earlier;
     double *planned; // those that the strategy in force is for
     int *moved; // for how many steps it has been away from that: by `change`, and of a slow rank by
                 // that part of its rate

@@ -16,8 +16,8 @@ enum { RUN_NAMES = 3 };
 typedef struct Launcher {
     const char *rank, *size, *needs, *local;
     const char *run[RUN_NAMES]; // what tells this launch from others
-    const char
-        *nodes; // number of machines; or, where `local_size` is named, as many ranks as `size`
+    // number of machines; or, where `local_size` is named, as many ranks as `size`
+    const char *nodes;
     const char *local_size;
 } Launcher;
 
