@@ -1,10 +1,12 @@
 #!/bin/sh
-# All tests: installs what is missing (Debian), builds with warnings as errors, runs every test; then the compiler's tests once more under the address and
-# undefined-behaviour sanitizers. The last line counts the tests: "N passed, N failed".
+# All tests: installs what is missing (Debian), builds with warnings as errors, runs every test; then
+# the compiler's tests once more under the address and undefined-behaviour sanitizers. The last lines
+# say why tests were skipped, and count: "N passed, N failed, N skipped".
 #
 #     tools/check.sh [--long]
 #
-# --long runs the slow tests, too (those of label long, and with HETU_LONG=1 more cases of others). Build folders: build/check and build/check-sanitized.
+# --long runs the slow tests, too (those of label long, and with HETU_LONG=1 more cases of others).
+# Build folders: build/check and build/check-sanitized.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/packages.sh
@@ -36,8 +38,9 @@ build()
     ninja -C "$folder"
 }
 
-# run_tests FOLDER OPTIONS...: runs ctest and adds its counts to `passed` and `failed`.
-passed=0 failed=0 broken=0
+# run_tests FOLDER OPTIONS...: runs ctest, adds its counts to `passed`, `failed` and `skipped`, and
+# the lines that give reasons to `reasons`.
+passed=0 failed=0 skipped=0 broken=0 reasons=
 run_tests()
 {
     folder=$1
@@ -45,9 +48,12 @@ run_tests()
     status=0
     ctest --test-dir "$folder" -j"$(nproc)" --output-on-failure "$@" >"$folder.log" 2>&1 || status=$?
     cat "$folder.log"
-    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$folder.log" | tail -n 1)
-    passed=$((passed + $(echo "${counts:-0 passed, 1 failed}" | cut -d' ' -f1)))
-    failed=$((failed + $(echo "${counts:-0 passed, 1 failed}" | cut -d' ' -f3)))
+    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$folder.log" | tail -n 1)
+    counts=${counts:-0 passed, 1 failed, 0 skipped}
+    passed=$((passed + $(echo "$counts" | cut -d' ' -f1)))
+    failed=$((failed + $(echo "$counts" | cut -d' ' -f3)))
+    skipped=$((skipped + $(echo "$counts" | cut -d' ' -f5)))
+    reasons=$reasons$(grep -E '^[0-9]+ skipped: ' "$folder.log" | sed 's/$/\n/')
     [ $status = 0 ] || broken=1
 }
 
@@ -59,5 +65,6 @@ build build/check-sanitized -DCMAKE_BUILD_TYPE=Debug -DHETU_SANITIZE=address,und
 run_tests build/check-sanitized -R "^(unit\\.|lit\\.(${HETU_LONG:+driver|}emit|errors|ir|passes)\$)"
 
 [ $broken = 0 ] || [ $failed != 0 ] || failed=1
-echo "$passed passed, $failed failed"
+printf '%b' "$reasons"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

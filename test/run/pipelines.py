@@ -161,7 +161,7 @@ TOWERS = {
         stage devices(6-7) mesh(tp:2)"""),
 }
 
-RATES = {"towers": ("--rate", "0.1")}  # by SGD, where the example's own changes the parameters too little to compare
+RATES = {"modalities": ("--rate", "0.1")}  # by SGD, where the example's own changes the parameters too little to compare
 
 
 def flags_of(sizes, extra=()):

@@ -174,7 +174,7 @@ def tests(bench, a):
 if __name__ == "__main__":
     missing = [name for name in NEEDED if not shutil.which(name, path=search_path())]
     if missing:
-        print(f"slurm: skipped, since Slurm is not installed (Debian: slurmctld slurmd slurm-client munge): there is no {', '.join(missing)}")
+        print(f"slurm: skipped: Slurm is not installed (Debian: slurmctld slurmd slurm-client munge): there is no {', '.join(missing)}")
         sys.exit(SKIPPED)
     os.environ["PATH"] = search_path()
     harness.main("slurm", tests)
