@@ -32,19 +32,18 @@ void ht_cuda_check(cudaError_t code, const char *call, const char *file, int lin
 #ifdef HT_EMULATED
 #define HT_SHARED(type, name) type *name = (type *)ht_emulated_shared()
 #else
-#define HT_SHARED(type, name)                                                                      \
-    extern __shared__ __align__(128) unsigned char ht_shared_bytes[];                              \
+#define HT_SHARED(type, name)                                                                                                              \
+    extern __shared__ __align__(128) unsigned char ht_shared_bytes[];                                                                      \
     type *name = (type *)ht_shared_bytes
 #endif
 
 /* This thread's number in the grid, and how many there are. */
-static __device__ inline int64_t ht_thread(void) {
-    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-}
+static __device__ inline int64_t ht_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ inline int64_t ht_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 
 /* Blocks for `count` elements, one a thread; never 0, never more than a grid-stride loop needs. */
-static inline unsigned ht_blocks(int64_t count, int threads) {
+static inline unsigned ht_blocks(int64_t count, int threads)
+{
     const int64_t most = 1 << 16;
     int64_t blocks = (count + threads - 1) / threads;
     return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
@@ -52,12 +51,11 @@ static inline unsigned ht_blocks(int64_t count, int threads) {
 
 /* Runs a kernel on a stream, after all work that was put there before. */
 template <typename... Parameters, typename... Arguments>
-static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid,
-                                dim3 block, size_t shared, Arguments... arguments) {
-    if (shared >
-        0) // 48 KiB are allowed without asking, but __shared__ variables count towards them, too
-        HT_CUDA(cudaFuncSetAttribute((const void *)kernel,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+                                Arguments... arguments)
+{
+    if (shared > 0) // 48 KiB are allowed without asking, but __shared__ variables count towards them, too
+        HT_CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
 #ifdef HT_EMULATED
     ht_emulated_launch(grid, block, shared, stream, kernel, Parameters(arguments)...);
 #else
@@ -68,8 +66,8 @@ static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters..
 
 /* The same on the stream that computes. */
 template <typename... Parameters, typename... Arguments>
-static inline void ht_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
-                             Arguments... arguments) {
+static inline void ht_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, Arguments... arguments)
+{
     ht_launch_on(ht_compute_stream(), kernel, grid, block, shared, arguments...);
 }
 

@@ -36,11 +36,8 @@ typedef struct ht_tensors {
 } ht_tensors;
 
 #define HT_NONE ((ht_tensor){0})
-#define ht_list(...)                                                                               \
-    ((ht_tensors){(int)(sizeof((ht_tensor[]){__VA_ARGS__}) / sizeof(ht_tensor)),                   \
-                  (ht_tensor[]){__VA_ARGS__}})
-#define ht_shape(...)                                                                              \
-    ((ht_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define ht_list(...) ((ht_tensors){(int)(sizeof((ht_tensor[]){__VA_ARGS__}) / sizeof(ht_tensor)), (ht_tensor[]){__VA_ARGS__}})
+#define ht_shape(...) ((ht_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define ht_scalar_shape() ((ht_dims){0})
 
 /* The extent of dimension d (negative: from the end), the rank, and the shape of a tensor; known at
@@ -53,12 +50,7 @@ bool ht_present(ht_tensor x);
 
 /* ---- parameters, inputs, outputs ---- */
 
-typedef enum ht_init_kind {
-    HT_INIT_ZEROS,
-    HT_INIT_CONSTANT,
-    HT_INIT_NORMAL,
-    HT_INIT_UNIFORM
-} ht_init_kind;
+typedef enum ht_init_kind { HT_INIT_ZEROS, HT_INIT_CONSTANT, HT_INIT_NORMAL, HT_INIT_UNIFORM } ht_init_kind;
 typedef struct ht_init {
     ht_init_kind kind;
     double a;
@@ -67,8 +59,8 @@ typedef struct ht_init {
 #define ht_zeros() ((ht_init){HT_INIT_ZEROS, 0})
 #define ht_ones() ((ht_init){HT_INIT_CONSTANT, 1})
 #define ht_constant(value) ((ht_init){HT_INIT_CONSTANT, (value)})
-#define ht_normal(deviation) ((ht_init){HT_INIT_NORMAL, (deviation)}) /* mean 0 */
-#define ht_uniform(bound) ((ht_init){HT_INIT_UNIFORM, (bound)})       /* [-bound, bound) */
+#define ht_normal(deviation) ((ht_init){HT_INIT_NORMAL, (deviation)})   /* mean 0 */
+#define ht_uniform(bound) ((ht_init){HT_INIT_UNIFORM, (bound)})         /* [-bound, bound) */
 
 typedef struct ht_param_options {
     const char *name;
@@ -79,8 +71,7 @@ typedef struct ht_param_options {
 /* A trained f32 tensor: ht_param(ht_shape(3, 4), ht_normal(0.02), "w"), with `.no_decay = true` or
  * `.frozen = true` after the name. The full name has the scopes in front, "h0.w"; a second
  * parameter of the same full name is the same one and must agree. */
-#define ht_param(shape, init, ...)                                                                 \
-    ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
+#define ht_param(shape, init, ...) ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
 ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options);
 
 /* A f32 tensor that the session keeps from one run to the next, and that is not trained: caches,
@@ -107,9 +98,7 @@ ht_scope_mark ht_scope_enter(const char *format, ...) __attribute__((format(prin
 void ht_scope_leave(ht_scope_mark *mark);
 #define HT_JOIN_(a, b) a##b
 #define HT_JOIN(a, b) HT_JOIN_(a, b)
-#define ht_scope(...)                                                                              \
-    __attribute__((cleanup(ht_scope_leave), unused)) ht_scope_mark HT_JOIN(                        \
-        ht_scope_at_, __LINE__) = ht_scope_enter(__VA_ARGS__)
+#define ht_scope(...) __attribute__((cleanup(ht_scope_leave), unused)) ht_scope_mark HT_JOIN(ht_scope_at_, __LINE__) = ht_scope_enter(__VA_ARGS__)
 
 /* 0, 1, 2, ...: a new number at each call while a model is evaluated; operators with randomness
  * take one as their stream. */
@@ -146,11 +135,8 @@ typedef struct ht_optimizer {
     float hyper[HT_HYPER];
     ht_tensor (*rule)(const ht_update *u);
     ht_tensor (*after)(const ht_update *u);
-    const char *name; // what it is called: a program goes on from what one of the same optimizers
-                      // has saved; NULL: that is not compared
-    // by which ht_train knows `rule` and `after` where they are static functions of another file;
-    // NULL: by their addresses
-    const char *rule_name, *after_name;
+    const char *name; // what it is called: a program goes on from what one of the same optimizers has saved; NULL: that is not compared
+    const char *rule_name, *after_name; // by which ht_train knows `rule` and `after` where they are static functions of another file; NULL: by their addresses
 } ht_optimizer;
 
 /* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and
@@ -163,9 +149,7 @@ typedef struct ht_group_list {
     int count;
     const ht_param_group *at;
 } ht_group_list;
-#define ht_groups(...)                                                                             \
-    ((ht_group_list){(int)(sizeof((ht_param_group[]){__VA_ARGS__}) / sizeof(ht_param_group)),      \
-                     (ht_param_group[]){__VA_ARGS__}})
+#define ht_groups(...) ((ht_group_list){(int)(sizeof((ht_param_group[]){__VA_ARGS__}) / sizeof(ht_param_group)), (ht_param_group[]){__VA_ARGS__}})
 
 /* ---- running ---- */
 
@@ -182,26 +166,19 @@ ht_session *ht_open(int *argc, char ***argv);
  * library computes in f32 all the same. */
 typedef struct ht_program_options {
     ht_dtype dtype;
-    ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the
-                          // first that matches, else ht_train's optimizer
-    bool averaged;        // of ht_infer: instead of parameters their averages, which a program with
-                          // ht_averaged makes
+    ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first that matches, else ht_train's optimizer
+    bool averaged;        // of ht_infer: instead of parameters their averages, which a program with ht_averaged makes
 } ht_program_options;
 
 /* A program that trains: the model function gives a scalar loss. ht_train(session, model,
  * ht_adamw(.lr = 1e-3f), .dtype = HT_BF16) */
-#define ht_train(session, model, optimizer, ...)                                                   \
-    ht_train_with((session), (model), (optimizer),                                                 \
-                  (ht_program_options){.dtype = HT_F32 __VA_OPT__(, ) __VA_ARGS__})
-ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer,
-                          ht_program_options options);
+#define ht_train(session, model, optimizer, ...) \
+    ht_train_with((session), (model), (optimizer), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
+ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options);
 
 /* A program that runs forward only; the model's value is its output "". ht_infer(session, model) */
-#define ht_infer(session, model, ...)                                                              \
-    ht_infer_with((session), (model),                                                              \
-                  (ht_program_options){.dtype = HT_F32 __VA_OPT__(, ) __VA_ARGS__})
-ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void),
-                          ht_program_options options);
+#define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
+ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
 
 /* What a step is given for an input: the whole input, row-major, on rank 0. */
 typedef enum ht_fed_size { HT_FED_POINTER, HT_FED_BYTES, HT_FED_ELEMENTS } ht_fed_size;
@@ -210,8 +187,7 @@ typedef struct ht_fed {
     const void *data;
     const char *type; // of an element, as C names it; NULL: not known, void
     ht_fed_size known;
-    int64_t
-        size; // bytes of an array, or elements as the call says; a pointer alone says nothing of it
+    int64_t size; // bytes of an array, or elements as the call says; a pointer alone says nothing of it
     const struct ht_rows *rows; // of a file, instead of data; NULL: none
 } ht_fed;
 
@@ -220,12 +196,9 @@ typedef struct ht_fed {
  * ht_feed_n says how many elements there are. float is HT_F32, double HT_F64, unsigned short (the
  * upper half of a float) HT_BF16, and integers are HT_I32 or HT_I64 by their size; what void points
  * to is taken as it is. */
-#define ht_feed(name, data)                                                                        \
-    ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data),                                              \
-              HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER,                                  \
-              (int64_t)sizeof(__typeof__(data)), 0})
-#define ht_feed_n(name, pointer, count)                                                            \
-    ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
+#define ht_feed(name, data) \
+    ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data)), 0})
+#define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
 
 /* Feeds rows of a file: as many as the input's first dimension says, each of the elements of the
  * others. The file is mapped into memory, and each rank reads the rows that it works on, so it must
@@ -246,14 +219,12 @@ typedef struct ht_fed {
 typedef struct ht_rows {
     const char *name, *path;
     const char *input;   // NULL: it is called as the dataset
-    const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64",
-                         // "float32" or "float64"
-    int64_t shift; // every row begins so many elements later; of a file without rows of its own
-    bool in_order; // the rows of each epoch as they stand
-    uint64_t seed; // of the order; 0: the session's
+    const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
+    int64_t shift;       // every row begins so many elements later; of a file without rows of its own
+    bool in_order;       // the rows of each epoch as they stand
+    uint64_t seed;       // of the order; 0: the session's
 } ht_rows;
-#define ht_dataset(dataset, file, ...)                                                             \
-    ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file)__VA_OPT__(, ) __VA_ARGS__})
+#define ht_dataset(dataset, file, ...) ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file) __VA_OPT__(,) __VA_ARGS__})
 ht_fed ht_dataset_with(const ht_rows *rows);
 
 /* How many rows of a dataset were read, epochs included; and has it go on behind so many: 0 begins
@@ -263,31 +234,18 @@ void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
 
 /* An array is another type than the pointer to its first element. */
 #define HT_IS_ARRAY_(x) (!__builtin_types_compatible_p(__typeof__(x), __typeof__(((void)0, (x)))))
-#define HT_ELEMENT_(t) t * : #t, const t * : #t, t(*)[] : #t, const t(*)[] : #t
-#define HT_ELEMENT_TYPE_(x)                                                                        \
-    _Generic((x),                                                                                  \
-        HT_ELEMENT_(float),                                                                        \
-        HT_ELEMENT_(double),                                                                       \
-        HT_ELEMENT_(int),                                                                          \
-        HT_ELEMENT_(long),                                                                         \
-        HT_ELEMENT_(long long),                                                                    \
-        HT_ELEMENT_(unsigned short),                                                               \
-        HT_ELEMENT_(short),                                                                        \
-        HT_ELEMENT_(unsigned),                                                                     \
-        HT_ELEMENT_(unsigned long),                                                                \
-        HT_ELEMENT_(unsigned long long),                                                           \
-        HT_ELEMENT_(char),                                                                         \
-        HT_ELEMENT_(signed char),                                                                  \
-        HT_ELEMENT_(unsigned char),                                                                \
-        HT_ELEMENT_(_Bool),                                                                        \
-        default: (const char *)0)
+#define HT_ELEMENT_(t) t *: #t, const t *: #t, t (*)[]: #t, const t (*)[]: #t
+#define HT_ELEMENT_TYPE_(x) \
+    _Generic((x), HT_ELEMENT_(float), HT_ELEMENT_(double), HT_ELEMENT_(int), HT_ELEMENT_(long), HT_ELEMENT_(long long), HT_ELEMENT_(unsigned short), \
+        HT_ELEMENT_(short), HT_ELEMENT_(unsigned), HT_ELEMENT_(unsigned long), HT_ELEMENT_(unsigned long long), HT_ELEMENT_(char), \
+        HT_ELEMENT_(signed char), HT_ELEMENT_(unsigned char), HT_ELEMENT_(_Bool), default: (const char *)0)
 
 /* One training step: the loss before the update. Inputs not fed keep the last value. */
-#define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(, ){0}})
+#define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 float ht_step_with(ht_program *program, const ht_fed *feeds);
 
 /* Runs a forward-only program. */
-#define ht_run(program, ...) ht_run_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(, ){0}})
+#define ht_run(program, ...) ht_run_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_run_with(ht_program *program, const ht_fed *feeds);
 
 /* Moves a program to another of the strategies that hetucc compiled it with (--strategy=a
@@ -322,14 +280,12 @@ void ht_prepare(ht_program *program, const char *strategy);
  *     ht_balance(program, .horizon = 1000);
  */
 typedef struct ht_balance_options {
-    double change;  // a rank is seen when the time that it computes changes by this much of what it
-                    // was; 0: 0.3
+    double change;  // a rank is seen when the time that it computes changes by this much of what it was; 0: 0.3
     int steps;      // for so many steps in a row; 0: 3
     double horizon; // a switch must pay back within so many steps; 0: 100
     bool quiet;     // nothing is said
 } ht_balance_options;
-#define ht_balance(program, ...)                                                                   \
-    ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(, ) __VA_ARGS__})
+#define ht_balance(program, ...) ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(,) __VA_ARGS__})
 void ht_balance_with(ht_program *program, ht_balance_options options);
 
 /* Trains a batch of sequences of unequal lengths under the strategy that is best for it: goes there
@@ -345,20 +301,17 @@ void ht_balance_with(ht_program *program, ht_balance_options options);
  *         memcpy(tokens + to->row[i] * seq, sequence[i], sizeof *tokens * (size_t)lengths[i]);
  */
 typedef struct ht_dispatched {
-    const int64_t *row; // of each sequence; until the next call
-    int64_t rows,
-        length; // of the batch, under the strategy; on one device the sequences, and the longest
+    const int64_t *row;   // of each sequence; until the next call
+    int64_t rows, length; // of the batch, under the strategy; on one device the sequences, and the longest
     const char *strategy; // its name; on one device NULL
 } ht_dispatched;
 typedef struct ht_dispatch_options {
     const int64_t *next; // lengths of the next batch; NULL: not known
     int64_t next_count;  // how many; 0: as many as of this one
 } ht_dispatch_options;
-#define ht_dispatch(program, seq, lengths, count, ...)                                             \
-    ht_dispatch_with((program), (seq), (lengths), (count),                                         \
-                     (ht_dispatch_options){.next_count = 0 __VA_OPT__(, ) __VA_ARGS__})
-const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64_t *lengths,
-                                      int64_t count, ht_dispatch_options options);
+#define ht_dispatch(program, seq, lengths, count, ...) \
+    ht_dispatch_with((program), (seq), (lengths), (count), (ht_dispatch_options){.next_count = 0 __VA_OPT__(,) __VA_ARGS__})
+const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64_t *lengths, int64_t count, ht_dispatch_options options);
 
 /* The least value from `least` on that a strategy of the program gives an integer `shape` variable:
  * seq = ht_fit(program, &seq, 700). On one device it is `least`. A program without such a strategy
@@ -412,16 +365,14 @@ typedef struct ht_noted {
     double value;
 } ht_noted;
 #define ht_note(name, value) ((ht_noted){(name), (double)(value)})
-#define ht_save(session, folder, ...)                                                              \
-    ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(, ){0}})
+#define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
 
 /* The same into shared memory, for the checkpoints of a folder, when heturun runs the program: each
  * rank's part on its own host, and on another where there is one. It outlives the ranks, so that
  * they go on from there (ht_resume) when some have died, and takes the time of a copy: every step,
  * or every few. Without heturun it does nothing. What it keeps goes with the end of the run. */
-#define ht_remember(session, folder, ...)                                                          \
-    ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(, ){0}})
+#define ht_remember(session, folder, ...) ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_remember_with(ht_session *session, const char *folder, const ht_noted *notes);
 
 /* How many checkpoints of a folder stay when another one is written; 0: all. 3 if it is not

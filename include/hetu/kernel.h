@@ -47,12 +47,9 @@ typedef struct ht_view {
     ht_dtype dtype;
     int rank;
     int64_t extent[HT_MAX_RANK]; // of this piece
-    int64_t offset[HT_MAX_RANK]; // where the piece starts in the whole tensor; meaningful for
-                                 // factors in the rule's `offset`
-    int64_t fold[HT_MAX_RANK];   // of a piece of two ranges of a dimension (a strategy's `zigzag`):
-                                 // the length of the first,
-    int64_t gap[HT_MAX_RANK]; // and how much of the whole tensor lies between them; 0: the piece is
-                              // one range
+    int64_t offset[HT_MAX_RANK]; // where the piece starts in the whole tensor; meaningful for factors in the rule's `offset`
+    int64_t fold[HT_MAX_RANK];   // of a piece of two ranges of a dimension (a strategy's `zigzag`): the length of the first,
+    int64_t gap[HT_MAX_RANK];    // and how much of the whole tensor lies between them; 0: the piece is one range
     int64_t global[HT_MAX_RANK]; // extents of the whole tensor
     int64_t pitch;               // 0: the piece is contiguous; else see ht_view_pitch
 } ht_view;
@@ -69,36 +66,40 @@ typedef struct ht_call {
     const ht_view *operand; // in the rule's order, the members of a variadic one in a row
     int result_count, operand_count;
     const ht_attr *attr; // the function's parameters that are no tensors, in order
-    const float *
-        hyper; // optimizers: the hyper-parameters of this step (ht_optimizer.hyper); NULL elsewhere
-    int64_t step;  // training steps begun before this one
-    int training;  // 0 under ht_infer
-    uint64_t seed; // of the session, for counter-based random numbers
+    const float *hyper;  // optimizers: the hyper-parameters of this step (ht_optimizer.hyper); NULL elsewhere
+    int64_t step;        // training steps begun before this one
+    int training;        // 0 under ht_infer
+    uint64_t seed;       // of the session, for counter-based random numbers
 } ht_call;
 
 typedef void ht_kernel(const ht_call *call);
 
 /* The product of the extents from `first` to before `last`. */
-static inline int64_t ht_view_count(const ht_view *view, int first, int last) {
+static inline int64_t ht_view_count(const ht_view *view, int first, int last)
+{
     int64_t count = 1;
-    for (int d = first; d < last; d++) count *= view->extent[d];
+    for (int d = first; d < last; d++)
+        count *= view->extent[d];
     return count;
 }
 
 /* Elements from one row to the next, where the dimensions from `first` on make a row: of a tensor
  * that the rule's clause `pitch` names, whose rows may lie further apart than they are long. */
-static inline int64_t ht_view_pitch(const ht_view *view, int first) {
+static inline int64_t ht_view_pitch(const ht_view *view, int first)
+{
     return view->pitch ? view->pitch : ht_view_count(view, first, view->rank);
 }
 
 /* Where index i of dimension d of a piece lies in the whole tensor; d stands in the rule's
  * `offset`. */
-HT_ANYWHERE static inline int64_t ht_view_place(const ht_view *view, int d, int64_t i) {
+HT_ANYWHERE static inline int64_t ht_view_place(const ht_view *view, int d, int64_t i)
+{
     return view->offset[d] + i + (i >= view->fold[d] ? view->gap[d] : 0);
 }
 
 /* How many indices of dimension d of a piece lie in front of a place of the whole tensor. */
-HT_ANYWHERE static inline int64_t ht_view_before(const ht_view *view, int d, int64_t place) {
+HT_ANYWHERE static inline int64_t ht_view_before(const ht_view *view, int d, int64_t place)
+{
     int64_t extent = view->extent[d], fold = view->gap[d] ? view->fold[d] : extent;
     int64_t near = place - view->offset[d], far = near - fold - view->gap[d];
     near = near < 0 ? 0 : near < fold ? near : fold;
@@ -108,14 +109,16 @@ HT_ANYWHERE static inline int64_t ht_view_before(const ht_view *view, int d, int
 
 /* The index in dimension d of a piece that lies at a place of the whole tensor; -1 when the piece
  * lacks it. */
-HT_ANYWHERE static inline int64_t ht_view_find(const ht_view *view, int d, int64_t place) {
+HT_ANYWHERE static inline int64_t ht_view_find(const ht_view *view, int d, int64_t place)
+{
     int64_t i = ht_view_before(view, d, place);
     return i < view->extent[d] && ht_view_place(view, d, i) == place ? i : -1;
 }
 
 /* The number in the whole tensor of element i of a piece whose indices all stand in the rule's
  * `offset`. */
-static inline int64_t ht_view_element(const ht_view *view, int64_t i) {
+static inline int64_t ht_view_element(const ht_view *view, int64_t i)
+{
     int64_t number = 0, pitch = 1;
     for (int d = view->rank; d-- > 0; pitch *= view->global[d]) {
         number += pitch * ht_view_place(view, d, i % view->extent[d]);

@@ -12,10 +12,9 @@
 typedef enum ht_loss_reduction { HT_REDUCE_MEAN, HT_REDUCE_SUM, HT_REDUCE_NONE } ht_loss_reduction;
 
 /* The loss of elements as one number, or as they are. */
-static inline ht_tensor ht_reduced(ht_tensor loss, ht_loss_reduction reduction) {
-    return reduction == HT_REDUCE_NONE  ? loss
-           : reduction == HT_REDUCE_SUM ? ht_sum(loss)
-                                        : ht_mean(loss);
+static inline ht_tensor ht_reduced(ht_tensor loss, ht_loss_reduction reduction)
+{
+    return reduction == HT_REDUCE_NONE ? loss : reduction == HT_REDUCE_SUM ? ht_sum(loss) : ht_mean(loss);
 }
 
 /* ---- regression ---- */
@@ -24,12 +23,14 @@ typedef struct ht_loss_options {
     ht_loss_reduction reduction;
 } ht_loss_options;
 
-static inline ht_tensor ht_mse_loss_with(ht_tensor x, ht_tensor target, ht_loss_options o) {
+static inline ht_tensor ht_mse_loss_with(ht_tensor x, ht_tensor target, ht_loss_options o)
+{
     ht_tensor off = ht_sub(x, target);
     return ht_reduced(ht_mul(off, off), o.reduction);
 }
 
-static inline ht_tensor ht_l1_loss_with(ht_tensor x, ht_tensor target, ht_loss_options o) {
+static inline ht_tensor ht_l1_loss_with(ht_tensor x, ht_tensor target, ht_loss_options o)
+{
     return ht_reduced(ht_abs(ht_sub(x, target)), o.reduction);
 }
 
@@ -38,7 +39,8 @@ typedef struct ht_huber_options {
     ht_loss_reduction reduction;
 } ht_huber_options;
 
-static inline ht_tensor ht_huber_loss_with(ht_tensor x, ht_tensor target, ht_huber_options o) {
+static inline ht_tensor ht_huber_loss_with(ht_tensor x, ht_tensor target, ht_huber_options o)
+{
     return ht_reduced(ht_huber(ht_sub(x, target), o.delta), o.reduction);
 }
 
@@ -49,7 +51,8 @@ typedef struct ht_bce_options {
     ht_loss_reduction reduction;
 } ht_bce_options;
 
-static inline ht_tensor ht_bce_with_logits_with(ht_tensor x, ht_tensor target, ht_bce_options o) {
+static inline ht_tensor ht_bce_with_logits_with(ht_tensor x, ht_tensor target, ht_bce_options o)
+{
     ht_tensor weight = ht_scalar(1);
     if (ht_present(o.pos_weight))
         weight = ht_add(ht_mul(target, ht_sub(o.pos_weight, ht_scalar(1))), ht_scalar(1));
@@ -64,10 +67,11 @@ typedef struct ht_kl_options {
 } ht_kl_options;
 
 /* x is the logarithm of a distribution. */
-static inline ht_tensor ht_kl_div_with(ht_tensor x, ht_tensor target, ht_kl_options o) {
-    ht_tensor loss =
-        o.log_target ? ht_mul(ht_exp(target), ht_sub(target, x)) : ht_divergence(x, target);
-    if (o.batchmean) return ht_scale(ht_sum(loss), 1.0f / (float)ht_extent(x, 0));
+static inline ht_tensor ht_kl_div_with(ht_tensor x, ht_tensor target, ht_kl_options o)
+{
+    ht_tensor loss = o.log_target ? ht_mul(ht_exp(target), ht_sub(target, x)) : ht_divergence(x, target);
+    if (o.batchmean)
+        return ht_scale(ht_sum(loss), 1.0f / (float)ht_extent(x, 0));
     return ht_reduced(loss, o.reduction);
 }
 
@@ -77,14 +81,14 @@ typedef struct ht_cross_entropy_options {
     ht_tensor weight; // of each class
     int64_t ignore_index;
     float label_smoothing;
-    float z_loss; // so much of the square of log(sum(exp(x))) is added (Chowdhery et al., PaLM,
-                  // 2022); not PyTorch's
+    float z_loss; // so much of the square of log(sum(exp(x))) is added (Chowdhery et al., PaLM, 2022); not PyTorch's
     ht_loss_reduction reduction;
 } ht_cross_entropy_options;
 
 /* The part of the loss that label smoothing brings: the mean over the classes of what each would be
  * as the target. */
-static inline ht_tensor ht_smooth_entropy(ht_tensor x, ht_tensor lse, ht_tensor weight) {
+static inline ht_tensor ht_smooth_entropy(ht_tensor x, ht_tensor lse, ht_tensor weight)
+{
     ht_over classes = {ht_shape(-1), false};
     ht_tensor all = ht_present(weight) ? ht_sum(weight) : ht_scalar((double)ht_extent(x, -1));
     ht_tensor named = ht_sum_over(ht_present(weight) ? ht_mul(x, weight) : x, classes);
@@ -93,19 +97,19 @@ static inline ht_tensor ht_smooth_entropy(ht_tensor x, ht_tensor lse, ht_tensor 
 
 /* Targets that are -100 where they are ignored, and nowhere else: where another number says so,
  * -100 is no class, and an error. */
-static inline ht_tensor ht_only_ignored(ht_tensor target, ht_tensor ignored, int64_t ignore_index) {
+static inline ht_tensor ht_only_ignored(ht_tensor target, ht_tensor ignored, int64_t ignore_index)
+{
     if (ignore_index != -100)
         target = ht_masked_fill(target, ht_eq(target, ht_scalar_at(-100, ht_dtype_of(target))), -1);
     return ht_masked_fill(target, ignored, -100);
 }
 
 /* The mean is that of the rows whose target is not ignored, each with its class's weight. */
-static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target,
-                                                   ht_cross_entropy_options o) {
+static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target, ht_cross_entropy_options o)
+{
     assert(ht_is_integer(target) && "the targets of ht_cross_entropy_loss are integers");
     ht_dtype integer = ht_dtype_of(target);
-    ht_tensor ignored = ht_eq(target, ht_scalar_at((double)o.ignore_index, integer)),
-              none = ht_scalar(0);
+    ht_tensor ignored = ht_eq(target, ht_scalar_at((double)o.ignore_index, integer)), none = ht_scalar(0);
     target = ht_only_ignored(target, ignored, o.ignore_index);
     ht_tensor peak = ht_row_max(x);
     ht_mass_result m = ht_mass(x, target, peak);
@@ -121,37 +125,26 @@ static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target
     }
     if (o.z_loss > 0)
         loss = ht_add(loss, ht_scale(ht_where(ignored, none, ht_mul(lse, lse)), o.z_loss));
-    return o.reduction == HT_REDUCE_MEAN ? ht_div(ht_sum(loss), ht_sum(weight))
-                                         : ht_reduced(loss, o.reduction);
+    return o.reduction == HT_REDUCE_MEAN ? ht_div(ht_sum(loss), ht_sum(weight)) : ht_reduced(loss, o.reduction);
 }
 
 /* The symmetric loss of pairs (Radford et al., CLIP, 2021): rows of a and b, of length 1 each,
  * belong together by their number; `scale` is a number. */
-static inline ht_tensor ht_contrastive_loss(ht_tensor a, ht_tensor b, ht_tensor scale) {
-    ht_tensor logits = ht_mul(ht_linear(a, b, HT_NONE), scale),
-              target = ht_iota(ht_extent(a, 0), HT_I32);
-    ht_tensor forth = ht_mean(ht_cross_entropy(logits, target)),
-              back = ht_mean(ht_cross_entropy(ht_transpose(logits, 0, 1), target));
+static inline ht_tensor ht_contrastive_loss(ht_tensor a, ht_tensor b, ht_tensor scale)
+{
+    ht_tensor logits = ht_mul(ht_linear(a, b, HT_NONE), scale), target = ht_iota(ht_extent(a, 0), HT_I32);
+    ht_tensor forth = ht_mean(ht_cross_entropy(logits, target)), back = ht_mean(ht_cross_entropy(ht_transpose(logits, 0, 1), target));
     return ht_scale(ht_add(forth, back), 0.5f);
 }
 
-#define ht_mse_loss(x, target, ...)                                                                \
-    ht_mse_loss_with((x), (target),                                                                \
-                     (ht_loss_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
-#define ht_l1_loss(x, target, ...)                                                                 \
-    ht_l1_loss_with((x), (target),                                                                 \
-                    (ht_loss_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
-#define ht_huber_loss(x, target, ...)                                                              \
-    ht_huber_loss_with((x), (target), (ht_huber_options){.delta = 1 __VA_OPT__(, ) __VA_ARGS__})
-#define ht_bce_with_logits(x, target, ...)                                                         \
-    ht_bce_with_logits_with(                                                                       \
-        (x), (target), (ht_bce_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
-#define ht_kl_div(x, target, ...)                                                                  \
-    ht_kl_div_with((x), (target),                                                                  \
-                   (ht_kl_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
-#define ht_cross_entropy_loss(x, target, ...)                                                      \
-    ht_cross_entropy_loss_with(                                                                    \
-        (x), (target),                                                                             \
-        (ht_cross_entropy_options){.ignore_index = -100 __VA_OPT__(, ) __VA_ARGS__})
+#define ht_mse_loss(x, target, ...)                                                                                                        \
+    ht_mse_loss_with((x), (target), (ht_loss_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
+#define ht_l1_loss(x, target, ...) ht_l1_loss_with((x), (target), (ht_loss_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
+#define ht_huber_loss(x, target, ...) ht_huber_loss_with((x), (target), (ht_huber_options){.delta = 1 __VA_OPT__(, ) __VA_ARGS__})
+#define ht_bce_with_logits(x, target, ...)                                                                                                 \
+    ht_bce_with_logits_with((x), (target), (ht_bce_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
+#define ht_kl_div(x, target, ...) ht_kl_div_with((x), (target), (ht_kl_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
+#define ht_cross_entropy_loss(x, target, ...)                                                                                              \
+    ht_cross_entropy_loss_with((x), (target), (ht_cross_entropy_options){.ignore_index = -100 __VA_OPT__(, ) __VA_ARGS__})
 
 #endif

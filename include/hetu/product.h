@@ -36,8 +36,7 @@ typedef struct ht_product_call {
     ht_dtype dtype;   // of x and of w
     const void *bias; // NULL: absent; an axis of the bias is an axis of y
     ht_dtype bias_dtype;
-    float *sums; // NULL, or what takes the sums of x over the summed axes, of w where `sums_of_w`;
-                 // it has the strides b, and then there
+    float *sums;   // NULL, or what takes the sums of x over the summed axes, of w where `sums_of_w`; it has the strides b, and then there
     int sums_of_w; // is no bias
     float scale;
     ht_epilogue epilogue;

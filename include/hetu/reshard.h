@@ -32,8 +32,7 @@ typedef enum ht_verb {
     HT_FILL,           /* moves: to = the reduction's identity; `from` is not read */
     HT_ALL_REDUCE,     /* send[0] to receive[0], the same count on all members */
     HT_REDUCE_SCATTER, /* send[i] is for member i, the blocks lie one after another; receive[0] */
-    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i, all in one place, those of equal
-                          counts one after another */
+    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i, all in one place, those of equal counts one after another */
     HT_ALL_TO_ALL,     /* send[i] in one place, receive[i] in one place */
     HT_BROADCAST,      /* send[0] on the root, receive[0] on the others */
     HT_REDUCE,         /* send[0] on all members, receive[0] on the root */
@@ -66,7 +65,7 @@ typedef struct ht_block {
 
 typedef struct ht_reshard_step {
     ht_verb verb;
-    ht_dtype dtype; /* of blocks: their elements; of tensors of several types, the smallest one */
+    ht_dtype dtype;         /* of blocks: their elements; of tensors of several types, the smallest one */
     ht_reduction reduction; /* of collectives that reduce */
     int move_count, send_count, receive_count;
     int group, root; /* which of the plan's groups; the root's position in it */
@@ -96,15 +95,14 @@ typedef struct ht_reshard_tensor {
 
 typedef struct ht_reshard {
     const char *name; /* for messages: "gpt.c:42: all-reduce" */
-    int kind; /* -1: devices are ranks; else positions in any pipeline of this kind (<hetu/rt.h>) */
+    int kind;         /* -1: devices are ranks; else positions in any pipeline of this kind (<hetu/rt.h>) */
     int tensor_count, group_count, device_count;
     const ht_reshard_tensor *tensor;
     const ht_group *group;
     const ht_reshard_device *device; /* ascending by number */
     int replica_group_count, replica_group_size;
-    const int *replica_group; /* replica groups, which do the same, each for itself: their devices,
-                        one replica group after another. Devices elsewhere in the plan are places in
-                        a replica group. NULL: there is one, and they are what they are */
+    const int *replica_group; /* replica groups, which do the same, each for itself: their devices, one replica group after another. Devices elsewhere in the plan are places in a
+                        replica group. NULL: there is one, and they are what they are */
 } ht_reshard;
 
 /* Runs `device`'s part of a plan of one tensor; device numbers are ranks of MPI_COMM_WORLD.
@@ -114,8 +112,7 @@ void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *
 
 /* The same for any number of tensors: a buffer of each; those that the device does not hold may be
  * NULL. */
-void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from,
-                        void *const *to, void *scratch);
+void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch);
 
 /* The bytes that `device` receives in one run, counted as the field does: (n-1)/n of the result of
  * an all-gather, and so on. */

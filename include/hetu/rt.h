@@ -35,7 +35,7 @@ struct ht_address {
     void *at;
     template <typename T> operator T *() const { return static_cast<T *>(at); }
 };
-#define HT_ADDRESS(pointer)                                                                        \
+#define HT_ADDRESS(pointer)                                                                                                                \
     ht_address { pointer }
 extern "C" {
 #else
@@ -58,8 +58,7 @@ typedef struct ht_worker {
     char *arena;          // aligned to 64 bytes
     char *kept;           // the slot of the micro-batch at work; aligned to 64 bytes
     void *const *slot;    // pieces of this rank
-    const int64_t *piece; // this device's row of numbers that differ within a role: offsets of
-                          // pieces, whether to add a bias
+    const int64_t *piece; // this device's row of numbers that differ within a role: offsets of pieces, whether to add a bias
     const float *hyper;   // of the optimizer
     int64_t step;
     int64_t microbatch; // of this pipeline's in the step
@@ -67,10 +66,10 @@ typedef struct ht_worker {
     int training;
     uint64_t seed;
     int device;
-    const struct ht_pipeline *pipeline;     // of this device
-    int position;                           // in it
-    struct AsyncExchanges *async_exchanges; // of the schedule at work: the library's
-    struct Window *window;                  // what looks on; NULL: nobody does
+    const struct ht_pipeline *pipeline; // of this device
+    int position;                       // in it
+    struct AsyncExchanges *async_exchanges;            // of the schedule at work: the library's
+    struct Window *window;              // what looks on; NULL: nobody does
 } ht_worker;
 
 #define HT_KEPT (INT64_C(1) << 62)
@@ -84,27 +83,21 @@ typedef struct ht_worker {
 
 /* The storage of a buffer in the arena, in what is kept of a micro-batch, of a slot, and of any of
  * them. */
-static inline ht_address ht_arena(const ht_worker *r, int64_t offset) {
-    return HT_ADDRESS(r->arena + offset);
-}
+static inline ht_address ht_arena(const ht_worker *r, int64_t offset) { return HT_ADDRESS(r->arena + offset); }
 
-static inline ht_address ht_slot(const ht_worker *r, int64_t slot) {
-    return HT_ADDRESS(r->slot[slot]);
-}
+static inline ht_address ht_slot(const ht_worker *r, int64_t slot) { return HT_ADDRESS(r->slot[slot]); }
 
-static inline ht_address ht_kept(const ht_worker *r, int64_t offset) {
-    return HT_ADDRESS(r->kept + offset);
-}
+static inline ht_address ht_kept(const ht_worker *r, int64_t offset) { return HT_ADDRESS(r->kept + offset); }
 
-static inline ht_address ht_at(const ht_worker *r, int64_t buffer) {
-    return buffer < 0         ? ht_slot(r, -1 - buffer)
-           : buffer & HT_KEPT ? ht_kept(r, buffer - HT_KEPT)
-                              : ht_arena(r, buffer);
+static inline ht_address ht_at(const ht_worker *r, int64_t buffer)
+{
+    return buffer < 0 ? ht_slot(r, -1 - buffer) : buffer & HT_KEPT ? ht_kept(r, buffer - HT_KEPT) : ht_arena(r, buffer);
 }
 
 /* The part of an input, or of collected rows, that belongs to the micro-batch at work: `bytes` of
  * its buffer. */
-static inline ht_address ht_turn(const ht_worker *r, int64_t buffer, int64_t bytes) {
+static inline ht_address ht_turn(const ht_worker *r, int64_t buffer, int64_t bytes)
+{
     char *first = ht_at(r, buffer);
     return HT_ADDRESS(first + r->microbatch * bytes);
 }
@@ -113,8 +106,10 @@ static inline ht_address ht_turn(const ht_worker *r, int64_t buffer, int64_t byt
 #ifdef __cplusplus
 void ht_copy(void *to, const void *from, size_t bytes);
 #else
-static inline void ht_copy(void *to, const void *from, size_t bytes) {
-    if (to != from) memcpy(to, from, bytes);
+static inline void ht_copy(void *to, const void *from, size_t bytes)
+{
+    if (to != from)
+        memcpy(to, from, bytes);
 }
 #endif
 
@@ -130,13 +125,14 @@ ht_kernel ht_square_sum_kernel;
 void ht_narrow(void *to, const void *from, int64_t count);
 
 /* Runs a conversion between layouts; `scratch` is NULL when the plan needs none. */
-void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch,
-                const char *where);
+void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
 
 /* The next call of the part at work has been made (ht_part.calls). */
 void ht_window_call(ht_worker *r);
-static inline void ht_did(ht_worker *r) {
-    if (r->window) ht_window_call(r);
+static inline void ht_did(ht_worker *r)
+{
+    if (r->window)
+        ht_window_call(r);
 }
 
 /* What transfer `number` of the role, one of HT_QUEUE_GRADIENTS, reads is there as far as the part
@@ -165,7 +161,8 @@ HT_INLINE double ht_fmax(double a, double b) { return b <= a || a != a ? a : b; 
 HT_INLINE double ht_fmin(double a, double b) { return b >= a || a != a ? a : b; }
 
 /* bf16 is stored as the upper half of an f32. */
-HT_INLINE float ht_bf16_load(uint16_t bits) {
+HT_INLINE float ht_bf16_load(uint16_t bits)
+{
     union {
         uint32_t i;
         float f;
@@ -173,7 +170,8 @@ HT_INLINE float ht_bf16_load(uint16_t bits) {
     return u.f;
 }
 
-HT_INLINE uint16_t ht_bf16_store(float value) {
+HT_INLINE uint16_t ht_bf16_store(float value)
+{
 #ifdef __CUDA_ARCH__
     uint16_t bits;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
@@ -183,7 +181,8 @@ HT_INLINE uint16_t ht_bf16_store(float value) {
         float f;
         uint32_t i;
     } u = {value};
-    if ((u.i & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u.i >> 16 | 0x40u);
+    if ((u.i & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(u.i >> 16 | 0x40u);
     return (uint16_t)((u.i + 0x7fffu + (u.i >> 16 & 1u)) >> 16);
 #endif
 }
@@ -202,16 +201,13 @@ typedef struct ht_run {
 typedef struct ht_pieces {
     int rank, run_count, row_count;
     const int64_t *extent;
-    const ht_run *run;  // the pieces of devices, ascending; devices in no run hold nothing; devices
-                        // that hold the same have one piece
+    const ht_run *run;  // the pieces of devices, ascending; devices in no run hold nothing; devices that hold the same have one piece
     const int *first;   // piece p is the boxes first[p] to before first[p + 1]; NULL: box p
-    const int64_t *box; // row_count rows of 1 + 3 * rank numbers: the number of a box, and lo, hi
-                        // and step of each dimension; the boxes up to that of the next row lie by
-                        // the steps behind the one in front of them. Empty boxes are left out, a
-                        // device's boxes lie one after another in its storage
-    const int64_t *placing; // NULL; or where boxes lie otherwise, as parts of larger tensors: 1 +
-                            // rank numbers a box, the element of the device's storage at which it
-                            // begins and the extents of its tensor
+    const int64_t *box; // row_count rows of 1 + 3 * rank numbers: the number of a box, and lo, hi and step of each dimension; the boxes up
+                        // to that of the next row lie by the steps behind the one in front of them. Empty boxes are left out, a device's
+                        // boxes lie one after another in its storage
+    const int64_t *placing; // NULL; or where boxes lie otherwise, as parts of larger tensors: 1 + rank numbers a box, the element of the
+                            // device's storage at which it begins and the extents of its tensor
 } ht_pieces;
 
 enum { HT_MAX_STATES = 4 };
@@ -232,8 +228,7 @@ typedef struct ht_padding {
     double value;
     int rank, count;
     const int64_t *extent; // of the input; the first dimension is the batch's rows
-    const int64_t *rows;   // of each such pipeline its first row, the one behind its last, and how
-                           // far it reads the other dimensions
+    const int64_t *rows;   // of each such pipeline its first row, the one behind its last, and how far it reads the other dimensions
 } ht_padding;
 
 typedef struct ht_image_input {
@@ -281,13 +276,11 @@ typedef enum ht_queue {
 typedef struct ht_transfer {
     const ht_reshard *plan;   // one of the image's; of HT_QUEUE_STAGES of this transfer alone
     const int64_t *from, *to; // by tensor: buffers; 0 where the role holds nothing of it
-    const int64_t *turn;      // by tensor: bytes of `from`, a part of an input, that belong to each
-                              // micro-batch; 0: it is of the one at work
-    int64_t scratch;          // a buffer
+    const int64_t *turn; // by tensor: bytes of `from`, a part of an input, that belong to each micro-batch; 0: it is of the one at work
+    int64_t scratch;     // a buffer
     ht_queue queue;
-    int ready;  // HT_QUEUE_GRADIENTS: calls of ht_ready; 0: it only receives, and begins with the
-                // step
-    int number; // HT_QUEUE_GRADIENTS: among all of the program, the same on all devices
+    int ready;         // HT_QUEUE_GRADIENTS: calls of ht_ready; 0: it only receives, and begins with the step
+    int number;        // HT_QUEUE_GRADIENTS: among all of the program, the same on all devices
     const char *where; // "gpt.c:42"
 } ht_transfer;
 
@@ -305,9 +298,8 @@ typedef struct ht_called {
     const char *at, *name, *value; // "gpt.c:42", "ht_linear", "y"; "": none
     double operations, bytes;      // of a call of an operator, as its rule says
     bool product, converts;        // at the rate of products; a conversion
-    bool endless; // infinities are no news: one of its numbers is infinite, or it gives on what it
-                  // gets
-    int first, count, read_count; // what it makes, and behind that what it reads: of ht_part.made
+    bool endless;                  // infinities are no news: one of its numbers is infinite, or it gives on what it gets
+    int first, count, read_count;  // what it makes, and behind that what it reads: of ht_part.made
 } ht_called;
 
 /* Where calls of a part belong, from one of them on: "h3", and the pragma's layer; "": none. */
@@ -321,14 +313,12 @@ typedef struct ht_part {
     const char *name; // "forward", "backward of visit 1", "update"
     ht_phase *run;    // NULL: nothing to compute
     int receive_count, send_count;
-    const int *receive, *send; // of the role's transfers: those that have ended before it runs;
-                               // those that begin when it has run
+    const int *receive, *send; // of the role's transfers: those that have ended before it runs; those that begin when it has run
     int call_count;
     const unsigned short *call; // by call, in their order: which of `calls` it is
     const ht_called *calls;
-    const ht_made *made; // of `calls`
-    // what each call makes, and behind that what it reads, one call after the other
-    const int64_t *buffer;
+    const ht_made *made;   // of `calls`
+    const int64_t *buffer; // what each call makes, and behind that what it reads, one call after the other
     int whose_count;
     const ht_whose *whose; // of the first call, and wherever it changes
 } ht_part;
@@ -357,8 +347,7 @@ typedef struct ht_image_role {
  * that name devices by their positions. */
 typedef struct ht_pipeline {
     int kind;
-    int64_t microbatches, rows,
-        first_row; // of a step; of a micro-batch; of the batch, at which the pipeline's begin
+    int64_t microbatches, rows, first_row; // of a step; of a micro-batch; of the batch, at which the pipeline's begin
     int device_count;
     const int *device; // by position
 } ht_pipeline;
@@ -383,21 +372,17 @@ typedef struct ht_image_read {
 enum { HT_IMAGE_VERSION = 14 };
 
 typedef struct ht_image {
-    int version; // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in
-                 // every version
-    const char *fingerprint; // of the source file's images; equal where all that hetucc wrote for
-                             // it is, for a reader too
-    // the model function; the file; the strategy's name, NULL for one device
-    const char *model, *source, *strategy;
-    bool trains, clipped;      // whether gradients are clipped
-    ht_dtype dtype;            // what it computes in
-    int device_count;          // ranks 0 .. device_count - 1
-    int state_count;           // states a parameter
-    bool averaged;             // it reads averages of parameters
-    int group_count;           // of parameters with optimizers of their own, and one of the others
-    const char *const *groups; // patterns of names; of the others, who are first, NULL
-    const char *const *rule_names; // two a group: of the optimizer's rule and of what comes behind;
-                                   // NULL: it is known by its address
+    int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
+    const char *fingerprint;               // of the source file's images; equal where all that hetucc wrote for it is, for a reader too
+    const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
+    bool trains, clipped;                  // whether gradients are clipped
+    ht_dtype dtype;                        // what it computes in
+    int device_count;                      // ranks 0 .. device_count - 1
+    int state_count;                       // states a parameter
+    bool averaged;                         // it reads averages of parameters
+    int group_count;                       // of parameters with optimizers of their own, and one of the others
+    const char *const *groups;             // patterns of names; of the others, who are first, NULL
+    const char *const *rule_names;         // two a group: of the optimizer's rule and of what comes behind; NULL: it is known by its address
     int param_count, input_count, output_count, role_count, read_count;
     const ht_image_param *params;
     const ht_image_input *inputs;
@@ -415,9 +400,8 @@ typedef struct ht_image {
     const ht_schedule *const *schedule; // by number
     int plan_count;
     const ht_reshard *const *plan; // its conversions
-    uint64_t digest; // of what the model is under the strategy; 0 where the program does not call
-                     // ht_prepare
-    uint64_t strategy_digest; // of the strategy's text; 0 for one device
+    uint64_t digest;               // of what the model is under the strategy; 0 where the program does not call ht_prepare
+    uint64_t strategy_digest;      // of the strategy's text; 0 for one device
 } ht_image;
 
 /* Tensors of a program that go together from one strategy to another: parameters and states, by the
@@ -446,8 +430,7 @@ typedef struct ht_tensor ht_model(void);
 /* Registers an image before main; `updates` are the functions of its optimizers, two a group: the
  * operator or rule, and what comes behind; `now` is where the program has the numbers of the
  * image's reads. */
-void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(void),
-                 const volatile void *const *now);
+void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(void), const volatile void *const *now);
 
 /* Registers the migrations between images. */
 void ht_register_migrations(const ht_migrations *migrations);

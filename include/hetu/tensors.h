@@ -11,7 +11,8 @@
 #include <hetu/ops.h>
 
 /* A dimension counted from the front. */
-static inline int ht_dim_of(ht_tensor x, int dim) {
+static inline int ht_dim_of(ht_tensor x, int dim)
+{
     assert(dim >= -ht_rank(x) && dim < ht_rank(x) && "a dimension of the tensor");
     return dim < 0 ? dim + ht_rank(x) : dim;
 }
@@ -19,29 +20,31 @@ static inline int ht_dim_of(ht_tensor x, int dim) {
 /* ---- shapes ---- */
 
 /* x with a new dimension of extent 1. */
-static inline ht_tensor ht_unsqueeze(ht_tensor x, int dim) {
+static inline ht_tensor ht_unsqueeze(ht_tensor x, int dim)
+{
     ht_dims dims = ht_dims_of(x);
     int at = dim < 0 ? dim + dims.rank + 1 : dim;
-    assert(at >= 0 && at <= dims.rank &&
-           "a new dimension stands before, between or behind those of the tensor");
-    for (int d = dims.rank++; d > at; d--) dims.extent[d] = dims.extent[d - 1];
+    assert(at >= 0 && at <= dims.rank && "a new dimension stands before, between or behind those of the tensor");
+    for (int d = dims.rank++; d > at; d--)
+        dims.extent[d] = dims.extent[d - 1];
     dims.extent[at] = 1;
     return ht_reshape(x, dims);
 }
 
 /* x without a dimension, if that has extent 1. */
-static inline ht_tensor ht_squeeze(ht_tensor x, int dim) {
-    return ht_extent(x, dim) == 1 ? ht_squeeze_at(x, ht_dim_of(x, dim)) : x;
-}
+static inline ht_tensor ht_squeeze(ht_tensor x, int dim) { return ht_extent(x, dim) == 1 ? ht_squeeze_at(x, ht_dim_of(x, dim)) : x; }
 
 /* Dimension d of the result is dimension dims[d] of x. */
-static inline ht_tensor ht_permute(ht_tensor x, ht_dims dims) {
+static inline ht_tensor ht_permute(ht_tensor x, ht_dims dims)
+{
     int from[HT_MAX_RANK];
     assert(dims.rank == ht_rank(x) && "ht_permute names every dimension");
-    for (int d = 0; d < dims.rank; d++) from[d] = d;
+    for (int d = 0; d < dims.rank; d++)
+        from[d] = d;
     for (int d = 0; d < dims.rank; d++) {
         int wanted = ht_dim_of(x, (int)dims.extent[d]), at = d;
-        while (at < dims.rank && from[at] != wanted) at++;
+        while (at < dims.rank && from[at] != wanted)
+            at++;
         assert(at < dims.rank && "ht_permute names every dimension once");
         x = ht_transpose(x, d, at);
         from[at] = from[d];
@@ -51,17 +54,20 @@ static inline ht_tensor ht_permute(ht_tensor x, ht_dims dims) {
 }
 
 /* The tensors along a new dimension. */
-static inline ht_tensor ht_stack(ht_tensors xs, int dim) {
+static inline ht_tensor ht_stack(ht_tensors xs, int dim)
+{
     enum { MOST = 256 };
     ht_tensor parts[MOST];
     assert(xs.count > 0 && xs.count <= MOST && "ht_stack takes 1 to 256 tensors");
-    for (int k = 0; k < xs.count; k++) parts[k] = ht_unsqueeze(xs.at[k], dim);
+    for (int k = 0; k < xs.count; k++)
+        parts[k] = ht_unsqueeze(xs.at[k], dim);
     return ht_concat_at((ht_tensors){xs.count, parts}, dim < 0 ? dim + ht_rank(parts[0]) : dim);
 }
 
 /* Pieces of `size` elements along a dimension, the last perhaps smaller, into `parts`; returns how
  * many. */
-static inline int ht_split(ht_tensor x, int64_t size, int dim, ht_tensor *parts) {
+static inline int ht_split(ht_tensor x, int64_t size, int dim, ht_tensor *parts)
+{
     int count = 0;
     assert(size > 0 && "pieces have elements");
     for (int64_t start = 0, n = ht_extent(x, dim); start < n; start += size)
@@ -70,21 +76,20 @@ static inline int ht_split(ht_tensor x, int64_t size, int dim, ht_tensor *parts)
 }
 
 /* At most `chunks` pieces of one size, the last perhaps smaller, into `parts`; returns how many. */
-static inline int ht_chunk(ht_tensor x, int chunks, int dim, ht_tensor *parts) {
+static inline int ht_chunk(ht_tensor x, int chunks, int dim, ht_tensor *parts)
+{
     assert(chunks > 0 && "chunks are counted from 1");
     return ht_split(x, (ht_extent(x, dim) + chunks - 1) / chunks, dim, parts);
 }
 
 /* A tensor of one number. */
-static inline ht_tensor ht_full(ht_dims dims, double value, ht_dtype dtype) {
-    return ht_expand(ht_scalar_at(value, dtype), dims);
-}
+static inline ht_tensor ht_full(ht_dims dims, double value, ht_dtype dtype) { return ht_expand(ht_scalar_at(value, dtype), dims); }
 
 /* PyTorch's constant padding: pads are {before, after} of the last dimension, then of the one in
  * front of it, ... */
-static inline ht_tensor ht_pad(ht_tensor x, ht_dims pads, double value) {
-    assert(pads.rank % 2 == 0 && pads.rank <= 2 * ht_rank(x) &&
-           "pads come in pairs, one a dimension");
+static inline ht_tensor ht_pad(ht_tensor x, ht_dims pads, double value)
+{
+    assert(pads.rank % 2 == 0 && pads.rank <= 2 * ht_rank(x) && "pads come in pairs, one a dimension");
     for (int p = 0; p < pads.rank; p += 2) {
         int dim = ht_rank(x) - 1 - p / 2;
         int64_t before = pads.extent[p], after = pads.extent[p + 1], n = ht_extent(x, dim);
@@ -96,26 +101,30 @@ static inline ht_tensor ht_pad(ht_tensor x, ht_dims pads, double value) {
         ht_dims front = ht_dims_of(x), back = front;
         front.extent[dim] = before;
         back.extent[dim] = after;
-        ht_tensor head = ht_full(front, value, ht_dtype_of(x)),
-                  tail = ht_full(back, value, ht_dtype_of(x));
-        if (before > 0) x = ht_concat_at(ht_list(head, x), dim);
-        if (after > 0) x = ht_concat_at(ht_list(x, tail), dim);
+        ht_tensor head = ht_full(front, value, ht_dtype_of(x)), tail = ht_full(back, value, ht_dtype_of(x));
+        if (before > 0)
+            x = ht_concat_at(ht_list(head, x), dim);
+        if (after > 0)
+            x = ht_concat_at(ht_list(x, tail), dim);
     }
     return x;
 }
 
 /* Elements that move by `shift` along a dimension; those that leave it at one end come in at the
  * other. */
-static inline ht_tensor ht_roll(ht_tensor x, int64_t shift, int dim) {
+static inline ht_tensor ht_roll(ht_tensor x, int64_t shift, int dim)
+{
     int64_t n = ht_extent(x, dim), by = n > 0 ? ((shift % n) + n) % n : 0;
-    if (by == 0) return x;
+    if (by == 0)
+        return x;
     return ht_concat(ht_list(ht_slice(x, dim, n - by, by), ht_slice(x, dim, 0, n - by)), dim);
 }
 
 /* ---- places ---- */
 
 /* start, start + step, ... before end. */
-static inline ht_tensor ht_arange(double start, double end, double step, ht_dtype dtype) {
+static inline ht_tensor ht_arange(double start, double end, double step, ht_dtype dtype)
+{
     assert(step != 0 && (end - start) / step >= 0 && "ht_arange goes from start towards end");
     double steps = (end - start) / step;
     int64_t n = (int64_t)steps;
@@ -125,59 +134,62 @@ static inline ht_tensor ht_arange(double start, double end, double step, ht_dtyp
 /* Ones at the places that integers name, along a new last dimension; i64. Where an integer names
  * none of them all are 0, unlike PyTorch's.
  */
-static inline ht_tensor ht_one_hot(ht_tensor id, int64_t classes) {
-    return ht_one_hot_at(id, ht_iota(classes, HT_I64));
+static inline ht_tensor ht_one_hot(ht_tensor id, int64_t classes) { return ht_one_hot_at(id, ht_iota(classes, HT_I64)); }
+
+static inline ht_tensor ht_tril(ht_tensor x, int64_t diagonal)
+{
+    return ht_triangle_at(x, ht_iota(ht_extent(x, -1), HT_I64), ht_iota(ht_extent(x, -2), HT_I64), diagonal, false);
 }
 
-static inline ht_tensor ht_tril(ht_tensor x, int64_t diagonal) {
-    return ht_triangle_at(x, ht_iota(ht_extent(x, -1), HT_I64), ht_iota(ht_extent(x, -2), HT_I64),
-                          diagonal, false);
-}
-
-static inline ht_tensor ht_triu(ht_tensor x, int64_t diagonal) {
-    return ht_triangle_at(x, ht_iota(ht_extent(x, -1), HT_I64), ht_iota(ht_extent(x, -2), HT_I64),
-                          diagonal, true);
+static inline ht_tensor ht_triu(ht_tensor x, int64_t diagonal)
+{
+    return ht_triangle_at(x, ht_iota(ht_extent(x, -1), HT_I64), ht_iota(ht_extent(x, -2), HT_I64), diagonal, true);
 }
 
 /* Integers that name elements along a dimension of x; one that names none ends the program. */
-static inline ht_tensor ht_index_of(ht_tensor x, int dim, ht_tensor index) {
+static inline ht_tensor ht_index_of(ht_tensor x, int dim, ht_tensor index)
+{
     assert(ht_is_integer(index) && "an index is of integers");
     return ht_within(index, ht_extent(x, dim));
 }
 
 /* The elements of x that integers name along a dimension; in all others the shape of the index is
  * that of x. */
-static inline ht_tensor ht_gather(ht_tensor x, int dim, ht_tensor index) {
-    return ht_gather_at(x, ht_index_of(x, dim, index), ht_iota(ht_extent(x, dim), HT_I64),
-                        ht_dim_of(x, dim));
+static inline ht_tensor ht_gather(ht_tensor x, int dim, ht_tensor index)
+{
+    return ht_gather_at(x, ht_index_of(x, dim, index), ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim));
 }
 
 /* x, and added to it at the places that integers name along a dimension the elements of source. */
-static inline ht_tensor ht_scatter_add(ht_tensor x, int dim, ht_tensor index, ht_tensor source) {
-    return ht_add(x, ht_scatter_at(source, ht_index_of(x, dim, index),
-                                   ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)));
+static inline ht_tensor ht_scatter_add(ht_tensor x, int dim, ht_tensor index, ht_tensor source)
+{
+    return ht_add(x, ht_scatter_at(source, ht_index_of(x, dim, index), ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)));
 }
 
 /* The slices of x along a dimension that integers name. */
-static inline ht_tensor ht_index_select(ht_tensor x, int dim, ht_tensor index) {
+static inline ht_tensor ht_index_select(ht_tensor x, int dim, ht_tensor index)
+{
     int at = ht_dim_of(x, dim);
     ht_tensor front = ht_transpose(x, 0, at);
     ht_dims dims = ht_dims_of(front);
     int64_t rest = 1;
-    for (int d = 1; d < dims.rank; d++) rest *= dims.extent[d];
+    for (int d = 1; d < dims.rank; d++)
+        rest *= dims.extent[d];
     dims.extent[0] = ht_extent(index, 0);
     ht_tensor rows = ht_embedding(ht_reshape(front, ht_shape(ht_extent(front, 0), rest)), index);
     return ht_transpose(ht_reshape(rows, dims), 0, at);
 }
 
 /* The elements along a dimension in reverse. */
-static inline ht_tensor ht_flip(ht_tensor x, int dim) {
+static inline ht_tensor ht_flip(ht_tensor x, int dim)
+{
     int64_t n = ht_extent(x, dim);
     return ht_index_select(x, dim, ht_arange_at(ht_iota(n, HT_I64), (double)(n - 1), -1, HT_I64));
 }
 
 /* Sums of the elements up to each along a dimension; those of bf16 are added up in f32. */
-static inline ht_tensor ht_cumsum(ht_tensor x, int dim) {
+static inline ht_tensor ht_cumsum(ht_tensor x, int dim)
+{
     ht_tensor at = ht_iota(ht_extent(x, dim), HT_I64);
     bool narrow = ht_dtype_of(x) == HT_BF16;
     ht_tensor y = ht_cumsum_at(narrow ? ht_cast(x, HT_F32) : x, at, at, ht_dim_of(x, dim));
@@ -191,21 +203,20 @@ typedef struct ht_sorted {
 
 /* The first k elements of the order along a dimension: the largest, or the smallest. Of equal ones
  * that in front comes first. */
-static inline ht_sorted ht_topk(ht_tensor x, int64_t k, int dim, bool largest) {
+static inline ht_sorted ht_topk(ht_tensor x, int64_t k, int dim, bool largest)
+{
     int at_dim = ht_dim_of(x, dim);
     assert(k >= 0 && k <= ht_extent(x, dim) && "there are so many elements");
     ht_tensor at = ht_iota(ht_extent(x, dim), HT_I64), first = ht_iota(k, HT_I64), place = at;
     ht_tensor rank = ht_rank_at(x, x, at, at, at_dim, largest);
     for (int d = 0; d < ht_rank(x); d++)
-        if (d != at_dim) place = ht_repeat_at(place, d, ht_extent(x, d));
-    return (ht_sorted){ht_scatter_at(x, rank, first, at_dim),
-                       ht_scatter_at(place, rank, first, at_dim)};
+        if (d != at_dim)
+            place = ht_repeat_at(place, d, ht_extent(x, d));
+    return (ht_sorted){ht_scatter_at(x, rank, first, at_dim), ht_scatter_at(place, rank, first, at_dim)};
 }
 
 /* PyTorch's sort with stable=True. */
-static inline ht_sorted ht_sort(ht_tensor x, int dim, bool descending) {
-    return ht_topk(x, ht_extent(x, dim), dim, descending);
-}
+static inline ht_sorted ht_sort(ht_tensor x, int dim, bool descending) { return ht_topk(x, ht_extent(x, dim), dim, descending); }
 
 /* ---- reductions ---- */
 
@@ -217,7 +228,8 @@ typedef struct ht_over {
 } ht_over;
 
 /* Whether a reduction goes over dimension d of x. */
-static inline bool ht_goes_over(ht_tensor x, ht_over over, int d) {
+static inline bool ht_goes_over(ht_tensor x, ht_over over, int d)
+{
     bool goes = over.dim.rank == 0;
     for (int k = 0; k < over.dim.rank; k++)
         goes = goes || ht_dim_of(x, (int)over.dim.extent[k]) == d;
@@ -225,22 +237,27 @@ static inline bool ht_goes_over(ht_tensor x, ht_over over, int d) {
 }
 
 /* How many elements go into one of the result. */
-static inline int64_t ht_count_over(ht_tensor x, ht_over over) {
+static inline int64_t ht_count_over(ht_tensor x, ht_over over)
+{
     int64_t count = 1;
-    for (int d = 0; d < ht_rank(x); d++) count *= ht_goes_over(x, over, d) ? ht_extent(x, d) : 1;
+    for (int d = 0; d < ht_rank(x); d++)
+        count *= ht_goes_over(x, over, d) ? ht_extent(x, d) : 1;
     return count;
 }
 
 /* The shape of what is left. */
-static inline ht_dims ht_dims_left(ht_tensor x, ht_over over) {
+static inline ht_dims ht_dims_left(ht_tensor x, ht_over over)
+{
     ht_dims dims = {0};
     for (int d = 0; d < ht_rank(x); d++)
-        if (!ht_goes_over(x, over, d)) dims.extent[dims.rank++] = ht_extent(x, d);
+        if (!ht_goes_over(x, over, d))
+            dims.extent[dims.rank++] = ht_extent(x, d);
     return dims;
 }
 
 /* The reduction y of x with the dimensions that it went over, of extent 1. */
-static inline ht_tensor ht_keep_dims(ht_tensor x, ht_tensor y, ht_over over) {
+static inline ht_tensor ht_keep_dims(ht_tensor x, ht_tensor y, ht_over over)
+{
     ht_dims dims = ht_dims_of(x);
     for (int d = 0; d < dims.rank; d++)
         dims.extent[d] = ht_goes_over(x, over, d) ? 1 : dims.extent[d];
@@ -249,69 +266,75 @@ static inline ht_tensor ht_keep_dims(ht_tensor x, ht_tensor y, ht_over over) {
 
 static inline bool ht_over_all(ht_over over) { return over.dim.rank == 0 && !over.keepdim; }
 
-static inline ht_tensor ht_sum_over(ht_tensor x, ht_over over) {
-    if (ht_over_all(over)) return ht_sum(x);
+static inline ht_tensor ht_sum_over(ht_tensor x, ht_over over)
+{
+    if (ht_over_all(over))
+        return ht_sum(x);
     ht_tensor y = x;
     for (int d = ht_rank(x) - 1; d >= 0; d--) {
         int count = 0;
-        for (; d >= 0 && ht_goes_over(x, over, d); d--) count++;
-        if (count) y = ht_sum_at(y, d + 1, count);
+        for (; d >= 0 && ht_goes_over(x, over, d); d--)
+            count++;
+        if (count)
+            y = ht_sum_at(y, d + 1, count);
     }
     return over.keepdim ? ht_keep_dims(x, y, over) : y;
 }
 
-static inline ht_tensor ht_mean_over(ht_tensor x, ht_over over) {
-    if (ht_over_all(over)) return ht_mean(x);
+static inline ht_tensor ht_mean_over(ht_tensor x, ht_over over)
+{
+    if (ht_over_all(over))
+        return ht_mean(x);
     return ht_scale(ht_sum_over(x, over), (float)(1.0 / (double)ht_count_over(x, over)));
 }
 
 /* Rows of x, each of the elements of one reduction, behind the dimensions that stay. */
-static inline ht_tensor ht_rows_over(ht_tensor x, ht_over over) {
+static inline ht_tensor ht_rows_over(ht_tensor x, ht_over over)
+{
     ht_dims order = {ht_rank(x), {0}}, dims = ht_dims_left(x, over);
     for (int part = 0, at = 0; part < 2; part++)
         for (int d = 0; d < order.rank; d++)
-            if (ht_goes_over(x, over, d) == (part == 1)) order.extent[at++] = d;
+            if (ht_goes_over(x, over, d) == (part == 1))
+                order.extent[at++] = d;
     dims.extent[dims.rank++] = ht_count_over(x, over);
     ht_tensor y = ht_permute(x, order);
     return dims.rank == order.rank ? y : ht_reshape(y, dims);
 }
 
 /* PyTorch's amax: what flows back is shared by the elements that are largest. */
-static inline ht_tensor ht_max_over(ht_tensor x, ht_over over) {
+static inline ht_tensor ht_max_over(ht_tensor x, ht_over over)
+{
     assert(ht_count_over(x, over) > 0 && "there is no largest element of none");
     ht_tensor y = ht_amax_at(ht_rows_over(x, over));
     return over.keepdim ? ht_keep_dims(x, y, over) : y;
 }
 
-static inline ht_tensor ht_min_over(ht_tensor x, ht_over over) {
-    return ht_neg(ht_max_over(ht_neg(x), over));
-}
+static inline ht_tensor ht_min_over(ht_tensor x, ht_over over) { return ht_neg(ht_max_over(ht_neg(x), over)); }
 
 /* The place of the first element that is largest, along the dimensions that it goes over in a row;
  * i64. */
-static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over) {
-    assert(ht_count_over(x, over) > 0 && ht_count_over(x, over) <= 1 << 24 &&
-           "ht_argmax goes over 1 to 2^24 elements");
+static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
+{
+    assert(ht_count_over(x, over) > 0 && ht_count_over(x, over) <= 1 << 24 && "ht_argmax goes over 1 to 2^24 elements");
     ht_tensor rows = ht_rows_over(ht_detach(x), over);
     ht_tensor places = ht_peaks_at(rows, ht_amax_at(rows), ht_iota(ht_extent(rows, -1), HT_I64));
     ht_tensor y = ht_cast(ht_neg(ht_amax_single(ht_neg(places))), HT_I64);
     return over.keepdim ? ht_keep_dims(x, y, over) : y;
 }
 
-static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over) {
-    return ht_argmax_over(ht_neg(x), over);
-}
+static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over) { return ht_argmax_over(ht_neg(x), over); }
 
 /* PyTorch's max along one dimension: all flows back to the first of the largest elements; their
  * places are those of ht_argmax. */
-static inline ht_tensor ht_first_max(ht_tensor x, int dim) {
+static inline ht_tensor ht_first_max(ht_tensor x, int dim)
+{
     ht_tensor place = ht_argmax_over(x, (ht_over){ht_shape(dim), true});
-    return ht_squeeze_at(
-        ht_gather_at(x, place, ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)), dim);
+    return ht_squeeze_at(ht_gather_at(x, place, ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)), dim);
 }
 
 /* log(sum(exp(x))), by the difference to the largest where that is finite. */
-static inline ht_tensor ht_logsumexp_over(ht_tensor x, ht_over over) {
+static inline ht_tensor ht_logsumexp_over(ht_tensor x, ht_over over)
+{
     ht_over kept = {over.dim, true};
     ht_tensor shift = ht_finite(ht_max_over(ht_detach(x), kept));
     ht_tensor y = ht_add(ht_log(ht_sum_over(ht_exp(ht_sub(x, shift)), kept)), shift);
@@ -325,12 +348,12 @@ typedef struct ht_var_options {
 } ht_var_options;
 
 /* What flows back through the mean adds up to nothing. */
-static inline ht_tensor ht_var_over(ht_tensor x, ht_var_options o) {
+static inline ht_tensor ht_var_over(ht_tensor x, ht_var_options o)
+{
     ht_over over = {o.dim, o.keepdim};
     int64_t freedom = ht_count_over(x, over) - o.correction;
     ht_tensor off = ht_sub(x, ht_mean_over(ht_detach(x), (ht_over){o.dim, true}));
-    return ht_scale(ht_sum_over(ht_mul(off, off), over),
-                    (float)(1.0 / (double)(freedom > 0 ? freedom : 0)));
+    return ht_scale(ht_sum_over(ht_mul(off, off), over), (float)(1.0 / (double)(freedom > 0 ? freedom : 0)));
 }
 
 #define HT_OVER(...) ((ht_over){.keepdim = false __VA_OPT__(, ) __VA_ARGS__})
@@ -341,7 +364,6 @@ static inline ht_tensor ht_var_over(ht_tensor x, ht_var_options o) {
 #define ht_argmax(x, ...) ht_argmax_over((x), HT_OVER(__VA_ARGS__))
 #define ht_argmin(x, ...) ht_argmin_over((x), HT_OVER(__VA_ARGS__))
 #define ht_logsumexp(x, ...) ht_logsumexp_over((x), HT_OVER(__VA_ARGS__))
-#define ht_var(x, ...)                                                                             \
-    ht_var_over((x), (ht_var_options){.correction = 1 __VA_OPT__(, ) __VA_ARGS__})
+#define ht_var(x, ...) ht_var_over((x), (ht_var_options){.correction = 1 __VA_OPT__(, ) __VA_ARGS__})
 
 #endif

@@ -21,9 +21,9 @@ typedef enum ht_stream_kind {
 } ht_stream_kind;
 
 /* The name of a stream. */
-static inline const char *ht_stream_name(ht_stream_kind stream) {
-    static const char *const names[] = {"computing", "collectives", "messages",
-                                        "sums",      "waiting",     "host"};
+static inline const char *ht_stream_name(ht_stream_kind stream)
+{
+    static const char *const names[] = {"computing", "collectives", "messages", "sums", "waiting", "host"};
     return names[stream];
 }
 

@@ -13,8 +13,7 @@
 /* In front of a function with hot loops: it is compiled for several instruction sets, and the
  * machine's best is chosen at load time. GCC compiles what OpenMP splits off for each of them,
  * too. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) &&     \
-    !defined(__clang__) && __GNUC__ >= 12
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define HT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 /* The same for a body that is told numbers: calls are through a pointer, so that it is not compiled
  * once more for these (HT_SHARED_BODY). */
@@ -24,14 +23,16 @@
 #define HT_SHARED_CLONES HT_SHARED_BODY
 #endif
 
-static inline float ht_float_of_bits(uint32_t bits) {
+static inline float ht_float_of_bits(uint32_t bits)
+{
     float f;
     memcpy(&f, &bits, sizeof f);
     return f;
 }
 
 /* e^x: 0 below -103.9, infinity above 88.72. */
-static inline float ht_expf(float x) {
+static inline float ht_expf(float x)
+{
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
     float c = x < -104.0f ? -104.0f : x;
     c = c > 89.0f ? 89.0f : c;
@@ -47,12 +48,12 @@ static inline float ht_expf(float x) {
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
     int32_t whole = (int32_t)n, half = whole >> 1;
-    float y = p * ht_float_of_bits((uint32_t)(half + 127) << 23) *
-              ht_float_of_bits((uint32_t)(whole - half + 127) << 23);
+    float y = p * ht_float_of_bits((uint32_t)(half + 127) << 23) * ht_float_of_bits((uint32_t)(whole - half + 127) << 23);
     return x == x ? y : x;
 }
 
-static inline float ht_tanhf(float x) {
+static inline float ht_tanhf(float x)
+{
     float a = x < 0 ? -x : x;
     float z = a * a;
     float p = -5.70498872745e-3f;
