@@ -14,7 +14,8 @@
 
 static struct {
     json_t *results; // NULL: there is no log
-    const char *tool, *version, *path;
+    const char *tool, *version;
+    char *path;
     pid_t process; // that opened it: a child's end writes nothing
 } log_;
 
@@ -97,7 +98,7 @@ void sarif_open(const char *tool, const char *version, const char *path) {
     log_.results = json_array();
     log_.tool = tool;
     log_.version = version;
-    log_.path = path;
+    log_.path = path ? strdup(path) : NULL; // the log is written when its arena may be gone
     log_.process = getpid();
     on_exit(close_at_end, NULL);
 }
@@ -161,5 +162,7 @@ void sarif_close(int status) {
     free(length < 0 ? NULL : lines);
     free(text);
     json_decref(log);
+    free(log_.path);
+    log_.path = NULL;
     log_.results = NULL;
 }
