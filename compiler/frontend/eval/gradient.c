@@ -42,9 +42,9 @@ static void set_tensor(Eval *ev, Object *object, int index, Value *value) {
 }
 
 /* What a gradient gets: struct ht_grad and the arrays that it points to. */
-typedef struct OptimizerPlaceholder {
+typedef struct GradientArguments {
     Object *grad, *dy, *y, *x, *attr, *dx;
-} OptimizerPlaceholder;
+} GradientArguments;
 
 void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value) {
     place = place_member(place, type, name, &value.type);
@@ -67,8 +67,7 @@ static void store_attribute(Eval *ev, const CType *type, Place place, ParamKind 
     }
 }
 
-static void fill_attributes(Eval *ev, const CType *grad, const Op *op,
-                            OptimizerPlaceholder *given) {
+static void fill_attributes(Eval *ev, const CType *grad, const Op *op, GradientArguments *given) {
     const CType *type;
     int next = 0;
     place_member((Place){given->grad, 0}, grad, "attr", &type);
@@ -83,12 +82,12 @@ static void fill_attributes(Eval *ev, const CType *grad, const Op *op,
 }
 
 static void give(Eval *ev, const CType *grad, const Op *op, Function *function,
-                 OptimizerPlaceholder *given) {
-    *given = (OptimizerPlaceholder){.grad = object_create(ev, grad->size, "g"),
-                                    .dy = tensor_array(ev, op->result_count, "dy"),
-                                    .y = tensor_array(ev, op->result_count, "y"),
-                                    .x = tensor_array(ev, op->operand_count, "x"),
-                                    .dx = tensor_array(ev, op->operand_count, "dx")};
+                 GradientArguments *given) {
+    *given = (GradientArguments){.grad = object_create(ev, grad->size, "g"),
+                                 .dy = tensor_array(ev, op->result_count, "dy"),
+                                 .y = tensor_array(ev, op->result_count, "y"),
+                                 .x = tensor_array(ev, op->operand_count, "x"),
+                                 .dx = tensor_array(ev, op->operand_count, "dx")};
     for (int i = 0; i < op->result_count; i++)
         set_tensor(ev, given->dy, i, argument(ev, function, op->results[i]));
     for (int i = 0; i < op->result_count; i++)
@@ -103,7 +102,7 @@ static void give(Eval *ev, const CType *grad, const Op *op, Function *function,
                   (Val){.i = pointer_to((Place){objects[i], 0})});
 }
 
-static void release(Eval *ev, const OptimizerPlaceholder *given) {
+static void release(Eval *ev, const GradientArguments *given) {
     Object *const objects[] = {given->grad, given->dy, given->y, given->x, given->attr, given->dx};
     for (int i = 0; i < 6; i++) object_release(ev, objects[i]);
 }
@@ -111,7 +110,7 @@ static void release(Eval *ev, const OptimizerPlaceholder *given) {
 /* Takes what the gradient built; each must have its operand's type, or another floating-point one:
  * differentiation converts it. */
 static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function,
-                         const OptimizerPlaceholder *given) {
+                         const GradientArguments *given) {
     for (int i = 0; i < op->operand_count; i++) {
         Value *dx = tensor_load(ev, (Place){given->dx, i * ev->unit->types.tensor->size}, op->at);
         const Value *x = op->operands[i];
@@ -165,7 +164,7 @@ static void restore(Eval *ev, Saved saved) {
 static Function *build(Eval *ev, const Op *op) {
     const CFunction *gradient = gradient_function(ev, op);
     Function *function = arena_new(ev->arena, Function);
-    OptimizerPlaceholder given;
+    GradientArguments given;
     function->name = arena_string(ev->arena, gradient->name);
     give(ev, gradient->params.at[0]->type->base, op, function, &given);
     Saved saved = set_aside(ev);

@@ -16,13 +16,13 @@
 enum { MOST_EVENTS = 1000000 }; // of a thread
 
 /* What rank 0's variables ask for. */
-typedef struct ConsumerConstraints {
+typedef struct RequestedHooks {
     bool trace, profile, finite, names;
     int64_t first, last; // steps that are traced
-} ConsumerConstraints;
+} RequestedHooks;
 
 static struct Window {
-    ConsumerConstraints wanted;
+    RequestedHooks wanted;
     bool open;
     double since; // the last mark
     const ht_part *part;
@@ -55,7 +55,7 @@ static bool is_set(const char *variable) {
 }
 
 /* "10-19", or "10". */
-static void read_steps(ConsumerConstraints *wanted) {
+static void read_steps(RequestedHooks *wanted) {
     const char *text = getenv("HETU_TRACE_STEPS");
     long long first, last;
     int end = 0;
@@ -70,11 +70,11 @@ static void read_steps(ConsumerConstraints *wanted) {
     wanted->last = last;
 }
 
-static ConsumerConstraints read_wanted(void) {
-    ConsumerConstraints wanted = {.trace = getenv("HETU_TRACE") != NULL,
-                                  .profile = is_set("HETU_PROFILE"),
-                                  .finite = is_set("HETU_NAN"),
-                                  .names = is_set("HETU_NVTX")};
+static RequestedHooks read_wanted(void) {
+    RequestedHooks wanted = {.trace = getenv("HETU_TRACE") != NULL,
+                             .profile = is_set("HETU_PROFILE"),
+                             .finite = is_set("HETU_NAN"),
+                             .names = is_set("HETU_NVTX")};
     read_steps(&wanted);
     if (wanted.trace) trace_check(getenv("HETU_TRACE"));
     if (wanted.names && !device_name(NULL))
@@ -86,7 +86,7 @@ static ConsumerConstraints read_wanted(void) {
 }
 
 void hooks_open(void) {
-    ConsumerConstraints wanted = {0};
+    RequestedHooks wanted = {0};
     if (!world_rank()) wanted = read_wanted();
     world_broadcast(&wanted, sizeof wanted);
     window =
