@@ -21,12 +21,13 @@ enum { PATH_ROOM = 4096, NAME_ROOM = PATH_ROOM + 16 };
 
 enum { ABANDONED = -1 };
 
-static const double PATIENCE = 600; // seconds for which rank 0 waits for the others' ranges
+static const double REPORT_SECONDS = 1; // until a rank's failure has reached rank 0
 
 struct Writing {
     WritingPlan plan;
     pthread_t thread;
     int error; // errno of what failed; ABANDONED: another rank has failed; 0: nothing
+    int rank;  // on rank 0, the one that failed
     atomic_bool done;
 };
 
@@ -127,12 +128,13 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits for the sums of all ranks, or until one that has failed has removed the file. Sums of
- * another user's are none of a rank. */
+/* Waits for the sums of all ranks, or until one has failed: it removes the file, or says so where
+ * it cannot come to the folder. Sums of another user's are none of a rank. */
 static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;
-    double until = now() + PATIENCE;
+    double until = now() + plan->patience;
+    int failed;
     if (lstat(path, &part)) return ABANDONED;
     for (int rank = 0; rank < plan->ranks;) {
         snprintf(name, sizeof name, "%s.%d", path, rank);
@@ -142,8 +144,8 @@ static int await_sums(const WritingPlan *plan, const char *path) {
             rank++;
             continue;
         }
-        if (access(path, F_OK)) return ABANDONED;
-        if (now() > until) return ETIMEDOUT;
+        if (access(path, F_OK) || plan->reported(plan->task, &failed)) return ABANDONED;
+        if (plan->patience > 0 && now() > until) return ETIMEDOUT;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
     return 0;
@@ -303,6 +305,19 @@ static int write_part(const WritingPlan *plan) {
     return error;
 }
 
+/* Tells rank 0 why this rank failed; rank 0 asks who failed, and why. */
+static void share_failure(Writing *writing) {
+    const WritingPlan *plan = &writing->plan;
+    double until = now() + REPORT_SECONDS;
+    int error = 0;
+    if (plan->rank && writing->error && writing->error != ABANDONED)
+        plan->report(plan->task, writing->error);
+    if (plan->rank || writing->error != ABANDONED) return;
+    while (!(error = plan->reported(plan->task, &writing->rank)) && now() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    if (error) writing->error = error;
+}
+
 static void *write_all(void *argument) {
     Writing *writing = argument;
     WritingPlan plan = writing->plan;
@@ -314,6 +329,7 @@ static void *write_all(void *argument) {
         writing->error = write_part(&plan);
         folder_close(&folder);
     }
+    share_failure(writing);
     writing->done = true;
     return NULL;
 }
@@ -341,9 +357,11 @@ bool writing_end(Writing *writing) {
     if (!writing) return true;
     if (!pthread_equal(writing->thread, pthread_self())) pthread_join(writing->thread, NULL);
     bool good = !writing->error;
+    char who[32] = "";
+    if (writing->rank) snprintf(who, sizeof who, "rank %d: ", writing->rank);
     if (!good && (writing->error != ABANDONED || !writing->plan.rank))
-        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n",
-                writing->plan.folder, (long long)writing->plan.step,
+        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s%s\n",
+                writing->plan.folder, (long long)writing->plan.step, who,
                 writing->error == ABANDONED ? "a rank could not write its range"
                                             : folder_error(writing->error));
     writing_drop(&writing->plan);

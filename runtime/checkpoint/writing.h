@@ -29,6 +29,10 @@ typedef struct WritingPlan {
     char *range;       // this rank's bytes of the tensors; where the last rank's end, the file does
     int64_t at, bytes; // where they begin behind the header, and how many
     int error;         // errno of what failed before it began
+    int task;          // number of this checkpoint among those that the ranks have begun
+    double patience;   // seconds for which rank 0 waits for the others' ranges; 0: for ever
+    void (*report)(int task, int error);  // tells rank 0 of this rank's failure
+    int (*reported)(int task, int *rank); // on rank 0: errno of a rank that has failed; 0: none
 } WritingPlan;
 
 typedef struct Writing Writing;

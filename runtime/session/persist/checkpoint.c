@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "checkpoint/writing.h"
 #include "session/persist/saved_tensors.h"
+#include "transport/watch/watch.h"
 #include "transport/world.h"
 
 #include <stdio.h>
@@ -20,7 +21,9 @@ enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
 
 /* Begins to write what waits, when nothing is being written; all ranks together. */
 static void begin_waiting(ht_session *session) {
+    static int begun;
     WritingPlan *plan = session->waiting;
+    plan->task = ++begun;
     if (!plan->rank) writing_clear(plan);
     world_least(0); // rank 0 has cleared
     session->writing = writing_begin(plan);
@@ -140,7 +143,13 @@ void checkpoint_save(ht_session *session, const char *folder, int64_t step, int 
     wait_a_little(session);
     drop_waiting(session, step);
     WritingPlan *plan = memory_array(1, sizeof *plan);
-    *plan = (WritingPlan){.step = step, .rank = world_rank(), .ranks = world_size(), .keep = keep};
+    *plan = (WritingPlan){.step = step,
+                          .rank = world_rank(),
+                          .ranks = world_size(),
+                          .keep = keep,
+                          .patience = 0.9 * world_timeout(), // before the watch ends all
+                          .report = watch_report,
+                          .reported = watch_reported};
     int64_t to;
     snprintf(plan->folder, sizeof plan->folder, "%s", folder);
     SavedTensors list = saved_tensors_list(session);

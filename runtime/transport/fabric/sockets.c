@@ -114,15 +114,15 @@ int socket_listen(SocketPlace *place, bool alone) {
     return listener;
 }
 
-/* Waits for `events` on a socket; false when `deadline` passes first (negative: never). */
+/* Waits for `events` on a socket; false when `deadline` passes first (negative: never). It looks
+ * once even then, since this process may have stood still while they came. */
 static bool wait_for(int socket, short events, double deadline) {
     for (;;) {
         double left = deadline < 0 ? 1 : deadline - socket_clock();
-        if (left <= 0) return false;
         struct pollfd entry = {.fd = socket, .events = events};
-        int found = poll(&entry, 1, left < 1 ? (int)(left * 1000) + 1 : 1000);
+        int found = poll(&entry, 1, left <= 0 ? 0 : left < 1 ? (int)(left * 1000) + 1 : 1000);
         if (found > 0) return true;
-        if (found < 0 && errno != EINTR) return false;
+        if (found < 0 ? errno != EINTR : left <= 0) return false;
     }
 }
 

@@ -34,6 +34,8 @@ static struct {
     pthread_mutex_t lock;   // while it is written or removed; a process that ends keeps it
     char folder[PATH_SIZE]; // "": the user's
     char file[PATH_SIZE];   // "": nothing
+    dev_t device;           // these two tell the file from one that another process has put there
+    ino_t inode;
 } written = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 /* ---- any file ---- */
@@ -45,11 +47,23 @@ typedef enum Found {
     FOUND_FOREIGN
 } Found; // foreign: another user's
 
-/* What is at a path that was not opened. */
-static Found find_unopened(const char *path) {
+/* Returns what is at a path whose open() failed with `error`. Another process may have put a file
+ * there since, which the next look reads. */
+static Found find_unopened(const char *path, int error) {
     struct stat about;
-    if (lstat(path, &about)) return FOUND_NONE;
-    return about.st_uid == geteuid() ? FOUND_OTHER : FOUND_FOREIGN;
+    bool told = error == ELOOP || error == ENXIO || error == EACCES || error == EPERM;
+    if (!told || lstat(path, &about)) return FOUND_NONE;
+    if (about.st_uid != geteuid()) return FOUND_FOREIGN;
+    return S_ISREG(about.st_mode) && about.st_mode & S_IRUSR ? FOUND_NONE : FOUND_OTHER;
+}
+
+/* Reads an open file of an invitation's size. Returns 1, 0 where it has another size, and -1 where
+ * it cannot be read: a network's file that was replaced. */
+static int read_whole(int file, Invitation *invitation) {
+    char more;
+    ssize_t bytes = read(file, invitation, sizeof *invitation);
+    ssize_t rest = bytes == (ssize_t)sizeof *invitation ? read(file, &more, 1) : 0;
+    return bytes < 0 || rest < 0 ? -1 : bytes == (ssize_t)sizeof *invitation && !rest;
 }
 
 /* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a
@@ -57,17 +71,16 @@ static Found find_unopened(const char *path) {
  * user's will. */
 static Found read_file(const char *path, Invitation *invitation) {
     struct stat about;
-    char more;
-    int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) return find_unopened(path);
-    bool known = !fstat(file, &about) && about.st_uid == geteuid();
-    bool good = known && S_ISREG(about.st_mode) && !(about.st_mode & (S_IRWXG | S_IRWXO));
-    good = good && read(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation &&
-           read(file, &more, 1) == 0;
+    int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), whole = 0;
+    if (file < 0) return find_unopened(path, errno);
+    bool known = !fstat(file, &about), own = known && about.st_uid == geteuid();
+    if (own && S_ISREG(about.st_mode) && !(about.st_mode & (S_IRWXG | S_IRWXO)))
+        whole = read_whole(file, invitation);
     close(file);
-    if (good && !memcmp(invitation->magic, MAGIC, sizeof MAGIC) && invitation->format == FORMAT)
+    if (!known || whole < 0) return FOUND_NONE;
+    if (whole && !memcmp(invitation->magic, MAGIC, sizeof MAGIC) && invitation->format == FORMAT)
         return FOUND_INVITATION;
-    return known && (S_ISDIR(about.st_mode) || about.st_nlink == 1) ? FOUND_OTHER : FOUND_FOREIGN;
+    return own && (S_ISDIR(about.st_mode) || about.st_nlink == 1) ? FOUND_OTHER : FOUND_FOREIGN;
 }
 
 /* Whether a process ran on this machine and is dead. */
@@ -89,7 +102,11 @@ static bool write_file(const char *path, const Invitation *invitation) {
     int file = mkostemp(fresh, O_CLOEXEC);
     if (file < 0)
         ht_fail("cannot write %s, through which the ranks meet: %s", path, plain_error(errno));
+    struct stat about = {0};
     bool whole = write(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation;
+    whole = !fstat(file, &about) && whole;
+    written.device = about.st_dev;
+    written.inode = about.st_ino;
     if (close(file) | !whole) {
         int error = errno;
         unlink(fresh);
@@ -264,9 +281,27 @@ bool invitation_read(const Launch *launch, Invitation *invitation) {
     return found == FOUND_INVITATION || read_private(launch, folder, head, invitation);
 }
 
+void invitation_keep(const Launch *launch, const Invitation *invitation) {
+    struct stat about;
+    pthread_mutex_lock(&written.lock);
+    if (*written.file && lstat(written.file, &about) && (errno == ENOENT || errno == ENOTDIR)) {
+        invitation_remove();
+        invitation_write(launch, invitation);
+    }
+    pthread_mutex_unlock(&written.lock);
+}
+
+/* Whether the file is still the one that this process wrote. A later start that meets at the same
+ * path replaces it. */
+static bool is_written(void) {
+    struct stat about;
+    return *written.file && !lstat(written.file, &about) && about.st_dev == written.device &&
+           about.st_ino == written.inode;
+}
+
 void invitation_remove(void) {
     pthread_mutex_lock(&written.lock);
-    if (*written.file) unlink(written.file);
+    if (is_written()) unlink(written.file);
     if (*written.folder) rmdir(written.folder);
     *written.file = *written.folder = 0;
     pthread_mutex_unlock(&written.lock);

@@ -30,7 +30,11 @@ void invitation_write(const Launch *launch, const Invitation *invitation);
 /* False when there is none yet. Ends the program when something else is in its place. */
 bool invitation_read(const Launch *launch, Invitation *invitation);
 
-/* Removes what invitation_write wrote. */
+/* Writes it again where somebody has removed it: a rank of an earlier start at the same path that
+ * ends late, or a tool that clears folders. */
+void invitation_keep(const Launch *launch, const Invitation *invitation);
+
+/* Removes what invitation_write wrote, unless a later start has replaced it. */
 void invitation_remove(void);
 
 /* Whether a process of this machine made what has such a mark in its name, "NODE.PROCESS", and is

@@ -127,6 +127,7 @@ static void invite(Gathering *g) {
         int socket = lobby_next(&g->lobby, &hello, earlier(socket_clock() + 0.5, g->deadline));
         if (socket >= 0) admit(g, socket, &hello);
         forget_dead(g);
+        invitation_keep(g->launch, &invitation);
     }
     invitation_remove();
     for (int rank = 1; rank < g->launch->size; rank++)

@@ -19,8 +19,9 @@ typedef enum PulseKind {
 } PulseKind;
 
 typedef struct Pulse {
-    int32_t kind;     // PulseKind
-    uint32_t signals; // base/signals.h
+    int32_t kind;        // PulseKind
+    uint32_t signals;    // base/signals.h
+    int32_t task, error; // watch_report; 0: nothing has failed
     char text[248];
 } Pulse;
 

@@ -36,6 +36,11 @@ typedef enum WatchStage {
     STAGE_OVER
 } WatchStage;
 
+/* A rank's failure at a task. */
+typedef struct Failure {
+    int task, error, rank;
+} Failure;
+
 /* What is known of a rank. */
 typedef struct Peer {
     int silent; // ticks since its last pulse
@@ -53,6 +58,7 @@ static struct {
     int waited;      // ticks since something moved in a wait
     unsigned moves;  // as seen last
     Pulse own;       // of this rank
+    Failure failed;  // on rank 0 the newest of all ranks, elsewhere this rank's
     sigset_t ending; // signals that end this process
     Peer *peers;     // by rank; other ranks than 0 know rank 0 only
     int peer_count;
@@ -123,6 +129,8 @@ static Pulse take_pulse(void) {
                          : waiting                    ? PULSE_WAITING
                                                       : PULSE_BUSY};
     own.signals = told_pulse();
+    own.task = watch.failed.task;
+    own.error = watch.failed.error;
     fail_describe(own.text, sizeof own.text);
     return own;
 }
@@ -137,6 +145,8 @@ static void hear(int rank) {
     peer->leaving = peer->leaving || heard.kind == PULSE_LEAVING;
     if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE) return;
     told_hear(heard.signals);
+    if (watch.rank == 0 && heard.task > watch.failed.task)
+        watch.failed = (Failure){heard.task, heard.error, rank};
     peer->silent = 0;
     peer->last = heard;
 }
@@ -284,6 +294,22 @@ static void start_thread(void) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) ht_fail("cannot start a thread: %s", plain_error(error));
     pthread_detach(thread);
+}
+
+/* ---- failures beside the training ---- */
+
+void watch_report(int task, int error) {
+    pthread_mutex_lock(&watch.lock);
+    watch.failed = (Failure){task, error, watch.rank};
+    pthread_mutex_unlock(&watch.lock);
+}
+
+int watch_reported(int task, int *rank) {
+    pthread_mutex_lock(&watch.lock);
+    Failure found = watch.failed;
+    pthread_mutex_unlock(&watch.lock);
+    *rank = found.rank;
+    return found.task == task ? found.error : 0;
 }
 
 /* ---- from the main thread ---- */
