@@ -310,12 +310,12 @@ static void share_failure(Writing *writing) {
     const WritingPlan *plan = &writing->plan;
     double until = now() + REPORT_SECONDS;
     int error = 0;
-    if (plan->rank && writing->error && writing->error != ABANDONED)
-        plan->report(plan->task, writing->error);
+    if (plan->rank && writing->error) plan->report(plan->task, writing->error);
     if (plan->rank || writing->error != ABANDONED) return;
-    while (!(error = plan->reported(plan->task, &writing->rank)) && now() < until)
+    while ((error = plan->reported(plan->task, &writing->rank)) <= 0 && now() < until)
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     if (error) writing->error = error;
+    if (!error) writing->rank = 0;
 }
 
 static void *write_all(void *argument) {
@@ -358,12 +358,14 @@ bool writing_end(Writing *writing) {
     if (!pthread_equal(writing->thread, pthread_self())) pthread_join(writing->thread, NULL);
     bool good = !writing->error;
     char who[32] = "";
+    const char *why =
+        writing->error != ABANDONED ? folder_error(writing->error)
+        : writing->rank ? "it does not find the file that rank 0 made; do all ranks see the folder?"
+                        : "a rank could not write its range";
     if (writing->rank) snprintf(who, sizeof who, "rank %d: ", writing->rank);
     if (!good && (writing->error != ABANDONED || !writing->plan.rank))
         fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s%s\n",
-                writing->plan.folder, (long long)writing->plan.step, who,
-                writing->error == ABANDONED ? "a rank could not write its range"
-                                            : folder_error(writing->error));
+                writing->plan.folder, (long long)writing->plan.step, who, why);
     writing_drop(&writing->plan);
     free(writing);
     return good;

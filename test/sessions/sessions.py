@@ -429,6 +429,82 @@ def restarted(programs, count):
             raise Failure(f"exit {codes}; files are left: {job.files()}\n{said}")
 
 
+def others_of(programs, folder, count=3, **more):
+    """Ranks 1 to `count` of four, which meet in `folder`."""
+    return Job([programs.get("dp4")] * count, mpi=False, first=1, size=4, folder=folder, **more)
+
+
+def await_meeting(folder):
+    """The file where ranks meet, when rank 0 has written it."""
+    meeting, end = pathlib.Path(folder) / "hetu", time.time() + 20
+    while not meeting.exists() and time.time() < end:
+        time.sleep(0.005)
+    return meeting
+
+
+def all_good(*jobs, seconds=30):
+    for job in jobs:
+        codes, said, _ = job.finish(seconds)
+        if any(codes):
+            raise Failure(f"exit {codes}\n{said}")
+
+
+def appears(programs):
+    """The file where the ranks meet appears just after they found none: it is read at the next look."""
+    library = programs.bench.path("late.so")
+    harness.run(["cc", "-O1", "-shared", "-fPIC", HERE / "Inputs" / "late.c", "-o", library])
+    with tempfile.TemporaryDirectory() as top:
+        others = others_of(programs, top, LD_PRELOAD=str(library), TEST_LATE=f"{top}/hetu")
+        time.sleep(0.5)
+        all_good(Job([programs.get("dp4")], mpi=False, size=4, folder=top), others)
+
+
+def removed(programs):
+    """The file where the ranks meet is removed before all have come: rank 0 writes it again."""
+    with tempfile.TemporaryDirectory() as top:
+        first = Job([programs.get("dp4")], mpi=False, size=4, folder=top)
+        for _ in range(3):
+            await_meeting(top).unlink()
+        all_good(others_of(programs, top), first)
+
+
+def replaced(programs):
+    """Rank 0 of an earlier start ends late: it leaves alone what a later start has put in its place."""
+    with tempfile.TemporaryDirectory() as top:
+        early = Job([programs.get("dp4")], mpi=False, size=4, folder=top)
+        old = await_meeting(top).stat().st_ino
+        first, end = Job([programs.get("dp4")], mpi=False, size=4, folder=top), time.time() + 20
+        while await_meeting(top).stat().st_ino == old and time.time() < end:
+            time.sleep(0.005)
+        new = await_meeting(top).stat().st_ino
+        early.processes[0].terminate()
+        early.finish(20)
+        if not (pathlib.Path(top) / "hetu").exists() or await_meeting(top).stat().st_ino != new:
+            raise Failure("the later start's file is gone")
+        all_good(others_of(programs, top), first)
+
+
+def flooded(programs, files):
+    """Strangers take every place where the ranks listen, again and again, and a process may open few files."""
+    with tempfile.TemporaryDirectory() as top:
+        few = pathlib.Path(top) / "few"
+        few.write_text(f'#!/bin/sh\nulimit -n {files}\nexec {programs.get("dp4")} "$@"\n')
+        few.chmod(0o755)
+        first = Job([few] * 3, mpi=False, size=4, folder=top, HETU_TIMEOUT="60")
+        end = time.time() + 20
+        while not all(listening(p.pid) for p in first.processes) and time.time() < end:
+            time.sleep(0.01)
+        places = [place for p in first.processes for place in listening(p.pid)]
+        knocking = [subprocess.Popen([sys.executable, HERE / "Inputs" / "flood.py", str(port)]) for _, port in places]
+        try:
+            time.sleep(1)
+            all_good(Job([few], mpi=False, first=3, size=4, folder=top, HETU_TIMEOUT="60"), first)
+        finally:
+            for process in knocking:
+                process.kill()
+                process.wait()
+
+
 def taken(programs, make, *texts):
     """Something else is where the ranks are to meet: all refuse, and it stays."""
     with tempfile.TemporaryDirectory() as top:
@@ -473,6 +549,11 @@ def tests(bench, a):
         yield f"fork.{label}", case(forked, programs, mpi)
     yield "timeout.no-number", case(no_number, programs, False)
     yield "meet.silent", case(silent, programs)
+    yield "meet.appears", case(appears, programs)
+    yield "meet.removed", case(removed, programs)
+    yield "meet.replaced", case(replaced, programs)
+    for files in 32, 64, 256:
+        yield f"meet.flooded.{files}", case(flooded, programs, files)
     yield "meet.private", case(private, programs)
     for number in signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP:
         yield f"meet.private.{number.name}", case(private_killed, programs, number)

@@ -320,6 +320,25 @@ def linked_folders(bench, kind):
             raise Failure(f"changed behind the link: {sorted(found)}")
 
 
+def told_failure(bench, kind):
+    """Another rank's folder of checkpoints leads elsewhere: rank 0 says at once which rank failed, and why."""
+    with Place(f"told{kind}") as place:
+        for rank in range(2):
+            (place.shared / str(rank)).mkdir()
+            (place.shared / str(rank)).chmod(0o1777)
+            os.chown(place.shared / str(rank), VICTIM, VICTIM)
+        if kind == "link":
+            as_user(STRANGER, lambda: (place.shared / "1" / "saved").symlink_to(place.home))
+        if kind == "file":
+            as_user(STRANGER, lambda: (place.shared / "1" / "saved").write_text("a file"))
+        words = ["sh", "-c", f'cd {place.shared}/$HETU_RANK && exec "$@"', "sh", *place.words(program(bench) / "program", saved="saved")]
+        begin = time.time()
+        said = two_ranks(place, words, wanted=1, any_end=True, HETU_TIMEOUT="600")
+        why = {"link": "rank 1: another user's link leads there", "file": "rank 1: Not a directory", "apart": "rank 1: it does not find the file that rank 0 made"}[kind]
+        if why not in said or time.time() - begin > 30:
+            raise Failure(f"after {time.time() - begin:.1f} s\n{said}")
+
+
 def foreign_sums(bench):
     """Checksums of the stranger's under the names of a rank's make no checkpoint whole."""
     with Place("sums") as place:

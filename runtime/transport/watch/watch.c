@@ -145,7 +145,8 @@ static void hear(int rank) {
     peer->leaving = peer->leaving || heard.kind == PULSE_LEAVING;
     if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE) return;
     told_hear(heard.signals);
-    if (watch.rank == 0 && heard.task > watch.failed.task)
+    bool tells_more = heard.task == watch.failed.task && watch.failed.error < 0 && heard.error > 0;
+    if (watch.rank == 0 && (heard.task > watch.failed.task || tells_more))
         watch.failed = (Failure){heard.task, heard.error, rank};
     peer->silent = 0;
     peer->last = heard;

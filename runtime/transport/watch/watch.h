@@ -41,10 +41,11 @@ void watch_end(void);
 void watch_moved(void);
 
 /* Tells rank 0, with the next pulse, that this rank failed at a task that all ranks carry out
- * beside the training: its number, which grows from task to task, and an errno. From any thread. */
+ * beside the training: its number, which grows from task to task, and an errno; or a negative
+ * number where another rank may know more. From any thread. */
 void watch_report(int task, int error);
 
-/* On rank 0: the errno of a rank that failed at a task, and which; 0 where none has said so. */
+/* On rank 0: the error of a rank that failed at a task, and which; 0 where none has said so. */
 int watch_reported(int task, int *rank);
 
 /* For a rank that finds another one gone: lets the watch speak first, which may know of a rank
