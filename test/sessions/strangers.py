@@ -609,6 +609,7 @@ def tests(bench, _):
     found += [("raced.sticky", case(raced, bench, True)), ("raced.open", case(raced, bench, False)), ("memory", case(open_memory, bench))]
     found += [("outputs", case(outputs, bench)), ("hard", case(hard_links, bench)), ("pipes", case(resumed_pipes, bench))]
     found += [(f"linked.{kind}", case(linked_folders, bench, kind)) for kind in ("steps", "dump", "saved")] + [("sums", case(foreign_sums, bench))]
+    found += [(f"told.{kind}", case(told_failure, bench, kind)) for kind in ("link", "file", "apart")]
     found += [(f"met.{kind}", case(met, bench, kind)) for kind in ("pipe", "file", "link", "dangling", "open", "closed", "linked", "hard")]
     found += [(f"foreseen.{kind}", case(met_foreseen, bench, kind)) for kind in ("file", "folder", "link")] + [("met.flicker", case(met_flicker, bench))]
     return found + [("met.private", case(met_private, bench)), ("heturun", case(heturun, bench)), ("hetucc", case(hetucc, bench)), ("hetucc.outputs", case(tool_outputs, bench)),
