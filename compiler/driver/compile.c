@@ -43,6 +43,13 @@ void add_headers(Driver *driver, Command *command) {
                 arena_format(driver->arena, "%s/include", driver->tools.prefix), NULL);
 }
 
+void add_source_word(Command *command, const char *source) {
+    if (is_c_by_option(source))
+        command_add(command, "-x", "c", source, "-x", "none", NULL);
+    else
+        command_add(command, source, NULL);
+}
+
 static void add_item(Command *command, const Item *item) {
     command_add(command, item->text, NULL);
     if (item->value) command_add(command, item->value, NULL);
@@ -98,7 +105,8 @@ static bool includes_hetu(Driver *driver, const char *source) {
     const char *list = temporary(&driver->tools, "includes.d");
     Command command = compile_command(driver);
     Toolchain tools = driver->tools;
-    command_add(&command, "-w", "-M", "-MG", "-MF", list, source, NULL);
+    command_add(&command, "-w", "-M", "-MG", "-MF", list, NULL);
+    add_source_word(&command, source);
     if (tools.dry_run || command_run(&tools, &command)) return false;
     return strstr(file_text(driver->arena, list), "hetu/hetu.h");
 }
@@ -207,6 +215,7 @@ FrontendOptions frontend_options(Driver *driver, const char *source, const Clust
         array_push(driver->arena, &words, item->text);
         if (item->value) array_push(driver->arena, &words, item->value);
     }
+    if (is_c_by_option(source)) array_push(driver->arena, &words, "-xc");
     array_push(driver->arena, &words, HSPMD_DEFINE);
     array_push(driver->arena, &words,
                arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
@@ -370,13 +379,14 @@ static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     const char *first =
                    driver->part ? absolute_name(driver->arena, driver->part->object) : unit->file,
                *last = first;
-    command_add(recipe, first, NULL);
+    driver->part ? command_add(recipe, first, NULL) : add_source_word(recipe, first);
     for (int i = 0; unit->linked && i < driver->parts->count; i++) {
         const Portion *part = driver->parts->at[i];
         const char *file =
             part->object ? absolute_name(driver->arena, part->object) : part->front.file;
-        if (strcmp(file, first) != 0 && strcmp(file, last) != 0)
-            command_add(recipe, last = file, NULL);
+        if (!strcmp(file, first) || !strcmp(file, last)) continue;
+        last = file;
+        part->object ? command_add(recipe, file, NULL) : add_source_word(recipe, file);
     }
 }
 
@@ -633,7 +643,8 @@ int unit_compile(Driver *driver, const Unit *unit, const char *object) {
 
 int plain_compile(Driver *driver, const char *source, const char *object) {
     Command command = compile_command(driver);
-    command_add(&command, "-c", source, "-o", object, NULL);
+    command_add(&command, "-c", "-o", object, NULL);
+    add_source_word(&command, source);
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
@@ -703,7 +714,8 @@ int write_dependencies(Driver *driver, const char *source, const char *object) {
                 NULL);
     if (options_have(options, "-MP")) command_add(&command, "-MP", NULL);
     const char *made = temporary(&driver->tools, "depends.d");
-    command_add(&command, "-MF", made, source, NULL);
+    command_add(&command, "-MF", made, NULL);
+    add_source_word(&command, source);
     if (command_run(&driver->tools, &command)) return 1;
     const char *target = plain ? plain : make_name(driver->arena, quoted ? quoted : object);
     Text text = {.arena = driver->arena};

@@ -57,6 +57,9 @@ int write_dependencies(Driver *driver, const char *source, const char *object);
  * what finds hetu.h. */
 Command compile_command(Driver *driver);
 
+/* Adds a source, and what says that it is C where its name does not. */
+void add_source_word(Command *command, const char *source);
+
 /* What finds hetu.h and says that hetucc compiles; behind the user's options. */
 void add_headers(Driver *driver, Command *command);
 

@@ -50,9 +50,10 @@ static Command whole_command(Driver *driver, const char *const *objects, const P
         const Item *item = &options->items.at[i];
         const char *object =
             item->kind == ITEM_SOURCE ? objects[source++] : made_of(item, waiting, made);
-        if (i == options->from_input && !strcmp(item->text, "-"))
-            command_add(&command, "-x", "c", NULL);
-        command_add(&command, object ? object : item->text, NULL);
+        if (item->kind == ITEM_SOURCE && !object)
+            add_source_word(&command, item->text);
+        else
+            command_add(&command, object ? object : item->text, NULL);
         if (item->value) command_add(&command, item->value, NULL);
     }
     if (options->compile_only) command_add(&command, "-c", NULL);

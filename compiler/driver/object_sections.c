@@ -61,7 +61,8 @@ static const char *const *take_list(Fields *fields, int *count) {
 static const char *preprocess(Driver *driver, const char *source) {
     const char *path = temporary(&driver->tools, "source.i");
     Command command = compile_command(driver);
-    command_add(&command, "-w", "-E", source, "-o", path, NULL);
+    command_add(&command, "-w", "-E", "-o", path, NULL);
+    add_source_word(&command, source);
     return command_run(&driver->tools, &command) ? NULL
            : driver->tools.dry_run               ? ""
                                                  : file_text(driver->arena, path);
@@ -290,6 +291,10 @@ static const Options *merged_options(Driver *driver, const Portion *part) {
     array_push(arena, &words, arena_string(arena, "hetucc"));
     for (int i = 0; i < part->words.count; i++)
         array_push(arena, &words, arena_string(arena, part->words.at[i]));
+    if (is_c_by_option(part->front.file)) {
+        array_push(arena, &words, arena_string(arena, "-x"));
+        array_push(arena, &words, arena_string(arena, "c"));
+    }
     array_push(arena, &words, arena_string(arena, part->front.file));
     array_push(arena, &words, NULL);
     options_read(arena, own, words.count - 1, words.at);

@@ -344,19 +344,21 @@ static void add_cc_word(Reader *reader, const char *word) {
     if (IS_ONE_OF(word, handed_over)) reader->options->hand_over = true;
     bool input = begins(word, "-l") || begins(word, "-Wl,") || begins(word, "-L") ||
                  !strcmp(word, "-Xlinker") || !strcmp(word, "-T");
+    reader->options->input_count += begins(word, "-l");
     add(reader, begins(word, "-M") ? ITEM_DEPEND : input ? ITEM_INPUT : ITEM_FLAG, word, NULL);
 }
 
 static void add_file(Reader *reader, const char *name) {
     const Backend *language = backend_of_file(name);
-    bool source = language && !language->folder;
-    if (reader->in_c && !source) { // it is C in spite of its name
-        add(reader, ITEM_FLAG, "-x", "c");
-        reader->options->hand_over = true;
-    }
+    bool source = reader->in_c || (language && !language->folder);
     reader->options->source_count += source;
     reader->options->input_count++;
     add(reader, source ? ITEM_SOURCE : language ? ITEM_DEVICE : ITEM_INPUT, name, NULL);
+}
+
+bool is_c_by_option(const char *source) {
+    const Backend *language = backend_of_file(source);
+    return !language || language->folder;
 }
 
 /* The index of `word` among `words` (NULL at the end); a mistake that lists them when it is

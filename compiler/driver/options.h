@@ -68,6 +68,9 @@ bool begins(const char *word, const char *with);
 /* Whether a word for the C compiler is given. */
 bool options_have(const Options *options, const char *word);
 
+/* Whether a source is C by -x c alone: its name says something else, or it is standard input. */
+bool is_c_by_option(const char *source);
+
 /* Reads the command line. Ends the process with status 1 after a mistake, with 0 after --help and
  * --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
