@@ -544,11 +544,18 @@ int main(int argc, char **argv) {
     options_read(arena, &options, argc, argv);
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     diag_log(driver.diag);
+    if (options.known) {
+        diag_soften(driver.diag);
+        complain_softly();
+    }
     toolchain_open(&driver.tools, arena, options.dry_run);
     if (options.from_input >= 0 && (!options.hand_over || checks(&options)) &&
         !read_input(&driver, &options))
         return 1;
     int status = run(&driver);
+    if (status && options.known)
+        diag_warning(driver.diag, (Position){0},
+                     "the strategy is refused, and the program goes on without it");
     diag_finish(driver.diag);
     outputs_close();
     arena_destroy(arena);

@@ -22,6 +22,10 @@ static volatile pid_t children[MOST_JOBS];
 static FILE *heard[MOST_JOBS]; // what a child says on standard error, where that is the log's
                                // (support/sarif.h); NULL: it says it itself
 
+static bool soft; // complaints are warnings
+
+void complain_softly(void) { soft = true; }
+
 void complain(const char *format, ...) {
     enum { MOST = 8192 };
     char message[MOST];
@@ -29,8 +33,9 @@ void complain(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    sarif_add(SARIF_ERROR, NULL, message);
-    if (!sarif_has_stderr()) fprintf(stderr, "hetucc: error: %s\n", message);
+    sarif_add(soft ? SARIF_WARNING : SARIF_ERROR, NULL, message);
+    if (!sarif_has_stderr())
+        fprintf(stderr, "hetucc: %s: %s\n", soft ? "warning" : "error", message);
 }
 
 static void end_children(int number) {

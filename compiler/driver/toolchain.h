@@ -44,6 +44,9 @@ void command_run_all(const Toolchain *tools, const Command *commands, int count,
 /* Becomes the command. */
 _Noreturn void command_become(const Toolchain *tools, const Command *command);
 
+/* Has complain() print warnings. */
+void complain_softly(void);
+
 /* Prints "hetucc: error: ..." for something that has no place in a source. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -30,6 +30,7 @@ struct Diag {
     Said *said;
     int errors;
     bool muted;                // the last diagnostic was left out, and so are its notes
+    bool soft;                 // errors are printed as warnings
     bool logged;               // diagnostics go to the log
     const char *called, *name; // a file, and what messages call it; NULL: none is
 };
@@ -176,7 +177,7 @@ void diag_error(Diag *diag, Position at, const char *format, ...) {
     diag->errors += !again;
     diag->muted = again || diag->errors > DIAG_MOST;
     if (diag->muted) return;
-    PRINT("error");
+    PRINT(diag->soft ? "warning" : "error");
 }
 
 void diag_warning(Diag *diag, Position at, const char *format, ...) {
@@ -193,6 +194,8 @@ void diag_note(Diag *diag, Position at, const char *format, ...) {
     if (diag->muted) return;
     PRINT("note");
 }
+
+void diag_soften(Diag *diag) { diag->soft = true; }
 
 void diag_log(Diag *diag) { diag->logged = true; }
 

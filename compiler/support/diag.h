@@ -52,6 +52,10 @@ void diag_note(Diag *diag, Position at, const char *format, ...)
  * standard error and the log's. */
 void diag_log(Diag *diag);
 
+/* Has errors be printed as warnings: what is refused leaves a program that runs as it is. They
+ * count as errors. */
+void diag_soften(Diag *diag);
+
 /* A text of several lines that is no finding, a table say, as it stands. */
 void diag_text(Diag *diag, const char *text);
 

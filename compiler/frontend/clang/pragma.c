@@ -187,12 +187,47 @@ static bool in_function(Reader *r, const Pragma *pragma) {
     return false;
 }
 
+/* A search for the places from which a file is included. */
+typedef struct InclusionSearch {
+    Reader *r;
+    const char *file;
+    bool in_function; // one of them is inside a function
+} InclusionSearch;
+
+/* Looks at an inclusion: `stack` has the place of its directive, then those of the files around. */
+static void visit_inclusion(CXFile included, CXSourceLocation *stack, unsigned depth, void *data) {
+    InclusionSearch *search = data;
+    Reader *r = search->r;
+    if (!depth || clang_file(r, included) != search->file) return;
+    for (unsigned d = 0; d < depth; d++) {
+        CXFile where;
+        unsigned offset;
+        clang_getExpansionLocation(stack[d], &where, NULL, NULL, &offset);
+        for (int i = 0; i < r->definitions.count; i++) {
+            Extent extent = clang_extent(r, r->definitions.at[i].cursor);
+            search->in_function |= extent.file == clang_file(r, where) &&
+                                   (int)offset > extent.begin && (int)offset < extent.end;
+        }
+    }
+}
+
+static bool included_in_function(Reader *r, const char *file) {
+    InclusionSearch search = {r, file, false};
+    clang_getInclusions(r->tu, visit_inclusion, &search);
+    return search.in_function;
+}
+
 void clang_finish_pragmas(Reader *r) {
     for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->used || (!pragma_acts(pragma) && !pragma_marks(pragma))) continue;
         if (pragma->line.file && in_function(r, pragma))
             diag_error(r->diag, pragma->at, "this pragma stands in the middle of a statement");
+        else if (pragma->line.file && included_in_function(r, pragma->line.file))
+            diag_error(r->diag, pragma->at,
+                       "the %s pragma stands in a file that is included inside a function; write "
+                       "it into the function itself, behind the #include",
+                       pragma->directive);
         else
             diag_error(r->diag, pragma->at,
                        "the %s pragma stands inside a function, in front of a statement",
