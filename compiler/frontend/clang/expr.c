@@ -6,7 +6,7 @@
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static CExpr *node(Reader *r, CXCursor cursor, CExprKind kind) {
@@ -94,24 +94,20 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Whether a token is made of `__LINE__` in a macro call over several lines, where gcc takes the
- * token's own line and clang the first one. Such a token stands in no file. */
-static bool is_open_line(CXCursor cursor, const char *text) {
-    CXSourceRange range = clang_getCursorExtent(cursor);
-    unsigned first, last;
-    char digits[16];
+/* Whether a literal has the number of a line where __LINE__ depends on the compiler. A token that
+ * the preprocessor made stands in no file. */
+static bool is_open_line(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     clang_getSpellingLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, NULL);
-    clang_getExpansionLocation(clang_getRangeStart(range), NULL, &first, NULL, NULL);
-    clang_getExpansionLocation(clang_getRangeEnd(range), NULL, &last, NULL, NULL);
-    snprintf(digits, sizeof digits, "%u", first);
-    return !file && first != last && strstr(text, digits);
+    for (; !file && *text; text += strspn(text, "0123456789") + !isdigit((unsigned char)*text))
+        if (isdigit((unsigned char)*text) && clang_line_is_open(r, atoi(text))) return true;
+    return false;
 }
 
 static const CExpr *string_literal(Reader *r, CXCursor cursor) {
     const char *quoted = clang_string(r, clang_getCursorSpelling(cursor));
     if (*quoted != '"' && strncmp(quoted, "u8\"", 3)) return refused(r, cursor, "a wide string");
-    if (is_open_line(cursor, quoted))
+    if (is_open_line(r, cursor, quoted))
         return refused(r, cursor, "__LINE__ in a macro call over several lines");
     CExpr *expr = node(r, cursor, C_STRING);
     expr->slot = r->unit->string_count++;
@@ -141,7 +137,7 @@ static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise)
 static const CExpr *integer_literal(Reader *r, CXCursor cursor) {
     const CExpr *expr = evaluated(r, cursor, "this number");
     const char *digits = arena_format(r->arena, "%llu", (unsigned long long)expr->integer);
-    return is_open_line(cursor, digits)
+    return is_open_line(r, cursor, digits)
                ? refused(r, cursor, "__LINE__ in a macro call over several lines")
                : expr;
 }

@@ -74,11 +74,13 @@ static bool wraps(const FrontendPart *part) {
     return found;
 }
 
-/* Whether the last option -O asks for optimisation. */
+/* Whether the last option -O asks for optimisation (driver/language.c). */
 static bool optimizes(const FrontendPart *part) {
     bool found = false;
-    for (int i = 0; i < part->arg_count; i++)
-        if (!strncmp(part->args[i], "-O", 2)) found = strcmp(part->args[i], "-O0") != 0;
+    for (int i = 0; i < part->arg_count; i++) {
+        found |= !strcmp(part->args[i], "-DHETU_OPTIMIZES") || !strcmp(part->args[i], "-Ofast");
+        found &= strcmp(part->args[i], "-UHETU_OPTIMIZES") != 0;
+    }
     return found;
 }
 

@@ -166,6 +166,7 @@ static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position a
     ev->at = at;
     if (!field) {
         place_store(ev, place, value);
+        value.literal = false;
         return value;
     }
     place_store_bits(ev, place, field->bit, field->width, value);
@@ -211,8 +212,11 @@ static Val negated(Eval *ev, const CExpr *expr) {
         value.literal = a.literal;
         return value;
     }
-    if (expr->op == OP_NOT) return val_int(expr->type, (int64_t)~a.i);
-    return val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);
+    Val value = expr->op == OP_NOT
+                    ? val_int(expr->type, (int64_t)~a.i)
+                    : val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);
+    value.literal = a.literal;
+    return value;
 }
 
 static Val unary(Eval *ev, const CExpr *expr) {
@@ -375,6 +379,7 @@ static Val statement_value(Eval *ev, const CExpr *expr) {
     }
     if (block->scoped && strlen(ev->scope) > scope)
         ev->scope = arena_substring(ev->scratch, ev->scope, scope);
+    value.literal = false;
     if (value.type->kind != CT_STRUCT || value.unknown) return value;
     Place kept = {frame_object(ev, expr->slot, expr->type->size, NULL), 0};
     place_assign(ev, kept, value.place, expr->type);
