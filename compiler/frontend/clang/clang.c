@@ -282,7 +282,6 @@ static bool read_part(Reader *r) {
     clang_check_predefined(r);
     check_attributes(r);
     clang_note_rounding(r);
-    clang_note_lines(r);
     reparse_pragma_operators(r);
     clang_types_begin(r);
     clang_declare_all(r);

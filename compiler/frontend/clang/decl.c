@@ -268,6 +268,7 @@ static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXCl
 void clang_declare_all(Reader *r) {
     CXCursor root = clang_getTranslationUnitCursor(r->tu);
     clang_visitChildren(root, declare, r);
+    clang_note_lines(r);
     clang_read_pragmas(r);
     clang_visitChildren(root, initialize, r);
     for (int i = 0; i < r->definitions.count; i++)

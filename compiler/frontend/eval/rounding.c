@@ -73,8 +73,9 @@ static bool is_plain(const Val *value) {
 /* Whether options leave open what an operation gives. gcc folds numbers exactly under them, too. */
 static bool is_open(Eval *ev, COperation op, const Val *a, const Val *b, const Val *result) {
     bool narrow = a->type->kind == CT_FLOAT, compares = op >= OP_LT && op <= OP_NE;
-    bool folded =
-        a->literal && b->literal && is_plain(a) && is_plain(b) && (compares || is_plain(result));
+    bool vanishes = (op == OP_MUL || op == OP_DIV) && a->f != 0 && b->f != 0 && result->f == 0,
+         folded = a->literal && b->literal && is_plain(a) && is_plain(b) &&
+                  (compares || (is_plain(result) && !vanishes));
     if (ev->unit->free_arithmetic)
         return !folded && (!compares || !isfinite(a->f) || !isfinite(b->f));
     if (op == OP_MUL) keep_product(ev, result->f, a->f, b->f, narrow);
