@@ -303,6 +303,7 @@ static const uint8_t *member_bits(Eval *ev, const CType *type, bool shared) {
     return type->member_bits[shared];
 }
 
+/* Marks bytes and bits that belong to no member; bits of members that have a value keep it. */
 static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) {
     for (int64_t i = 0; type->kind == CT_ARRAY && i < type->count; i++) {
         const CType *base = type->base;
@@ -312,9 +313,13 @@ static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) 
     if (type->kind != CT_STRUCT) return;
     const uint8_t *bits = member_bits(ev, type, shared);
     for (int64_t k = 0; k < type->size; k++) {
-        if (bits[k] == 0xFF) continue;
-        place_mark(ev, (Place){place.object, place.offset + k}, 1, PADDING);
-        if (bits[k]) bits_set(ev, place.object)[place.offset + k] = bits[k];
+        Place byte = {place.object, place.offset + k};
+        Knowledge before = place_known(byte, 1);
+        if (bits[k] == 0xFF || (bits[k] && before == UNKNOWN)) continue;
+        uint8_t *set = bits_set(ev, byte.object) + byte.offset,
+                kept = (uint8_t)(bits[k] & (before == KNOWN ? 0xFF : *set));
+        place_mark(ev, byte, 1, PADDING);
+        *set = kept;
     }
 }
 
