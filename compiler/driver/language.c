@@ -57,6 +57,13 @@ static const Rule rules[] = {
     {"-ffp-contract=*", ""},
     {"-ffast-math", ""},
     {"-Ofast", ""},
+    {"-O0", "-UHETU_OPTIMIZES"},
+    {"-O*", "-DHETU_OPTIMIZES"}, // the parser itself is the same at all levels
+    {"-fwrapv", ""},
+    {"-fno-wrapv", ""},
+    {"-fstrict-overflow", ""},
+    {"-fno-strict-overflow", ""},
+    {"-ftrapv", ""},
     {"-funsafe-math-optimizations", ""},
     {"-fassociative-math", ""},
     {"-freciprocal-math", ""},

@@ -67,8 +67,9 @@ struct CType {
     int64_t count; // CT_ARRAY
     bool variable; // CT_ARRAY: of variable length
     Array(CField) fields;
-    bool is_tensor;      // struct ht_tensor
-    bool is_tensor_node; // struct ht_node *: what a tensor holds
+    bool is_tensor;                // struct ht_tensor
+    bool is_tensor_node;           // struct ht_node *: what a tensor holds
+    const uint8_t *member_bits[2]; // CT_STRUCT: by byte, bits that are no padding (eval/memory.c)
 };
 
 /* ---- declarations ---- */
@@ -102,6 +103,7 @@ struct CVar {
     bool local;     // a parameter or a variable with automatic storage
     bool is_static; // of a function
     bool is_const, defined;
+    bool folded;   // constant, and no other file sees it: a C compiler that optimizes folds it
     bool system;   // declared in a header of the system
     bool internal; // at file scope: no other file can name it
     int part;      // 0: the file of the models; the sources after it count from 1
@@ -138,7 +140,8 @@ struct CFunction {
     bool is_static;
     bool weak; // an attribute or a pragma says that another definition may take its place
     Position weak_at;
-    int part; // that defines it, or declares it first; 0: the file of the models
+    bool alias; // an attribute makes it another name of a function
+    int part;   // that defines it, or declares it first; 0: the file of the models
     Array(CVar *) params;
     const CStmt *body; // NULL: declared only
     int slot_count;    // of a frame
@@ -307,6 +310,8 @@ typedef struct CUnit {
     const char *free_arithmetic; // the option under which floating point is not computed as C says;
                                  // NULL: none
     bool contracts;              // a product and a sum may be rounded once
+    bool wraps;                  // signed integers wrap around
+    bool optimizes;              // the C compiler folds constant variables, too
     void *names;  // hash of functions, variables at file scope and constants (cunit_lookup), of the
                   // file of the models in the end
     void *shared; // those that are the same for all sources of the program

@@ -86,6 +86,8 @@ static CVar *new_variable(Reader *r, CXCursor decl) {
                   .at = clang_position(r, clang_getCursorLocation(decl))};
     var->is_const = (!parameter || var->type->kind != CT_POINTER) && is_const(type);
     var->local = !clang_Cursor_hasVarDeclGlobalStorage(decl);
+    var->folded = var->is_const && !external && ctype_is_arithmetic(var->type) &&
+                  !clang_isVolatileQualifiedType(type);
     var->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
     var->internal = is_internal(decl);
     var->system = clang_Location_isInSystemHeader(clang_getCursorLocation(decl)) &&
@@ -212,6 +214,7 @@ static void declare_function(Reader *r, CXCursor cursor) {
         function->weak = true;
         function->weak_at = clang_position(r, clang_getCursorLocation(cursor));
     }
+    function->alias |= clang_has_attribute(r, cursor, "alias");
     if (clang_isCursorDefinition(cursor) && !function->body) {
         check_declared(r, function, cursor);
         function->part = r->unit->part;
@@ -265,6 +268,7 @@ static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXCl
 void clang_declare_all(Reader *r) {
     CXCursor root = clang_getTranslationUnitCursor(r->tu);
     clang_visitChildren(root, declare, r);
+    clang_note_lines(r);
     clang_read_pragmas(r);
     clang_visitChildren(root, initialize, r);
     for (int i = 0; i < r->definitions.count; i++)

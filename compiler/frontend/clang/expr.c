@@ -6,6 +6,7 @@
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static CExpr *node(Reader *r, CXCursor cursor, CExprKind kind) {
@@ -93,9 +94,21 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
+/* Whether a literal has the number of a line where __LINE__ depends on the compiler. A token that
+ * the preprocessor made stands in no file. */
+static bool is_open_line(Reader *r, CXCursor cursor, const char *text) {
+    CXFile file;
+    clang_getSpellingLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, NULL);
+    for (; !file && *text; text += strspn(text, "0123456789") + !isdigit((unsigned char)*text))
+        if (isdigit((unsigned char)*text) && clang_line_is_open(r, atoi(text))) return true;
+    return false;
+}
+
 static const CExpr *string_literal(Reader *r, CXCursor cursor) {
     const char *quoted = clang_string(r, clang_getCursorSpelling(cursor));
     if (*quoted != '"' && strncmp(quoted, "u8\"", 3)) return refused(r, cursor, "a wide string");
+    if (is_open_line(r, cursor, quoted))
+        return refused(r, cursor, "__LINE__ in a macro call over several lines");
     CExpr *expr = node(r, cursor, C_STRING);
     expr->slot = r->unit->string_count++;
     expr->string = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->length);
@@ -119,6 +132,14 @@ static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise)
         expr = refused(r, cursor, otherwise);
     if (result) clang_EvalResult_dispose(result);
     return expr;
+}
+
+static const CExpr *integer_literal(Reader *r, CXCursor cursor) {
+    const CExpr *expr = evaluated(r, cursor, "this number");
+    const char *digits = arena_format(r->arena, "%llu", (unsigned long long)expr->integer);
+    return is_open_line(r, cursor, digits)
+               ? refused(r, cursor, "__LINE__ in a macro call over several lines")
+               : expr;
 }
 
 /* ---- operators ---- */
@@ -404,7 +425,7 @@ static const CExpr *size_of(Reader *r, CXCursor cursor) {
 
 const CExpr *clang_expr(Reader *r, CXCursor cursor) {
     switch (clang_getCursorKind(cursor)) {
-    case CXCursor_IntegerLiteral:
+    case CXCursor_IntegerLiteral: return integer_literal(r, cursor);
     case CXCursor_FloatingLiteral:
     case CXCursor_CXXBoolLiteralExpr:
     case CXCursor_CharacterLiteral: return evaluated(r, cursor, "this number");

@@ -1,6 +1,7 @@
 /* Macros: pragmas expand them, which no preprocessor does. */
 #include "frontend/clang/reader.h"
 
+#include <ctype.h>
 #include <string.h>
 
 void clang_macro_seen(Reader *r, CXCursor cursor) {
@@ -81,3 +82,69 @@ static const Macro *lookup(void *context, const Pragma *pragma, const char *name
 }
 
 Macros clang_macros(Reader *reader) { return (Macros){lookup, reader}; }
+
+/* ---- __LINE__ in the body of a macro ---- */
+
+/* Whether the body of a macro has __LINE__, itself or through macros that it names. */
+static bool has_line(Reader *r, const char *name, int depth) {
+    const Macro *macro = depth < 16 ? lookup(r, NULL, name) : NULL;
+    for (int i = 0; macro && i < macro->body.count; i++) {
+        const char *word = macro->body.at[i].text;
+        if (!strcmp(word, "__LINE__") || has_line(r, word, depth + 1)) return true;
+    }
+    return false;
+}
+
+/* Goes behind a comment, a string or a character; one character further where there is none. */
+static int skip(const Source *source, int at) {
+    const char *text = source->text + at, *end = text + 1;
+    if (!strncmp(text, "//", 2)) end = text + strcspn(text, "\n");
+    if (!strncmp(text, "/*", 2)) end = strstr(text + 2, "*/");
+    if (*text == '"' || *text == '\'') {
+        while (*end && *end != *text && *end != '\n') end += *end == '\\' && end[1] ? 2 : 1;
+        end += *end == *text;
+    }
+    return end ? (int)(end - source->text) : source->length;
+}
+
+/* The offset behind the parenthesis that closes the one at `at`. */
+static int closing(const Source *source, int at) {
+    for (int depth = 0; at < source->length; at = skip(source, at)) {
+        depth += source->text[at] == '(';
+        depth -= source->text[at] == ')';
+        if (!depth) return at + 1;
+    }
+    return at;
+}
+
+static int lines_between(const Source *source, int from, int to) {
+    int count = 0;
+    for (; from < to; from++) count += source->text[from] == '\n';
+    return count;
+}
+
+/* Notes the last line of each macro call over several lines whose macro has __LINE__: clang takes
+ * this line, gcc the first one. */
+static void note_calls(Reader *r, const Source *source) {
+    for (int at = 0, next; at < source->length; at = next) {
+        next = skip(source, at);
+        if (!isalpha((unsigned char)source->text[at]) && source->text[at] != '_') continue;
+        while (isalnum((unsigned char)source->text[next]) || source->text[next] == '_') next++;
+        int open = next + (int)strspn(source->text + next, " \t\n"),
+            end = source->text[open] == '(' ? closing(source, open) : open;
+        if (source->text[open] != '(' || !lines_between(source, at, end)) continue;
+        if (!has_line(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)), 0))
+            continue;
+        array_push(r->arena, &r->open_lines, 1 + lines_between(source, 0, end));
+    }
+}
+
+void clang_note_lines(Reader *r) {
+    for (int i = 0; i < r->sources.count; i++) note_calls(r, r->sources.at[i]);
+}
+
+bool clang_line_is_open(const Reader *r, int line) {
+    for (int i = 0; i < r->open_lines.count; i++)
+        if (r->open_lines.at[i] == line) return true;
+    return false;
+}

@@ -218,7 +218,8 @@ static const char *const own_pragmas[] = {"ms_struct", "options", "scalar_storag
 /* Whether a token is a literal that names options of floating-point arithmetic. */
 static bool names_arithmetic(const char *literal) {
     return *literal == '"' &&
-           (strstr(literal, "fast") || strstr(literal, "math") || strstr(literal, "signed-zeros"));
+           (strstr(literal, "fast") || strstr(literal, "math") || strstr(literal, "signed-zeros") ||
+            strstr(literal, "wrapv") || strstr(literal, "overflow"));
 }
 
 /* The token of a line that changes what it means to the C compiler alone; `end`: none.

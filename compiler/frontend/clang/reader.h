@@ -59,6 +59,7 @@ struct Reader {
     SeenType *types;
     int variable_arrays; // types of variable length so far
     SeenMacro *macros;
+    Array(int) open_lines; // where __LINE__ depends on the compiler (macro.c)
     Array(Definition) definitions;
     Array(CXCursor) decls; // at file scope, in order
     Array(Extent) decl_extents;
@@ -121,6 +122,8 @@ clang_asserted(Reader *r,
 
 /* macro.c */
 void clang_macro_seen(Reader *r, CXCursor cursor);
+void clang_note_lines(Reader *r); // finds the lines of open_lines
+bool clang_line_is_open(const Reader *r, int line);
 
 /* predefined.c */
 void clang_note_rounding(Reader *r); // notes what the C compiler may compute otherwise than C says

@@ -1,7 +1,7 @@
-/* Options under which the C compiler does not compute floating point operator by operator, as C
- * says it.
+/* Options under which the C compiler does not compute operator by operator, as C says it.
  *
  *     -ffast-math              (x + y) - x may be y
+ *     -fwrapv                  INT_MAX + 1 is INT_MIN
  *     -mfma, -march=haswell    a * b + c may be rounded once, where -ffp-contract=off and a
  *                              standard's own mode do not forbid it
  */
@@ -61,7 +61,33 @@ static bool has_fma(Reader *r) {
     return found;
 }
 
+/* Whether an option says that signed integers wrap around; the last one counts. */
+static bool wraps(const FrontendPart *part) {
+    bool found = false;
+    for (int i = 0; i < part->arg_count; i++) {
+        const char *word = part->args[i];
+        if (!strcmp(word, "-fwrapv") || !strcmp(word, "-fno-strict-overflow")) found = true;
+        if (!strcmp(word, "-fno-wrapv") || !strcmp(word, "-fstrict-overflow") ||
+            !strcmp(word, "-ftrapv"))
+            found = false;
+    }
+    return found;
+}
+
+/* Whether the last option -O asks for optimisation (driver/language.c). */
+static bool optimizes(const FrontendPart *part) {
+    bool found = false;
+    for (int i = 0; i < part->arg_count; i++) {
+        found |= !strcmp(part->args[i], "-DHETU_OPTIMIZES") || !strcmp(part->args[i], "-Ofast");
+        found &= strcmp(part->args[i], "-UHETU_OPTIMIZES") != 0;
+    }
+    return found;
+}
+
 void clang_note_rounding(Reader *r) {
+    bool first = !r->unit->part;
+    r->unit->wraps = wraps(r->part) && (first || r->unit->wraps);
+    r->unit->optimizes = optimizes(r->part) && (first || r->unit->optimizes);
     if (!r->unit->free_arithmetic) r->unit->free_arithmetic = free_option(r->part);
     r->unit->contracts |= may_contract(r->part) && has_fma(r);
 }

@@ -56,6 +56,7 @@ static Val run_body(Eval *ev, const Call *call, Object **slots) {
     release_slots(ev, &frame);
     ev->frame = frame.caller;
     ev->loop = loop;
+    frame.result.literal = false;
     return frame.result;
 }
 

@@ -58,6 +58,13 @@ void eval_error(Eval *ev, Position at, const char *format, ...) {
 }
 
 void eval_bodiless(Eval *ev, Position at, const CFunction *function) {
+    if (function->alias) {
+        diag_error(ev->diag, at, "%s is another name of a function, which cannot be evaluated",
+                   function->name);
+        diag_note(ev->diag, function->at,
+                  "the attribute alias is here; call the function by the name that its body has");
+        eval_fail(ev);
+    }
     diag_error(ev->diag, at, "%s has no body in what hetucc is given, so it cannot be evaluated",
                function->name);
     diag_note(ev->diag, function->at,

@@ -142,6 +142,9 @@ void rounding_negated(Eval *ev, Val value);
 /* Whether options leave open what a function of math.h gives: an error where the value is
  * needed. */
 bool rounding_call_open(Eval *ev, const Call *call);
+/* Whether an expression is made of numbers alone, of which a C compiler knows the value as it
+ * reads. */
+bool math_literal(const CExpr *expr);
 
 /* ---- operators ---- */
 

@@ -166,6 +166,7 @@ static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position a
     ev->at = at;
     if (!field) {
         place_store(ev, place, value);
+        value.literal = false;
         return value;
     }
     place_store_bits(ev, place, field->bit, field->width, value);
@@ -207,10 +208,15 @@ static Val negated(Eval *ev, const CExpr *expr) {
     if (expr->op == OP_PLUS) return a;
     if (ctype_is_floating(expr->type) && expr->op == OP_MINUS) {
         rounding_negated(ev, a);
-        return val_float(expr->type, -a.f);
+        Val value = val_float(expr->type, -a.f);
+        value.literal = a.literal;
+        return value;
     }
-    if (expr->op == OP_NOT) return val_int(expr->type, (int64_t)~a.i);
-    return val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);
+    Val value = expr->op == OP_NOT
+                    ? val_int(expr->type, (int64_t)~a.i)
+                    : val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);
+    value.literal = a.literal;
+    return value;
 }
 
 static Val unary(Eval *ev, const CExpr *expr) {
@@ -334,10 +340,11 @@ static Val binary(Eval *ev, const CExpr *expr) {
 static Val conditional(Eval *ev, const CExpr *expr) {
     Val a = eval(ev, expr->a);
     if (a.unknown && ev->lenient && expr->type->kind != CT_STRUCT) return val_unknown(expr->type);
-    if (val_true(ev, a, expr->a->at))
-        return val_convert(ev, expr->b ? value_of(ev, expr->b, expr->type) : a, expr->type,
-                           expr->at);
-    return val_convert(ev, value_of(ev, expr->c, expr->type), expr->type, expr->at);
+    const CExpr *chosen = val_true(ev, a, expr->a->at) ? expr->b : expr->c;
+    Val value =
+        val_convert(ev, chosen ? value_of(ev, chosen, expr->type) : a, expr->type, expr->at);
+    value.literal &= a.literal;
+    return value;
 }
 
 static Val cast(Eval *ev, const CExpr *expr) {
@@ -372,9 +379,10 @@ static Val statement_value(Eval *ev, const CExpr *expr) {
     }
     if (block->scoped && strlen(ev->scope) > scope)
         ev->scope = arena_substring(ev->scratch, ev->scope, scope);
+    value.literal = false;
     if (value.type->kind != CT_STRUCT || value.unknown) return value;
     Place kept = {frame_object(ev, expr->slot, expr->type->size, NULL), 0};
-    place_copy(ev, kept, value.place, expr->type->size);
+    place_assign(ev, kept, value.place, expr->type);
     return place_load(ev, kept, expr->type, expr->at);
 }
 
@@ -382,8 +390,10 @@ static Val number(Eval *ev, const CExpr *expr) {
     if (!ctype_is_arithmetic(expr->type))
         eval_error(ev, expr->at, "values of type %s cannot be evaluated at compile time",
                    expr->type->name);
-    return expr->kind == C_INT ? val_int(expr->type, (int64_t)expr->integer)
-                               : val_float(expr->type, expr->number);
+    Val value = expr->kind == C_INT ? val_int(expr->type, (int64_t)expr->integer)
+                                    : val_float(expr->type, expr->number);
+    value.literal = true;
+    return value;
 }
 
 void eval_effects(Eval *ev, const CExpr *expr) {
@@ -403,6 +413,13 @@ void eval_effects(Eval *ev, const CExpr *expr) {
     }
 }
 
+static Val variable_value(Eval *ev, const CExpr *expr) {
+    const CVar *var = expr->var;
+    Val value = place_load(ev, eval_place(ev, expr), expr->type, expr->at);
+    value.literal = ev->unit->optimizes && var->folded && math_literal(var->init);
+    return value;
+}
+
 Val eval(Eval *ev, const CExpr *expr) {
     eval_step(ev);
     ev->at = expr->at;
@@ -411,7 +428,7 @@ Val eval(Eval *ev, const CExpr *expr) {
     case C_FLOAT: return number(ev, expr);
     case C_FUNCTION: return function_value(ev, expr);
     case C_MEMBER: return load(ev, expr, eval_place(ev, expr));
-    case C_VAR:
+    case C_VAR: return variable_value(ev, expr);
     case C_INDEX:
     case C_LITERAL:
     case C_STRING: return place_load(ev, eval_place(ev, expr), expr->type, expr->at);

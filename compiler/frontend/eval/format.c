@@ -135,26 +135,12 @@ static void check_apart(Formatter *f, uint64_t from, int64_t length) {
                    f->call->function->name);
 }
 
-/* At most `most` characters at a pointer (-1: all of them): the string need not end when there are
- * so many. */
-static const char *text_at(Formatter *f, uint64_t pointer, int64_t most, int64_t *length) {
-    Place place = pointer_place(f->ev, pointer, most != 0, f->call->at);
-    const char *text = (const char *)place.object->bytes + place.offset;
-    int64_t room = place.object->size - place.offset;
-    bool bounded = most >= 0 && most <= room && !memchr(text, 0, (size_t)most);
-    *length = bounded ? most : (int64_t)strlen(pointer_string(f->ev, pointer, f->call->at));
-    *length = most >= 0 && *length > most ? most : *length;
-    if (bounded && !place_read(f->ev, place, most, f->call->at))
-        eval_error(f->ev, f->call->at, "this string is not known at compile time");
-    return text;
-}
-
 static void pad(Formatter *f, int64_t count) {
     for (; count > 0; count--) text_append(f->out, " ", 1);
 }
 
 static void format_string(Formatter *f, const Conversion *c) {
-    int64_t length;
+    size_t characters;
     if (*c->length) refuse(f, c, "");
     const Val *value = next_argument(f);
     const CType *type = value->type;
@@ -162,7 +148,9 @@ static void format_string(Formatter *f, const Conversion *c) {
         eval_error(f->ev, f->call->at,
                    "argument %d of %s is of type %s, but the conversion %%s takes a string",
                    f->next, f->call->function->name, type->name);
-    const char *text = text_at(f, value->i, c->precision, &length);
+    uint64_t most = c->precision < 0 ? UINT64_MAX : (uint64_t)c->precision;
+    const char *text = pointer_characters(f->ev, value->i, most, f->call->at, &characters);
+    int64_t length = (int64_t)characters;
     bool left = strchr(c->flags, '-');
     check_apart(f, value->i, length + 1);
     pad(f, left ? 0 : c->width - length);

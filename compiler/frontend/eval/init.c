@@ -331,7 +331,8 @@ static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) 
 
 /* ---- evaluation ---- */
 
-static void init_string(Place place, const CType *type, const CExpr *string) {
+static void init_string(Eval *ev, Place place, const CType *type, const CExpr *string) {
+    place_mark(ev, place, type->size, KNOWN);
     memcpy(place.object->bytes + place.offset, string->string,
            (size_t)(string->length < type->size ? string->length : type->size));
 }
@@ -343,7 +344,7 @@ static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
     else if (value.unknown)
         place_mark(ev, place, leaf->type->size, UNKNOWN);
     else if (is_aggregate(leaf->type))
-        place_copy(ev, place, value.place, leaf->type->size);
+        place_assign(ev, place, value.place, leaf->type);
     else
         place_store(ev, place, value);
 }
@@ -364,10 +365,11 @@ static void init_list(Eval *ev, Place place, const CType *type, const CExpr *lis
     }
     ev->at = list->at;
     place_clear(ev, place, type->size);
+    place_mark_padding(ev, place, type);
     for (int i = 0; i < layout->leaves.count; i++) {
         const Leaf *leaf = &layout->leaves.at[i];
         if (leaf->value->kind == C_STRING && is_aggregate(leaf->type))
-            init_string((Place){place.object, place.offset + leaf->offset}, leaf->type,
+            init_string(ev, (Place){place.object, place.offset + leaf->offset}, leaf->type,
                         leaf->value);
         else
             set_leaf(ev, place, leaf, ev->values_of_lists.at[base + i]);
@@ -379,7 +381,7 @@ void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init) {
     const CExpr *string = unconverted_string(type, init);
     if (string) {
         place_clear(ev, place, type->size);
-        init_string(place, type, string);
+        init_string(ev, place, type, string);
         return;
     }
     if (!is_aggregate(type)) {
@@ -398,7 +400,7 @@ void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init) {
     if (value.unknown)
         place_mark(ev, place, type->size, UNKNOWN);
     else if (value.place.object != place.object || value.place.offset != place.offset)
-        place_copy(ev, place, value.place, type->size);
+        place_assign(ev, place, value.place, type);
 }
 
 /* ---- variables ---- */

@@ -58,20 +58,19 @@ static const struct {
     {"atan2", NULL, mpfr_atan2}, {"hypot", NULL, mpfr_hypot}, {"pow", NULL, mpfr_pow},
 };
 
-/* Whether an expression is made of numbers alone, of which a C compiler knows the value as it
- * reads. */
-static bool is_constant(const CExpr *expr) {
+bool math_literal(const CExpr *expr) {
+    if (!expr) return false;
     switch (expr->kind) {
     case C_INT:
     case C_FLOAT: return true;
-    case C_CAST: return is_constant(expr->a);
-    case C_UNARY: return expr->op >= OP_PLUS && expr->op <= OP_LOGICAL_NOT && is_constant(expr->a);
-    case C_BINARY: return is_constant(expr->a) && is_constant(expr->b);
+    case C_CAST: return math_literal(expr->a);
+    case C_UNARY: return expr->op >= OP_PLUS && expr->op <= OP_LOGICAL_NOT && math_literal(expr->a);
+    case C_BINARY: return math_literal(expr->a) && math_literal(expr->b);
     case C_SELECT:
-        return expr->b && is_constant(expr->a) && is_constant(expr->b) && is_constant(expr->c);
+        return expr->b && math_literal(expr->a) && math_literal(expr->b) && math_literal(expr->c);
     case C_CALL:
         for (int i = 0; i < expr->args.count; i++)
-            if (!is_constant(expr->args.at[i])) return false;
+            if (!math_literal(expr->args.at[i])) return false;
         return expr->args.count && cexpr_function(expr->a) && !cexpr_function(expr->a)->body;
     default: return false;
     }
@@ -108,7 +107,7 @@ static bool names(const char *name, const char *function, bool *narrow) {
 static bool folded_call(const Call *call, const char *name, Val *value) {
     double x[2] = {0}, result;
     bool narrow;
-    if (!call->expr || !is_constant(call->expr)) return false;
+    if (!call->expr || !math_literal(call->expr)) return false;
     for (int i = 0; i < 2 && i < call->count; i++) x[i] = call->args[i].f;
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
         if (call->count == (exact[i].one ? 1 : 2) && names(name, exact[i].name, &narrow))
@@ -217,7 +216,15 @@ static bool macro_call(const Call *call, const char *name, Val *value) {
     return comparison_call(call, name, value);
 }
 
-bool math_call(Eval *ev, const Call *call, Val *value) {
+/* Whether both arguments are NaN, with different signs. */
+static bool has_two_nans(const Call *call) {
+    const Val *a = call->args;
+    return call->count == 2 && ctype_is_floating(call->function->result) &&
+           ctype_is_floating(a[0].type) && ctype_is_floating(a[1].type) && isnan(a[0].f) &&
+           isnan(a[1].f) && signbit(a[0].f) != signbit(a[1].f);
+}
+
+static bool evaluated(Eval *ev, const Call *call, Val *value) {
     const char *name = call->function->name;
     bool builtin = !strncmp(name, "__builtin_", 10), narrow;
     if (builtin) name += 10;
@@ -227,7 +234,16 @@ bool math_call(Eval *ev, const Call *call, Val *value) {
     if (call->count == 3 && names(name, "fma", &narrow))
         return *value = fma_call(call, narrow), true;
     if (call->count && call->args[0].type->kind == CT_STRUCT) return false;
+    if (has_two_nans(call) && !names(name, "copysign", &narrow))
+        eval_error(ev, call->at, "C leaves open which of two NaNs %s gives", name);
     return folded_call(call, name, value) || floating_call(call, name, value) ||
            (call->count && integer_call(ev, call, name, value)) ||
            (builtin && macro_call(call, name, value));
+}
+
+bool math_call(Eval *ev, const Call *call, Val *value) {
+    if (!evaluated(ev, call, value)) return false;
+    value->literal = call->count > 0;
+    for (int i = 0; i < call->count; i++) value->literal &= call->args[i].literal;
+    return true;
 }

@@ -170,6 +170,11 @@ void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge) {
 static bool check_known(Eval *ev, Place place, int64_t size, Position at) {
     Knowledge knowledge = place_known(place, size);
     if (knowledge == UNSET) eval_error(ev, at, "%s is read before it is set", shown(place.object));
+    if (knowledge == PADDING)
+        eval_error(
+            ev, at,
+            "this reads padding of %s, whose value C leaves open; compare or copy the members",
+            shown(place.object));
     return knowledge == KNOWN;
 }
 
@@ -249,6 +254,84 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size) {
         memmove(to.object->set + to.offset, from.object->set + from.offset, (size_t)size);
 }
 
+/* ---- padding ---- */
+
+/* The bits of byte `k` that a bit-field has. */
+static uint8_t bits_of_byte(int bit, int width, int k) {
+    int from = bit - 8 * k, to = bit + width - 8 * k;
+    unsigned below = from <= 0 ? 0 : (1u << from) - 1, all = to >= 8 ? 0xFF : (1u << to) - 1;
+    return (uint8_t)(all & ~below);
+}
+
+static int field_bytes(int bit, int width) { return (bit + width + 7) / 8; }
+
+/* Adds to `bits` the bits of an object of the type that belong to a member. Of a union these are
+ * the bits that some member has, or, where it is `shared`, that no member has as padding. */
+static void add_member_bits(Eval *ev, uint8_t *bits, const CType *type, bool shared) {
+    uint8_t *whole = NULL, *member;
+    if (type->kind == CT_ARRAY)
+        for (int64_t i = 0; i < type->count; i++)
+            add_member_bits(ev, bits + i * type->base->size, type->base, shared);
+    else if (type->kind != CT_STRUCT)
+        memset(bits, 0xFF, (size_t)type->size);
+    if (type->kind != CT_STRUCT) return;
+    if (type->is_union && shared) {
+        whole = arena_alloc(ev->scratch, (size_t)type->size + 1);
+        memset(whole, 0xFF, (size_t)type->size);
+    }
+    for (int i = 0; i < type->fields.count; i++) {
+        const CField *field = &type->fields.at[i];
+        member = whole ? arena_alloc(ev->scratch, (size_t)type->size + 16) : bits;
+        if (whole) memset(member, 0, (size_t)type->size);
+        for (int k = 0; field->width && k < field_bytes(field->bit, field->width); k++)
+            member[field->offset + k] |= bits_of_byte(field->bit, field->width, k);
+        if (!field->width) add_member_bits(ev, member + field->offset, field->type, shared);
+        for (int64_t k = 0; whole && !field->width && k < field->type->size; k++)
+            whole[k] &= member[k];
+    }
+    for (int64_t k = 0; whole && k < type->size; k++) bits[k] |= whole[k];
+}
+
+/* The bits of a struct that belong to members, for each of its bytes; computed once. */
+static const uint8_t *member_bits(Eval *ev, const CType *type, bool shared) {
+    if (!type->member_bits[shared]) {
+        uint8_t *bits = arena_alloc(ev->unit->arena, (size_t)type->size + 16);
+        memset(bits, 0, (size_t)type->size);
+        add_member_bits(ev, bits, type, shared);
+        ((CType *)type)->member_bits[shared] = bits;
+    }
+    return type->member_bits[shared];
+}
+
+/* Marks bytes and bits that belong to no member; bits of members that have a value keep it. */
+static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) {
+    for (int64_t i = 0; type->kind == CT_ARRAY && i < type->count; i++) {
+        const CType *base = type->base;
+        if (base->kind != CT_STRUCT && base->kind != CT_ARRAY) return;
+        mark_padding(ev, (Place){place.object, place.offset + i * base->size}, base, shared);
+    }
+    if (type->kind != CT_STRUCT) return;
+    const uint8_t *bits = member_bits(ev, type, shared);
+    for (int64_t k = 0; k < type->size; k++) {
+        Place byte = {place.object, place.offset + k};
+        Knowledge before = place_known(byte, 1);
+        if (bits[k] == 0xFF || (bits[k] && before == UNKNOWN)) continue;
+        uint8_t *set = bits_set(ev, byte.object) + byte.offset,
+                kept = (uint8_t)(bits[k] & (before == KNOWN ? 0xFF : *set));
+        place_mark(ev, byte, 1, PADDING);
+        *set = kept;
+    }
+}
+
+void place_mark_padding(Eval *ev, Place place, const CType *type) {
+    if (ev->frame && ev->frame->function) mark_padding(ev, place, type, true);
+}
+
+void place_assign(Eval *ev, Place to, Place from, const CType *type) {
+    place_copy(ev, to, from, type->size);
+    if (ev->frame && ev->frame->function) mark_padding(ev, to, type, false);
+}
+
 void place_clear(Eval *ev, Place place, int64_t size) {
     memory_written(ev, place, size, ev->at);
     memset(place.object->bytes + place.offset, 0, (size_t)size);
@@ -264,7 +347,7 @@ void place_store(Eval *ev, Place place, Val value) {
         return;
     }
     if (type->kind == CT_STRUCT) {
-        place_copy(ev, place, value.place, type->size);
+        place_assign(ev, place, value.place, type);
         return;
     }
     place_mark(ev, place, type->size, KNOWN);
@@ -281,15 +364,6 @@ void place_store(Eval *ev, Place place, Val value) {
 
 /* ---- bit-fields ---- */
 
-/* The bits of byte `k` that a bit-field has. */
-static uint8_t bits_of_byte(int bit, int width, int k) {
-    int from = bit - 8 * k, to = bit + width - 8 * k;
-    unsigned below = from <= 0 ? 0 : (1u << from) - 1, all = to >= 8 ? 0xFF : (1u << to) - 1;
-    return (uint8_t)(all & ~below);
-}
-
-static int field_bytes(int bit, int width) { return (bit + width + 7) / 8; }
-
 /* Whether a bit-field is known; an error when some of its bits were never set. */
 static bool bits_known(Eval *ev, Place place, int bit, int width, Position at) {
     const Object *object = place.object;
@@ -299,7 +373,7 @@ static bool bits_known(Eval *ev, Place place, int bit, int width, Position at) {
                 set = object->set ? object->set[place.offset + k] : 0;
         Knowledge knowledge = object->unknown[place.offset + k];
         known &= knowledge != UNKNOWN;
-        if (knowledge == UNSET && (set & mask) != mask)
+        if (knowledge >= UNSET && (set & mask) != mask)
             eval_error(ev, at, "%s is read before it is set", shown(object));
     }
     return known;
@@ -335,23 +409,32 @@ void place_store_bits(Eval *ev, Place place, int bit, int width, Val value) {
     memcpy(bytes, &shifted, sizeof bytes);
     for (int k = 0; k < count; k++) {
         uint8_t mask = bits_of_byte(bit, width, k);
-        bool unset = place.object->has_unknown && place.object->unknown[place.offset + k] == UNSET;
+        bool unset = place.object->has_unknown && place.object->unknown[place.offset + k] >= UNSET;
         to[k] = (uint8_t)((to[k] & ~mask) | (bytes[k] & mask));
         if (unset && (bits_set(ev, place.object)[place.offset + k] |= mask) == 0xFF)
             place_mark(ev, (Place){place.object, place.offset + k}, 1, KNOWN);
     }
 }
 
-const char *pointer_string(Eval *ev, uint64_t pointer, Position at) {
+const char *pointer_characters(Eval *ev, uint64_t pointer, uint64_t most, Position at,
+                               size_t *length) {
+    *length = 0;
+    if (!most) return "";
     Place place = pointer_place(ev, pointer, 1, at);
-    int64_t room = place.object->size - place.offset;
     const char *text = (const char *)place.object->bytes + place.offset;
-    int64_t length = (int64_t)strnlen(text, (size_t)room);
-    if (length == room) eval_error(ev, at, "this string has no terminating null byte");
-    if (!check_known(ev, place, length + 1, at))
+    size_t room = (size_t)(place.object->size - place.offset);
+    *length = strnlen(text, most < room ? most : room);
+    if (*length == room && room < most)
+        eval_error(ev, at, "this string has no terminating null byte");
+    int64_t size = (int64_t)*length + (*length < most);
+    if (!place_read(ev, place, size, at))
         eval_error(ev, at, "this string is not known at compile time");
-    memory_read(ev, place, length + 1, at);
     return text;
+}
+
+const char *pointer_string(Eval *ev, uint64_t pointer, Position at) {
+    size_t length;
+    return pointer_characters(ev, pointer, UINT64_MAX, at, &length);
 }
 
 /* ---- tensors ---- */

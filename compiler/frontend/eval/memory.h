@@ -12,9 +12,13 @@
 
 typedef struct Eval Eval;
 
-/* What is known of a byte: its value, nothing before run time, or that nothing was stored there
- * yet. */
-typedef enum Knowledge { KNOWN, UNKNOWN, UNSET } Knowledge;
+/* State of a byte of an object. A later state is the worse one. */
+typedef enum Knowledge {
+    KNOWN,
+    UNKNOWN, // has a value at run time only
+    UNSET,   // nothing was stored there yet
+    PADDING  // belongs to no member, or has bits that belong to none
+} Knowledge;
 
 /* What a model does with the value that a variable of static storage has before. */
 typedef struct Track {
@@ -26,7 +30,7 @@ typedef struct Track {
 typedef struct Object {
     uint8_t *bytes;
     uint8_t *unknown; // a Knowledge for each byte; NULL: all known
-    uint8_t *set;     // which bits of bytes that are UNSET have been set, as bit-fields; NULL: none
+    uint8_t *set;     // bits with a value in bytes that are UNSET or PADDING; NULL: none
     int64_t size, capacity;
     uint32_t id, generation;
     uint64_t born; // a number in the order of creation
@@ -47,6 +51,7 @@ typedef struct Place {
 typedef struct Val {
     const CType *type;
     bool unknown;
+    bool literal; // computed from numbers of the source alone, so that a C compiler folds it
     union {
         uint64_t i;
         double f;
@@ -86,6 +91,10 @@ void place_store(Eval *ev, Place place, Val value);
 Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at);
 void place_store_bits(Eval *ev, Place place, int bit, int width, Val value);
 void place_copy(Eval *ev, Place to, Place from, int64_t size);
+/* Copies a struct as an assignment does: padding of the copy has no value. */
+void place_assign(Eval *ev, Place to, Place from, const CType *type);
+/* Marks the padding of a struct, or of an array of structs, which a function initialises. */
+void place_mark_padding(Eval *ev, Place place, const CType *type);
 void place_clear(Eval *ev, Place place, int64_t size);
 void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge);
 /* Reads bytes: whether all of them are known. An error when one was never set. */
@@ -94,6 +103,10 @@ bool place_read(Eval *ev, Place place, int64_t size, Position at);
 Knowledge place_known(Place place, int64_t size);
 /* A string that ends inside its object. */
 const char *pointer_string(Eval *ev, uint64_t pointer, Position at);
+/* The characters of a string in front of its null byte, at most `most`: an object that has so many
+ * need not have a null byte. */
+const char *pointer_characters(Eval *ev, uint64_t pointer, uint64_t most, Position at,
+                               size_t *length);
 
 Value *tensor_load(Eval *ev, Place place, Position at); // NULL: absent
 void tensor_store(Eval *ev, Place place, Value *value);

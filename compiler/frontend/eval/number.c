@@ -47,7 +47,7 @@ static Val to_pointer(Eval *ev, Val value, const CType *type, Position at) {
     eval_error(ev, at, "%s cannot be converted to a pointer at compile time", value.type->name);
 }
 
-Val val_convert(Eval *ev, Val value, const CType *type, Position at) {
+static Val converted(Eval *ev, Val value, const CType *type, Position at) {
     const CType *from = value.type;
     bool record = type->kind == CT_STRUCT && from->kind == CT_STRUCT && from->size == type->size;
     if (from == type || type->kind == CT_VOID || record) {
@@ -64,6 +64,12 @@ Val val_convert(Eval *ev, Val value, const CType *type, Position at) {
                                        : floating_to_integer(ev, value.f, type, at);
     return ctype_is_floating(type) ? integer_to_floating(value, type)
                                    : (Val){.type = type, .i = wrapped(type, value.i)};
+}
+
+Val val_convert(Eval *ev, Val value, const CType *type, Position at) {
+    Val result = converted(ev, value, type, at);
+    result.literal = value.literal;
+    return result;
 }
 
 bool val_true(Eval *ev, Val value, Position at) {
@@ -144,7 +150,8 @@ static uint64_t shifted(Eval *ev, COperation op, const CType *type, uint64_t a, 
 
 static uint64_t sum_or_product(Eval *ev, COperation op, const CType *type, uint64_t a, uint64_t b,
                                Position at) {
-    if (type->is_signed) return checked(ev, op, type, (int64_t)a, (int64_t)b, at);
+    if (type->is_signed && !ev->unit->wraps)
+        return checked(ev, op, type, (int64_t)a, (int64_t)b, at);
     return op == OP_ADD ? a + b : op == OP_SUB ? a - b : a * b;
 }
 
@@ -201,12 +208,29 @@ static Val pointers(Eval *ev, COperation op, const CType *type, Val a, Val b, Po
                             (uint64_t)(int64_t)(int32_t)b.i);
 }
 
-Val val_binary(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
+/* Refuses an operation whose NaN has a sign that depends on the order of the operands, or on
+ * whether -1 is multiplied with or negates. */
+static void check_sign(Eval *ev, COperation op, Val a, Val b, Position at) {
+    bool both = isnan(a.f) && isnan(b.f) && signbit(a.f) != signbit(b.f),
+         negates = (op == OP_MUL && isnan(b.f) && a.f == -1) ||
+                   ((op == OP_MUL || op == OP_DIV) && isnan(a.f) && b.f == -1);
+    if (op < OP_LT && (both || negates)) eval_error(ev, at, "C leaves open the sign of this NaN");
+}
+
+static Val computed(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
     if (a.unknown || b.unknown) return val_unknown(type);
     if (a.type->kind == CT_POINTER || b.type->kind == CT_POINTER)
         return pointers(ev, op, type, a, b, at);
-    if (ctype_is_floating(a.type))
+    if (ctype_is_floating(a.type)) {
+        check_sign(ev, op, a, b, at);
         return rounding_check(ev, op, a, b, floating(op, type, a, b), at);
+    }
     if (ctype_is_integer(a.type)) return integers(ev, op, type, a, b, at);
     eval_error(ev, at, "values of type %s cannot be computed with at compile time", a.type->name);
+}
+
+Val val_binary(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
+    Val value = computed(ev, op, type, a, b, at);
+    value.literal = a.literal && b.literal;
+    return value;
 }

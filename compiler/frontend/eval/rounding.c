@@ -6,6 +6,9 @@
  *
  *     t = 1.1f * 2.3f;  t - 2.53f        0 with two roundings, 3.1e-8 with one: refused
  *     t = 2 * 3.0;      t + 1            7 in any case
+ *
+ * Under -ffast-math, 0.02f / sqrtf(24) is folded exactly, since it has numbers alone; so is a
+ * constant variable where the C compiler optimizes. x / 3 may become x * (1 / 3): refused.
  */
 #include "frontend/eval/eval.h"
 
@@ -61,9 +64,20 @@ static bool differs(const Eval *ev, COperation op, double x, double y, double re
            (second && fused(second, sign, x) != result);
 }
 
+/* Whether a number is one that options treat as C does: no NaN, infinity, subnormal or -0. */
+static bool is_plain(const Val *value) {
+    int class = value->type->kind == CT_FLOAT ? fpclassify((float)value->f) : fpclassify(value->f);
+    return class == FP_NORMAL || (class == FP_ZERO && !signbit(value->f));
+}
+
+/* Whether options leave open what an operation gives. gcc folds numbers exactly under them, too. */
 static bool is_open(Eval *ev, COperation op, const Val *a, const Val *b, const Val *result) {
     bool narrow = a->type->kind == CT_FLOAT, compares = op >= OP_LT && op <= OP_NE;
-    if (ev->unit->free_arithmetic) return !compares || !isfinite(a->f) || !isfinite(b->f);
+    bool vanishes = (op == OP_MUL || op == OP_DIV) && a->f != 0 && b->f != 0 && result->f == 0,
+         folded = a->literal && b->literal && is_plain(a) && is_plain(b) &&
+                  (compares || (is_plain(result) && !vanishes));
+    if (ev->unit->free_arithmetic)
+        return !folded && (!compares || !isfinite(a->f) || !isfinite(b->f));
     if (op == OP_MUL) keep_product(ev, result->f, a->f, b->f, narrow);
     return (op == OP_ADD || op == OP_SUB) && differs(ev, op, a->f, b->f, result->f, narrow);
 }
@@ -95,9 +109,13 @@ void rounding_negated(Eval *ev, Val value) {
 }
 
 bool rounding_call_open(Eval *ev, const Call *call) {
-    bool floating = ctype_is_floating(call->function->result);
-    for (int i = 0; i < call->count; i++) floating |= ctype_is_floating(call->args[i].type);
-    if (!ev->unit->free_arithmetic || !floating) return false;
+    bool floating = ctype_is_floating(call->function->result), folded = call->count > 0;
+    for (int i = 0; i < call->count; i++) {
+        bool number = ctype_is_floating(call->args[i].type);
+        floating |= number;
+        folded &= call->args[i].literal && (!number || is_plain(&call->args[i]));
+    }
+    if (!ev->unit->free_arithmetic || !floating || folded) return false;
     if (!ev->lenient) refuse(ev, call->at);
     return true;
 }

@@ -161,7 +161,7 @@ static Flow return_statement(Eval *ev, const CStmt *stmt) {
         if (value.unknown)
             place_mark(ev, place, value.type->size, UNKNOWN);
         else
-            place_copy(ev, place, value.place, value.type->size);
+            place_assign(ev, place, value.place, value.type);
         value = (Val){.type = value.type, .place = place};
     }
     frame->result = value;

@@ -16,6 +16,11 @@ static const char *string(Eval *ev, const Call *call, int index) {
     return pointer_string(ev, known(ev, call, index), call->at);
 }
 
+/* The first characters of an argument, at most as many as argument 2 says. */
+static const char *characters(Eval *ev, const Call *call, int index, size_t *length) {
+    return pointer_characters(ev, known(ev, call, index), known(ev, call, 2), call->at, length);
+}
+
 static Place bytes(Eval *ev, const Call *call, int index, uint64_t size) {
     if (size > INT32_MAX)
         eval_error(ev, call->at, "%s over %llu bytes", call->function->name,
@@ -84,8 +89,9 @@ static Val length_of(Eval *ev, const Call *call) {
 }
 
 static Val bounded_length(Eval *ev, const Call *call) {
-    size_t length = strlen(string(ev, call, 0)), most = known(ev, call, 1);
-    return val_int(call->function->result, (int64_t)(length < most ? length : most));
+    size_t length;
+    (void)pointer_characters(ev, known(ev, call, 0), known(ev, call, 1), call->at, &length);
+    return val_int(call->function->result, (int64_t)length);
 }
 
 static Val compare(Eval *ev, const Call *call) {
@@ -93,7 +99,14 @@ static Val compare(Eval *ev, const Call *call) {
 }
 
 static Val compare_bounded(Eval *ev, const Call *call) {
-    return compared(call, strncmp(string(ev, call, 0), string(ev, call, 1), known(ev, call, 2)));
+    size_t first, second;
+    uint64_t most = known(ev, call, 2);
+    const char *a = characters(ev, call, 0, &first), *b = characters(ev, call, 1, &second);
+    size_t common = first < second ? first : second;
+    int order = memcmp(a, b, common);
+    if (!order && first != second)
+        order = common < first ? (unsigned char)a[common] : -(int)(unsigned char)b[common];
+    return compared(call, most ? order : 0);
 }
 
 /* Writes the first bytes of a text at a place that they do not overlap, and zeros to its end. */
@@ -120,9 +133,9 @@ static Val copy_string(Eval *ev, const Call *call) {
 }
 
 static Val copy_bounded(Eval *ev, const Call *call) {
-    const char *text = string(ev, call, 1);
     uint64_t size = known(ev, call, 2);
-    size_t length = strnlen(text, size);
+    size_t length;
+    const char *text = characters(ev, call, 1, &length);
     if (!size) return pointer_result(call, call->args[0].i);
     write_bytes(ev, call, bytes(ev, call, 0, size), (int64_t)size, text, length);
     return pointer_result(call, call->args[0].i);
@@ -134,9 +147,9 @@ static Val append_string(Eval *ev, const Call *call) {
 }
 
 static Val append_bounded(Eval *ev, const Call *call) {
-    const char *text = string(ev, call, 1);
-    return write_string(ev, call, strlen(string(ev, call, 0)), text,
-                        strnlen(text, known(ev, call, 2)));
+    size_t length;
+    const char *text = characters(ev, call, 1, &length);
+    return write_string(ev, call, strlen(string(ev, call, 0)), text, length);
 }
 
 /* A pointer into argument 0, or null. */
