@@ -4,7 +4,6 @@
 #ifndef EMIT_KERNEL_LOOPS_H
 #define EMIT_KERNEL_LOOPS_H
 
-#include "emit/kernel/expr.h"
 #include "emit/kernel/kernel.h"
 
 /* A loop over merged factors; strides in elements, by tensor. */

@@ -1,4 +1,5 @@
-#include "emit/program/conversion_tables.h"
+/* Writes a resharding plan as the C tables that <hetu/reshard.h> describes. */
+#include "emit/program/tables.h"
 
 #include "emit/words.h"
 #include "support/intern.h"
@@ -77,9 +78,9 @@ static const char *write_array(PlanWriter *writer, const char *type, const char 
     key->length = 0;
     text_string(key, word);
     text_append(key, rows->bytes, rows->length);
-    const char **name = intern_slot(emitter->arrays, key->bytes, key->length);
+    const char **name = intern_slot(emitter->arrays.known, key->bytes, key->length);
     if (!*name) {
-        *name = arena_format(emitter->arena, "%s_%d", word, emitter->array_count++);
+        *name = arena_format(emitter->arena, "%s_%d", word, emitter->arrays.count++);
         text_fill(writer->out, "static const $type $name[] = {$rows};\n", "type", type, "name",
                   *name, "rows", text_bytes(rows), NULL);
     }
@@ -291,7 +292,7 @@ static const PlanTables *emit_tables(Text *out, Emitter *emitter, const Plan *pl
     return tables;
 }
 
-void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, const char *label,
+void emit_plan(Text *out, Emitter *emitter, const Plan *plan, PlanLabel label,
                const PlanNames *names) {
     Arena *arena = out->arena;
     const PlanTables *tables = emit_tables(out, emitter, plan, names);
@@ -304,8 +305,9 @@ void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, 
               "    .replica_group_count = $replica_group_count, .replica_group_size = $size, "
               ".replica_group = $replica_groups,\n"
               "};\n\n",
-              "name", name, "label", c_string(arena, label), "kind", c_number(arena, names->kind),
-              "tensor_count", c_number(arena, tables->lowered->tensor_count), "group_count",
+              "name", label.name, "label", c_string(arena, label.text), "kind",
+              c_number(arena, names->kind), "tensor_count",
+              c_number(arena, tables->lowered->tensor_count), "group_count",
               c_number(arena, tables->lowered->group_count), "device_count",
               c_number(arena, tables->lowered->device_count), "tensors", tables->tensors, "groups",
               tables->groups, "devices", tables->devices, "replica_group_count",

@@ -1,10 +1,7 @@
 #include "emit/program/role.h"
 
 #include "emit/kernel/kernel.h"
-#include "emit/kernel/numbers.h"
 #include "emit/program/calls.h"
-#include "emit/program/call_notes.h"
-#include "emit/program/update.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/analysis/prefetch.h"

@@ -1,5 +1,5 @@
-#include "emit/program/image.h"
-#include "emit/program/migration.h"
+#include "emit/emit.h"
+#include "emit/program/tables.h"
 #include "emit/words.h"
 #include "support/hash.h"
 
@@ -304,8 +304,8 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     emit_migrations(&image, emitter, names);
     if (unit->known) emit_arrival(&image, emitter, names);
     add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
-    if (emitter->note_count)
-        add_file(emitter, files, "notes", "c", text_bytes(&emitter->note_tables),
+    if (emitter->notes.count)
+        add_file(emitter, files, "notes", "c", text_bytes(&emitter->notes.tables),
                  emitter->backend->image_flags);
     for (int role = 0; role < roles; role++) {
         text_string(&role_files[role], emitter->backend->closing);
@@ -317,7 +317,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
 
 static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
     Text out = begin_file(emitter, "kernels"), kernels = {.arena = emitter->arena};
-    write_kernels(&kernels, &emitter->kernel_texts,
+    write_kernels(&kernels, &emitter->kernels.texts,
                   emitter->backend->shares_bodies && emitter->unit->strategies.count > 1);
     text_fill(&out,
               "$opening"
@@ -326,7 +326,7 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
               "$kernels"
               "$closing",
               "opening", emitter->backend->kernel_opening, "externs",
-              text_bytes(&emitter->kernel_externs), "kernels", text_bytes(&kernels), "closing",
+              text_bytes(&emitter->kernels.externs), "kernels", text_bytes(&kernels), "closing",
               emitter->backend->closing, NULL);
     add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out),
              emitter->backend->kernel_flags);
@@ -368,18 +368,18 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
                    options->include);
         return;
     }
-    emitter.kernels = intern_create(arena);
-    emitter.pieces = intern_create(arena);
-    emitter.pieces_known = intern_create(arena);
+    emitter.kernels.known = intern_create(arena);
+    emitter.pieces.known = intern_create(arena);
+    emitter.pieces.by_layout = intern_create(arena);
     emitter.adding = intern_create(arena);
-    emitter.lists = intern_create(arena);
-    emitter.arrays = intern_create(arena);
-    emitter.notes = intern_create(arena);
+    emitter.lists.known = intern_create(arena);
+    emitter.arrays.known = intern_create(arena);
+    emitter.notes.known = intern_create(arena);
     emitter.plans = intern_create(arena);
-    emitter.note_tables =
+    emitter.notes.tables =
         begin_file(&emitter, "notes on calls, for HETU_TRACE, HETU_PROFILE and HETU_NAN");
-    text_string(&emitter.note_tables, "#include <hetu/rt.h>\n\n");
-    emitter.kernel_externs.arena = emitter.key.arena = arena;
+    text_string(&emitter.notes.tables, "#include <hetu/rt.h>\n\n");
+    emitter.kernels.externs.arena = emitter.key.arena = arena;
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++) names[m] = module_name(&emitter, m);
     EmittedFiles others = {0};
