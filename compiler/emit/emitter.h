@@ -41,14 +41,11 @@ typedef struct Emitter {
         Intern *by_layout; // the same, by layout and type
         int count;
     } pieces;
+    // numbers of lists of devices, by their text; names of arrays of plans' tables, by content
     struct {
-        Intern *known; // number of a list of devices, by its text
+        Intern *known;
         int count;
-    } lists;
-    struct {
-        Intern *known; // name of an array of a plan's table, by its content
-        int count;
-    } arrays;
+    } lists, arrays;
     struct {
         Intern *known; // number of a table of notes on calls, by its content
         int count;

@@ -9,11 +9,6 @@
 
 static const char *const place_names[] = {
     [HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
-static const char *const dtype_names[] = {[HT_F32] = "HT_F32",
-                                          [HT_BF16] = "HT_BF16",
-                                          [HT_F64] = "HT_F64",
-                                          [HT_I32] = "HT_I32",
-                                          [HT_I64] = "HT_I64"};
 static const char *const reduction_names[] = {
     [HT_NO_REDUCTION] = "HT_NO_REDUCTION", [HT_SUM] = "HT_SUM", [HT_MAX] = "HT_MAX"};
 static const char *const verb_names[] = {
@@ -135,7 +130,7 @@ static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step
                   "$receives,\n"
                   "     .send = $send,\n"
                   "     .receive = $receive},\n",
-                  "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction",
+                  "verb", verb_names[step->verb], "dtype", c_dtype((DType)step->dtype), "reduction",
                   reduction_names[step->reduction], "group", c_number(arena, step->group), "sends",
                   c_number(arena, step->send_count), "receives",
                   c_number(arena, step->receive_count), "send",
@@ -186,7 +181,7 @@ static const char *emit_tensors(PlanWriter *writer, const ht_reshard *plan) {
     Text rows = {.arena = writer->arena};
     text_string(&rows, " // type, reduction, whether in place\n");
     for (int i = 0; i < plan->tensor_count; i++)
-        text_print(&rows, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype],
+        text_print(&rows, "    {%s, %s, %d},\n", c_dtype((DType)plan->tensor[i].dtype),
                    reduction_names[plan->tensor[i].reduction], plan->tensor[i].in_place);
     return write_array(writer, "ht_reshard_tensor", "tensors", &rows);
 }

@@ -20,7 +20,7 @@ typedef struct Image {
     int piece_count;
 } Image;
 
-/* The name of a list of numbers, written when new. */
+/* Returns the name of the array of a list of devices, and writes it when new. */
 static const char *list_write(Emitter *emitter, Text *out, const char *numbers) {
     intptr_t *slot = intern_slot(emitter->lists.known, numbers, strlen(numbers));
     if (!*slot) {
@@ -73,7 +73,7 @@ static const char *position_text(Arena *arena, Position at) {
     return c_string(arena, arena_format(arena, "%s:%d", file_name(at.file), at.line));
 }
 
-/* The part of an input that a body reads in a micro-batch; NULL: none. */
+/* Returns the rows of an input that a pipeline template reads in a micro-batch; NULL: none. */
 static const Value *part_of_body(const Module *module, const Value *input, int body) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -103,7 +103,7 @@ static Text padded_rows(const Image *image, const Value *input, int *count) {
     return rows;
 }
 
-/* Where that table is; it is written where there is one. */
+/* Returns the address of the table of padded rows, and writes it; "NULL" where there is none. */
 static const char *emit_padding(const Image *image, const Value *input) {
     Arena *arena = image->emitter->arena;
     int count = 0;
@@ -154,7 +154,7 @@ static void text_output(Image *image, Text *rows, int number, const char *name,
                c_dtype(value->type.dtype), pieces, image->name, number);
 }
 
-/* The outputs, the loss last; it goes by the name "". */
+/* Appends the table of outputs; the loss is the last, and its name is "". */
 static void emit_outputs(Image *image) {
     Text rows = {.arena = image->emitter->arena};
     const Module *module = image->module;
@@ -414,7 +414,7 @@ static int schedule_write(Image *image, ScheduleText *text) {
     return image->schedule_count - 1;
 }
 
-/* A row of the table of pipelines: of all devices where the batch runs as a whole. */
+/* Appends a row of the table of pipelines; `run` NULL: all devices run the batch as a whole. */
 static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run) {
     const Roles *roles = image->module->devices.roles;
     const Pipeline *pipeline = run ? &image->module->strategy->pipelines.at[run->pipeline] : NULL;
@@ -431,7 +431,7 @@ static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run
                run ? (long long)run->first_row : 0, count, text_bytes(&devices));
 }
 
-/* The pipelines, and what each device does in its own. */
+/* Appends the tables of pipelines, and the schedule of each device. */
 static void emit_pipelines(Image *image, const RoleText *texts) {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->devices.roles;
@@ -467,7 +467,7 @@ static void emit_pipelines(Image *image, const RoleText *texts) {
               text_bytes(&schedules), NULL);
 }
 
-/* The number of a row of numbers of the image, written when new. */
+/* Returns the index of a row of device numbers, and writes the row when new. */
 static int piece_row(Image *image, Text *rows, const Row *row) {
     intptr_t *number =
         intern_slot(image->piece_numbers, row->at, sizeof *row->at * (size_t)row->count);
@@ -481,7 +481,7 @@ static int piece_row(Image *image, Text *rows, const Row *row) {
     return image->piece_count - 1;
 }
 
-/* The rows of numbers that differ within roles, and which device reads which. */
+/* Appends the rows of numbers that differ within roles, and the row of each device. */
 static void emit_numbers(Image *image) {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->devices.roles;
@@ -504,7 +504,7 @@ static void emit_numbers(Image *image) {
               "piece_of", text_bytes(&piece_of), "role_of", text_bytes(&role_of), NULL);
 }
 
-/* Which parameters have an optimizer of their own. */
+/* Appends the names of the parameter groups that have an optimizer of their own. */
 static void emit_groups(Image *image) {
     text_print(image->out, "static const char *const groups_%s[] = {\n    NULL,\n", image->name);
     for (int g = 1; g < image->module->optimizer.groups.count; g++)
@@ -517,7 +517,7 @@ static const char *text_or_null(Arena *arena, const char *text) {
     return text ? arena_format(arena, "\"%s\"", c_string(arena, text)) : "NULL";
 }
 
-/* By which names the optimizers' rules are known. */
+/* Appends the names of the functions that compute the optimizers' updates. */
 static void emit_rule_names(Image *image) {
     Arena *arena = image->emitter->arena;
     text_print(image->out, "static const char *const rule_names_%s[] = {\n", image->name);
