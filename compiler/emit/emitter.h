@@ -1,43 +1,71 @@
-/* The unit that is being written. */
+/* The emitter's state while it writes the files of one unit. */
 #ifndef EMIT_EMITTER_H
 #define EMIT_EMITTER_H
 
-#include "emit/emit.h"
-#include "emit/kernel/shared.h"
+#include "emit/backend.h"
+#include "ir/unit.h"
 #include "reshard/replica_groups.h"
 #include "support/intern.h"
+
+/* A function of the kernels' file. */
+typedef struct KernelText {
+    const char *name, *prototype;
+    const char *banner; // the comment above the function
+    const char *before; // C text of the helper functions that it calls
+    const char *how;    // attributes in front of the function: "HT_CLONES "; "" for none
+    const char *body;   // its statements
+} KernelText;
+
+typedef struct KernelTexts {
+    int count, capacity;
+    KernelText *at;
+} KernelTexts;
 
 typedef struct Emitter {
     Arena *arena;
     const Unit *unit;
-    const char *base;   // "gpt"
-    const char *prefix; // "gpt", or "gpt_1f0a5e2b" where other sources of the program may have the
-                        // same name
+    const char *base; // name of the emitted files: "gpt"
+    // beginning of emitted symbols: "gpt", or "gpt_1f0a5e2b" where another source of the program
+    // may have the same name
+    const char *prefix;
     const Backend *backend;
-    Intern *kernels; // Kernel * by key
-    int kernel_count;
-    KernelTexts kernel_texts;      // the functions so far
-    Text kernel_externs;           // declarations of the C kernels that they run
-    Text key;                      // reused for keys
-    Intern *pieces, *pieces_known; // tables of pieces so far, by content, and by layout and type
-    int boxes_count;
-    Intern *adding; // which devices add a term, by what that follows from
-    Intern *lists;  // the numbers of lists of devices so far, by content
-    int list_count;
-    Intern *plans; // their tables, by plan and the places of its devices
-    Intern *notes; // the numbers of tables of notes on calls so far, by content
-    int note_count;
-    Text note_tables; // they have a file of their own
-    Intern *arrays;   // the names of tables of plans so far, by content
-    int array_count;
+    Text key; // scratch buffer in which keys of the tables below are put together
+    struct {
+        Intern *known; // Kernel *, by all that the function's text depends on (kernel.c)
+        int count;
+        KernelTexts texts;
+        Text externs; // declarations of the C kernels that emitted kernels run
+    } kernels;
+    struct {
+        Intern *known;     // 1 + number of a table of pieces, by its text
+        Intern *by_layout; // the same, by layout and type
+        int count;
+    } pieces;
+    // numbers of lists of devices, by their text; names of arrays of plans' tables, by content
+    struct {
+        Intern *known;
+        int count;
+    } lists, arrays;
+    struct {
+        Intern *known; // number of a table of notes on calls, by its content
+        int count;
+        Text tables; // text of the file that holds them
+    } notes;
+    Intern *adding; // the devices that add a term (AddedTerm.by), by layouts and factors
+    Intern *plans;  // PlanTables *, by plan and the positions of its devices
 } Emitter;
 
-/* The name of the table of a conversion's replica groups, which is written when it is new;
- * `positions` are the numbers that it has for devices, NULL: their own. */
+/* Returns the name of the table of a conversion's replica groups, and writes the table when it is
+ * new. `positions` has the number that the table has for each device; NULL: its rank. */
 const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups,
                                  const int *positions);
 
-/* The name of the unit's fingerprint in emitted C. */
+/* Returns the name of the unit's fingerprint in emitted C. */
 const char *fingerprint_name(const Emitter *emitter);
+
+/* Appends the kernels. With `share`, kernels that differ in integer constants alone, for instance
+ * in a number of rows, call one body that takes these as parameters, so that the C compiler
+ * translates it once. Divisors and array extents stay constants, since they help the optimiser. */
+void write_kernels(Text *out, const KernelTexts *kernels, bool share);
 
 #endif

@@ -63,20 +63,16 @@ const char *c_buffer(Arena *arena, int64_t buffer) {
 }
 
 const char *c_type(DType dtype) {
-    static const char *const NAMES[] = {[DTYPE_F32] = "float",
-                                        [DTYPE_BF16] = "uint16_t",
-                                        [DTYPE_F64] = "double",
-                                        [DTYPE_I32] = "int32_t",
-                                        [DTYPE_I64] = "int64_t"};
+    // in the order of DType
+    static const char *const NAMES[DTYPE_COUNT] = {"float", "uint16_t", "double", "int32_t",
+                                                   "int64_t"};
     return NAMES[dtype];
 }
 
 const char *c_dtype(DType dtype) {
-    static const char *const NAMES[] = {[DTYPE_F32] = "HT_F32",
-                                        [DTYPE_BF16] = "HT_BF16",
-                                        [DTYPE_F64] = "HT_F64",
-                                        [DTYPE_I32] = "HT_I32",
-                                        [DTYPE_I64] = "HT_I64"};
+    // in the order of DType, which is that of ht_dtype
+    static const char *const NAMES[DTYPE_COUNT] = {"HT_F32", "HT_BF16", "HT_F64", "HT_I32",
+                                                   "HT_I64"};
     return NAMES[dtype];
 }
 

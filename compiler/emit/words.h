@@ -1,34 +1,34 @@
-/* Words of emitted C. */
+/* Names, literals and comments of emitted C. */
 #ifndef EMIT_WORDS_H
 #define EMIT_WORDS_H
 
 #include "ir/module.h"
 #include "support/text.h"
 
-/* `text` as a C identifier, as the inside of a C string, and as the inside of a comment; a
- * number. */
+/* Return `text` as a C identifier ("net-2" as net_2), as the inside of a C string, and as the
+ * inside of a comment; and a number in decimal. */
 const char *c_identifier(Arena *arena, const char *text);
 const char *c_string(Arena *arena, const char *text);
 const char *c_comment(Arena *arena, const char *text);
 const char *c_number(Arena *arena, int64_t number);
 
-/* A buffer of <hetu/rt.h> as a number of a table. */
+/* Returns a buffer (<hetu/rt.h>) as an element of a table: "640", "HT_KEPT + 64". */
 const char *c_buffer(Arena *arena, int64_t buffer);
 
-/* Whether `name` stands in `text` as a whole word. */
+/* Returns whether `text` contains `name` as a whole word. */
 bool has_word(const char *text, const char *name);
 
-/* "float", "uint16_t", ...; "HT_F32", ... */
+/* Return the C type of an element ("uint16_t" for bf16), and its ht_dtype ("HT_BF16"). */
 const char *c_type(DType dtype);
 const char *c_dtype(DType dtype);
 
-/* "(16, 128, 256)". */
+/* Appends a shape: "(16, 128, 256)". */
 void text_shape(Text *out, int rank, const int64_t *extent);
 
-/* The last part of a path. */
+/* Returns the name behind the last slash of a path. */
 const char *file_name(const char *path);
 
-/* "gpt.c:42 h3"; the scope is left out when NULL. */
+/* Returns the place of an operator in the source and its scope: "gpt.c:42 h3"; NULL: no scope. */
 const char *op_place(Arena *arena, const Op *op, const char *scope);
 
 #endif

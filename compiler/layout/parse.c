@@ -1,7 +1,7 @@
 /* The reader of layouts, and what is checked against a shape. */
 #include "layout/layout.h"
 #include "syntax/tokens.h"
-#include "support/order.h"
+#include "support/array.h"
 
 #include <stdlib.h>
 #include <string.h>

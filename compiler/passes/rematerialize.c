@@ -12,7 +12,7 @@
 #include "passes/recompute/clone.h"
 
 #include "passes/pipeline.h"
-#include "support/order.h"
+#include "support/array.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "ir/programs/device_programs.h"
 #include "passes/gradient_buckets.h"
 #include "passes/pipeline.h"
-#include "support/order.h"
+#include "support/array.h"
 
 #include <stdlib.h>
 #include <string.h>

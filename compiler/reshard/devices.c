@@ -1,7 +1,7 @@
 #include "reshard/devices.h"
 
 #include "support/intern.h"
-#include "support/order.h"
+#include "support/array.h"
 
 #include <stdlib.h>
 #include <string.h>

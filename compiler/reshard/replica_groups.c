@@ -1,5 +1,5 @@
 #include "reshard/replica_groups.h"
-#include "support/order.h"
+#include "support/array.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 #include "support/arena.h"
 
+#include "support/array.h"
+
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -130,4 +132,16 @@ char *arena_format(Arena *arena, const char *format, ...) {
     char *text = arena_vformat(arena, format, arguments);
     va_end(arguments);
     return text;
+}
+
+/* ---- growing arrays ---- */
+
+/* Bytes of an array when its first element comes; at least one element. */
+enum { ARRAY_BYTES = 64 };
+
+void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size) {
+    *capacity = count ? 2 * count : size < ARRAY_BYTES ? (int)(ARRAY_BYTES / size) : 1;
+    void *grown = arena_alloc(arena, (size_t)*capacity * size);
+    if (count) memcpy(grown, old, (size_t)count * size);
+    return grown;
 }

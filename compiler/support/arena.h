@@ -12,23 +12,24 @@
 
 typedef struct Arena Arena;
 
-/* A new, empty arena. Ends the process with a message when the system has no memory left. */
+/* Returns a new, empty arena. Ends the process with a message when the system has no memory left.
+ */
 Arena *arena_create(void);
 
 /* Frees everything that was allocated from `arena`, and the arena itself. NULL is allowed. */
 void arena_destroy(Arena *arena);
 
-/* `size` zeroed bytes; size 0 gives a valid pointer. */
+/* Returns `size` zeroed bytes; a valid pointer for size 0, too. */
 void *arena_alloc(Arena *arena, size_t size);
 
-/* A copy of `size` bytes at `from`. */
+/* Returns a copy of the `size` bytes at `from`. */
 void *arena_copy(Arena *arena, const void *from, size_t size);
 
-/* A copy of a string, and of its first `length` bytes. */
+/* Return a copy of a string, and of its first `length` bytes with a 0 behind them. */
 char *arena_string(Arena *arena, const char *text);
 char *arena_substring(Arena *arena, const char *text, size_t length);
 
-/* printf into the arena. */
+/* Return the text that printf would print, in the arena. */
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vformat(Arena *arena, const char *format, va_list arguments);
 

@@ -24,6 +24,12 @@
          : (void)0,                                                                                \
      (void)((array)->at[(array)->count++] = (__VA_ARGS__)))
 
+/* Comparator of ints for qsort and bsearch: negative, zero or positive as *a is below, at or above
+ * *b. */
+static inline int compare_ints(const void *a, const void *b) {
+    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
+
 /* Storage of at least twice `count` elements of `size` bytes with the old ones copied; used by
  * array_push alone. */
 void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size);

@@ -1,4 +1,5 @@
-/* The 64-bit FNV-1a hash.
+/* The 64-bit FNV-1a hash, for fingerprints and tables of the compiler; it is not cryptographic. The
+ * runtime has its own copy (base/hash.h), since neither includes the other.
  *
  *     uint64_t hash = hash_text(HASH_START, "gpt.c");
  *     hash = hash_bytes(hash, &size, sizeof size);
@@ -11,14 +12,14 @@
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* Continues a hash with bytes. */
+/* Returns a hash continued with `count` bytes. */
 static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
     const unsigned char *at = (const unsigned char *)bytes;
     for (size_t i = 0; i < count; i++) hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
     return hash;
 }
 
-/* Continues a hash with a text, without its end. */
+/* Returns a hash continued with the characters of a text, without its final 0. */
 static inline uint64_t hash_text(uint64_t hash, const char *text) {
     for (; *text; text++) hash = hash_bytes(hash, text, 1);
     return hash;

@@ -1,5 +1,10 @@
-/* Interning: equal bytes become one pointer, so that what is equal can be compared and shared by
- * pointer. */
+/* Interning: equal byte strings become one pointer, so that they are compared and shared by
+ * pointer; and maps whose keys are byte strings.
+ *
+ *     Intern *numbers = intern_create(arena);
+ *     intptr_t *number = intern_slot(numbers, "relu", 4);
+ *     if (!*number) *number = ++count;    // "relu" is new
+ */
 #ifndef SUPPORT_INTERN_H
 #define SUPPORT_INTERN_H
 
@@ -7,15 +12,15 @@
 
 typedef struct Intern Intern;
 
-/* An empty table whose copies live in `arena`. */
+/* Returns an empty table; it and its copies of keys live in `arena`. */
 Intern *intern_create(Arena *arena);
 
-/* The one copy of `size` bytes at `bytes`. Padding inside structs must be zero: fill them by
- * assignment to zeroed memory. */
+/* Returns the one copy of the `size` bytes at `bytes`. Padding inside a struct takes part in the
+ * comparison: fill the struct by assignments to zeroed memory. */
 const void *intern(Intern *table, const void *bytes, size_t size);
 
-/* A map: the place of a value that belongs to the bytes, NULL in the beginning. It moves when the
- * table grows: use it at once. */
+/* Returns the address of the value (a pointer, or an intptr_t) that a map has for these bytes; NULL
+ * or 0 at first. The value moves when the table grows: use the address at once. */
 void *intern_slot(Intern *table, const void *bytes, size_t size);
 
 #endif

@@ -65,18 +65,19 @@ void eager_trace_operator(const void *op, int result_count, ht_node *const *resu
         print = mix_shape(print, results[i]->dtype, results[i]->dims);
     for (int i = 0; i < operand_count; i++)
         print = hash_bytes(print, operands[i] ? &operands[i]->number : &(int64_t){0},
-                    sizeof operands[i]->number);
+                           sizeof operands[i]->number);
     event(print, eager_run.op ? eager_run.op : "an operator", "");
 }
 
 void eager_trace_argument(const ht_attr *argument) {
-    uint64_t print =
-        hash_bytes(hash_bytes(HASH_START, &argument->i, sizeof argument->i), &argument->f, sizeof argument->f);
+    uint64_t print = hash_bytes(hash_bytes(HASH_START, &argument->i, sizeof argument->i),
+                                &argument->f, sizeof argument->f);
     event(mix_shape(print, HT_F32, argument->dims), eager_run.op ? eager_run.op : "an operator",
           "");
 }
 
 void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dims dims) {
-    event(mix_shape(hash_bytes(hash_bytes(HASH_START, kind, strlen(kind)), name, strlen(name) + 1), dtype, dims), kind,
-          name);
+    event(mix_shape(hash_bytes(hash_bytes(HASH_START, kind, strlen(kind)), name, strlen(name) + 1),
+                    dtype, dims),
+          kind, name);
 }

@@ -1,6 +1,6 @@
 """What the end-to-end tests share: building an example with hetucc or cc, running it, reading what it wrote, and reporting results.
 
-A suite is a list of (name, function) where the function raises Failure with what is wrong. `main` runs it, two at a time, prints a line for each test and writes
+A suite is a list of (name, function) where the function raises Failure with what is wrong, or Skip with the reason why it cannot run here. `main` runs it, two at a time, prints a line for each test and writes
 BUILD/test/results/SUITE.xml for the closing count. Python's standard library is all that is needed.
 """
 import argparse
@@ -28,6 +28,10 @@ LONG = os.environ.get("HETU_LONG")  # the tests take their time
 
 class Failure(Exception):
     pass
+
+
+class Skip(Exception):
+    """What a test needs is not on this machine; the closing count has it as skipped."""
 
 
 def preloaded(library):
@@ -217,25 +221,28 @@ def resolve_parameters(wanted, initial, tolerance):
 
 def report_write(path, suite, results):
     escape = xml.sax.saxutils.quoteattr
-    lines = [f'<testsuite name="{suite}" tests="{len(results)}" failures="{sum(bool(r[1]) for r in results)}">']
-    for name, wrong, seconds in results:
-        failure = f"<failure message={escape(wrong[:2000])}/>" if wrong else ""
+    lines = [f'<testsuite name="{suite}" tests="{len(results)}" failures="{sum(bool(r[1]) for r in results)}" skipped="{sum(bool(r[2]) for r in results)}">']
+    for name, wrong, reason, seconds in results:
+        failure = f"<failure message={escape(wrong[:2000])}/>" if wrong else f"<skipped message={escape(reason)}/>" if reason else ""
         lines.append(f'<testcase classname="{suite}" name={escape(name)} time="{seconds:.2f}">{failure}</testcase>')
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([*lines, "</testsuite>", ""]))
 
 
 def run_one(name, test):
-    start, wrong, note = time.time(), "", ""
+    """(name, what is wrong, why it was skipped, seconds) of a test; of the middle two one at most says anything."""
+    start, wrong, reason, note = time.time(), "", "", ""
     try:
         note = test() or ""
+    except Skip as e:
+        reason = note = str(e)
     except Failure as e:
         wrong = str(e)
     except (OSError, ValueError, KeyError, IndexError) as e:
         wrong = f"{type(e).__name__}: {e}"
     seconds = time.time() - start
-    print(f"{'FAIL' if wrong else 'pass'} {name} ({seconds:.1f} s) {note}", *(["\n     " + wrong.replace("\n", "\n     ")] if wrong else []), flush=True)
-    return name, wrong, seconds
+    print(f"{'FAIL' if wrong else 'skip' if reason else 'pass'} {name} ({seconds:.1f} s) {note}", *(["\n     " + wrong.replace("\n", "\n     ")] if wrong else []), flush=True)
+    return name, wrong, reason, seconds
 
 
 def main(suite, tests, extend=None, jobs=2):
@@ -266,7 +273,7 @@ def main(suite, tests, extend=None, jobs=2):
         with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
             results = list(pool.map(lambda t: run_one(*t), chosen))
     report_write(bench.build / "test" / "results" / f"{name}.xml", name, results)
-    failed = sum(bool(r[1]) for r in results)
+    failed, skipped = (sum(bool(r[k]) for r in results) for k in (1, 2))
     left = f"; {len(known) - len(chosen)} more with HETU_LONG=1" if len(known) > len(chosen) else ""
-    print(f"{name}: {len(results) - failed} passed, {failed} failed{left}")
+    print(f"{name}: {len(results) - failed - skipped} passed, {failed} failed{f', {skipped} skipped' if skipped else ''}{left}")
     sys.exit(failed > 0)

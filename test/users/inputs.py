@@ -14,7 +14,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "run"))
 import harness
-from harness import Failure
+from harness import Failure, Skip
 
 SMALL = harness.ROOT / "test" / "driver" / "Inputs" / "small.c"
 KINDS = {"pipe": "it is a pipe", "folder": "it is a (folder|directory)|this is a folder", "socket": "it is a socket, and no file", "device": "it is a device, and no file"}
@@ -148,7 +148,7 @@ def full_outputs(bench):
         done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, str(folder), *command_of(bench, name, folder / "x")], cwd=prepared(bench), capture_output=True,
                               text=True, timeout=60)
         if done.returncode == 99 or "unshare" in done.stderr:
-            return "SKIPPED: nothing can be mounted here"
+            raise Skip("nothing can be mounted here")
         if done.returncode and (done.stdout != "room\nx\nold\n" or "No space left on device" not in done.stderr):
             raise Failure(f"{name}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return ""
@@ -180,7 +180,7 @@ def full_disk(bench):
     env = {**os.environ, "HETU_TRACE": str(folder / "trace.json"), "OMP_NUM_THREADS": "1", "HETU_SIZE": "4", "HETU_RENDEZVOUS": str(bench.path("disk.meeting"))}
     done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(folder), str(program)], env=env, capture_output=True, text=True, timeout=60)
     if done.returncode == 99 or "unshare" in done.stderr:
-        return "SKIPPED: nothing can be mounted here"
+        raise Skip("nothing can be mounted here")
     if done.returncode or "trace.json was not written: No space left on device" not in done.stderr or "trace" in done.stdout:
         raise Failure(f"exit {done.returncode}\n{done.stdout}{done.stderr}")
     return ""

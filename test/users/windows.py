@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent / "run"))
 sys.path.insert(0, str(HERE.parent / "cuda" / "run"))
 import emulated
 import harness
-from harness import Failure, launch, run
+from harness import Failure, Skip, launch, run
 
 harness.MEETS = True
 
@@ -141,7 +141,7 @@ def check_steps(bench, strategy):
 def check_clocks(bench):
     """Rank 1 lives in a namespace of times whose clock is 5000 seconds ahead."""
     if os.geteuid() or not shutil.which("unshare") or run(["unshare", "--time", "--monotonic=5000", "true"], check=False).returncode:
-        return "skipped: this process may not make a namespace of times"
+        raise Skip("this process may not make a namespace of times")
     path, script = bench.path("clocks.json"), bench.path("apart.sh")
     script.write_text('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec unshare --time --monotonic=5000 "$@"\nexec "$@"\n')
     script.chmod(0o755)

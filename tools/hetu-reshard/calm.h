@@ -1,10 +1,9 @@
-/* When to measure.
+/* Waits for a moment at which the machine is fit for measurements.
  *
- * How fast processors reach each other's caches may change while ranks run: a virtual machine's are
- * moved, and then are neighbours for some seconds, and far from each other for some more. What
- * takes place between them then takes up to twice as long. So one conversion is timed again and
- * again, and while it takes longer than it did, or than the cluster file says, whoever measures
- * waits:
+ * The host of a virtual machine may move its processors while ranks run. Ranks that shared a cache
+ * are then far apart for some seconds, and exchanges between them take up to twice as long. So one
+ * conversion, the probe, is timed before each measurement. While the probe takes longer than at its
+ * fastest, or than the cluster file predicts, the measurement waits:
  *
  *     calm_begin(arena, cluster);
  *     calm_wait();
@@ -15,12 +14,13 @@
 
 #include "case.h"
 
-/* Chooses the conversion, among all ranks; `cluster`, which may be NULL, says how long it should
- * take. */
+/* Chooses the probe, a conversion among all ranks. `cluster` predicts how long the probe should
+ * take; NULL: no prediction. */
 void calm_begin(Arena *arena, const Cluster *cluster);
 
-/* Waits until it takes no longer, but in all only a while; then the user is told, and when it takes
- * less than the cluster file says. All ranks call it together. */
+/* Waits until the probe is as fast as before, at most for a limited time in all; when that is up,
+ * or the probe is faster than the cluster file predicts, prints a warning. All ranks call it
+ * together. */
 void calm_wait(void);
 
 #endif

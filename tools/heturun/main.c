@@ -14,7 +14,6 @@
 #define _GNU_SOURCE
 #include "place.h"
 #include "ranks.h"
-#include "remote.h"
 #include "strategies.h"
 #include "support/hash.h"
 

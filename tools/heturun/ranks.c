@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "ranks.h"
 
-#include "remote.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -55,4 +55,22 @@ void ranks_tell(const Ranks *ranks, int signal_number);
 /* Kills those that run, with all that they have started, and waits for their ends. */
 void ranks_end(Ranks *ranks);
 
+/* ---- ranks on other machines: remote.c ----
+ *
+ * A command there, over ssh or its replacement (Job.shell), starts `heturun --hold`, which starts
+ * the rank and ends it when the other end of its standard input is closed. */
+
+/* Returns the words that start a program on a host, in the folder of this process and with those of
+ * its environment variables that begin with HETU_ or OMP_ or find programs and libraries. `shell`
+ * is a command, its words separated by blanks, to which host and program are added. */
+char **remote_words(const char *shell, const char *host, char **words);
+
+/* Removes the folders PATTERN on a host. */
+void remote_remove(const char *shell, const char *host, const char *pattern);
+
+/* Carries out `heturun --hold`: runs the program until it ends or the standard input does. Each
+ * byte of the standard input is a signal to the program. Returns its exit status, or 128 and the
+ * signal by which it ended. */
+int remote_hold(char **words);
+
 #endif

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "remote.h"
+#include "ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>

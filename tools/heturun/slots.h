@@ -43,4 +43,8 @@ bool slots_changed(Slots *slots);
 /* Slots that are not lost. */
 int slots_left(const Slots *slots);
 
+/* Returns the text of a file, of which diagnostics show lines; NULL after it has reported an
+ * error. */
+char *file_text(Arena *arena, Diag *diag, const char *path);
+
 #endif

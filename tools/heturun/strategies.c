@@ -2,7 +2,7 @@
 #include "strategies.h"
 
 #include "cluster/cluster.h"
-#include "file.h"
+#include "slots.h"
 #include "strategy/strategy.h"
 #include "syntax/lex.h"
 

@@ -1,5 +1,8 @@
-/* The strategies of an elastic run: those of a file, or of all files *.strategy of a folder in the
- * order of their names. */
+/* The strategies of an elastic run (heturun --elastic): those of a file, or of all files
+ * *.strategy of a folder in the order of their names. The first one that fits the slots is chosen:
+ *
+ *     dp8 (8 devices), dp4 (4 devices); 6 slots  ->  dp4
+ */
 #ifndef HETURUN_STRATEGIES_H
 #define HETURUN_STRATEGIES_H
 

@@ -80,23 +80,41 @@ static void emit_elementwise(Text *out, const LocalOp *local, const Nest *output
 
 /* ---- sums ---- */
 
-/* SUM += terms; inside the loops over `contracted`. */
-static void emit_addition(Text *out, const LocalOp *local, uint32_t set, const Around *around,
-                          const char *sum, int depth) {
-    indent(out, depth);
-    text_print(out, "%s += ", sum);
-    text_terms(out, local, set, around, true);
-    text_string(out, ";\n");
+/* A body of sums while it is written. */
+typedef struct Sums {
+    Text *out;
+    const LocalOp *local;
+    const Nest *outputs;  // loops over the elements of the result
+    const uint32_t *sets; // the distinct sets of contracted factors
+    int set_count;
+    int64_t volume; // product of the local extents of all factors
+} Sums;
+
+/* The terms of one set inside its loops, and the variable to which they are added. */
+typedef struct Addition {
+    uint32_t set;
+    const Around *around;
+    const char *sum;
+} Addition;
+
+/* Appends `SUM += terms;` inside the loops over the contracted factors. */
+static void emit_addition(const Sums *sums, const Addition *addition, int depth) {
+    indent(sums->out, depth);
+    text_print(sums->out, "%s += ", addition->sum);
+    text_terms(sums->out, sums->local, addition->set, addition->around, true);
+    text_string(sums->out, ";\n");
 }
 
-/* The loops of a scalar sum; the outermost runs over `range` when that is given: "long k0 = FROM;
- * k0 < TO; k0++". */
-static void emit_scalar_sum(Text *out, const LocalOp *local, uint32_t set, const Around *around,
-                            const char *range, const char *sum, int depth) {
-    const Nest *nest = around->contracted;
+/* Appends the loops of a scalar sum. The outermost runs over `range`, "long k0 = FROM; k0 < TO;
+ * k0++"; NULL: over its whole extent. */
+static void emit_scalar_sum(const Sums *sums, const Addition *addition, const char *range,
+                            int depth) {
+    Text *out = sums->out;
+    const Nest *nest = addition->around->contracted;
     for (int l = 0; l < nest->count; l++) {
         const Loop *loop = &nest->loop[l];
-        if (l == nest->count - 1) text_print(out, "#pragma omp simd reduction(+ : %s)\n", sum);
+        if (l == nest->count - 1)
+            text_print(out, "#pragma omp simd reduction(+ : %s)\n", addition->sum);
         if (l == 0 && range) {
             indent(out, depth++);
             text_print(out, "for (%s)\n", range);
@@ -104,13 +122,14 @@ static void emit_scalar_sum(Text *out, const LocalOp *local, uint32_t set, const
             cpu_for(out, depth++, loop, "");
         }
     }
-    emit_addition(out, local, set, around, sum, depth);
+    emit_addition(sums, addition, depth);
 }
 
-/* A long sum in PARTS parts of fixed borders, so that threads share it. */
-static void emit_parted_sum(Text *out, const LocalOp *local, uint32_t set, const Around *around,
-                            int depth) {
-    const Loop *outer = &around->contracted->loop[0];
+/* Appends a long sum in PARTS parts whose borders do not depend on the number of threads, so that
+ * threads share it and its value stays the same. */
+static void emit_parted_sum(const Sums *sums, const Addition *addition, int depth) {
+    const Loop *outer = &addition->around->contracted->loop[0];
+    Text *out = sums->out;
     Arena *arena = out->arena;
     long long extent = (long long)outer->extent;
     const char *parts = arena_format(arena, "%d", PARTS),
@@ -124,8 +143,8 @@ static void emit_parted_sum(Text *out, const LocalOp *local, uint32_t set, const
               "#pragma omp parallel for\n"
               "$b    for (int c = 0; c < $parts; c++) {\n"
               "$b        $type s = 0;\n",
-              "b", blanks, "type", sum_type(local), "parts", parts, NULL);
-    emit_scalar_sum(out, local, set, around, range, "s", depth + 2);
+              "b", blanks, "type", sum_type(sums->local), "parts", parts, NULL);
+    emit_scalar_sum(sums, &(Addition){addition->set, addition->around, "s"}, range, depth + 2);
     text_fill(out,
               "$b        part[c] = s;\n"
               "$b    }\n"
@@ -135,37 +154,38 @@ static void emit_parted_sum(Text *out, const LocalOp *local, uint32_t set, const
               "b", blanks, "parts", parts, NULL);
 }
 
-/* RESULT = sum + the terms that are not summed */
-static void emit_sum_result(Text *out, const LocalOp *local, const Nest *outputs, const char *sum,
-                            int depth) {
-    Around around = around_of(outputs, NULL);
-    indent(out, depth);
-    text_result(out, local, &around);
-    text_sum_value(out, local, &around, sum);
-    text_result_end(out, local);
+/* Appends RESULT = sum + the terms that are not summed. */
+static void emit_sum_result(const Sums *sums, const char *sum, int depth) {
+    Around around = around_of(sums->outputs, NULL);
+    indent(sums->out, depth);
+    text_result(sums->out, sums->local, &around);
+    text_sum_value(sums->out, sums->local, &around, sum);
+    text_result_end(sums->out, sums->local);
 }
 
-/* One sum for each element of the result. */
-static void emit_row_sums(Text *out, const LocalOp *local, const Nest *outputs,
-                          const uint32_t *sets, int set_count, int64_t volume) {
+/* Appends one sum for each element of the result. */
+static void emit_row_sums(const Sums *sums) {
+    Text *out = sums->out;
+    const Nest *outputs = sums->outputs;
     int depth = 1;
     int64_t results = nest_volume(outputs, 0, outputs->count);
-    bool parallel = volume >= PARALLEL && results >= SERIAL_OUTPUTS,
-         parted = volume >= PARALLEL && !parallel;
+    bool parallel = sums->volume >= PARALLEL && results >= SERIAL_OUTPUTS,
+         parted = sums->volume >= PARALLEL && !parallel;
     if (parallel) cpu_parallel(out, outputs->count);
     for (int l = 0; l < outputs->count; l++)
         cpu_for(out, depth++, &outputs->loop[l], l == outputs->count - 1 ? " {" : "");
     indent(out, depth);
-    text_print(out, "%s sum = 0;\n", sum_type(local));
-    for (int s = 0; s < set_count; s++) {
-        Nest contracted = nest_of_sum(local, sets[s]);
+    text_print(out, "%s sum = 0;\n", sum_type(sums->local));
+    for (int s = 0; s < sums->set_count; s++) {
+        Nest contracted = nest_of_sum(sums->local, sums->sets[s]);
         Around around = around_of(outputs, &contracted);
+        Addition addition = {sums->sets[s], &around, "sum"};
         if (parted && nest_volume(&contracted, 0, contracted.count) >= PARALLEL / SERIAL_OUTPUTS)
-            emit_parted_sum(out, local, sets[s], &around, depth);
+            emit_parted_sum(sums, &addition, depth);
         else
-            emit_scalar_sum(out, local, sets[s], &around, NULL, "sum", depth);
+            emit_scalar_sum(sums, &addition, NULL, depth);
     }
-    emit_sum_result(out, local, outputs, "sum", depth);
+    emit_sum_result(sums, "sum", depth);
     if (outputs->count) {
         close_bracket(out, depth - 1);
     }
@@ -177,27 +197,28 @@ static void emit_column_loop(Text *out, const Loop *inner, int depth) {
     text_print(out, "for (long %s = c; %s < end; %s++)\n", inner->name, inner->name, inner->name);
 }
 
-/* Sums over rows, COLUMNS neighbouring elements of the result at a time. */
-static void emit_column_sums(Text *out, const LocalOp *local, const Nest *outputs,
-                             const uint32_t *sets, int set_count, int64_t volume) {
+/* Appends sums over rows, COLUMNS neighbouring elements of the result at a time. */
+static void emit_column_sums(const Sums *sums) {
+    Text *out = sums->out;
+    const Nest *outputs = sums->outputs;
     const Loop *inner = &outputs->loop[outputs->count - 1];
     const char *sum = arena_format(out->arena, "sum[%s - c]", inner->name);
     int depth = 1;
-    if (volume >= PARALLEL) cpu_parallel(out, outputs->count);
+    if (sums->volume >= PARALLEL) cpu_parallel(out, outputs->count);
     for (int l = 0; l < outputs->count - 1; l++) cpu_for(out, depth++, &outputs->loop[l], "");
     emit_chunks(out, depth++, inner->extent, COLUMNS);
     indent(out, depth);
-    text_print(out, "%s sum[%d] = {0};\n", sum_type(local), COLUMNS);
-    for (int s = 0; s < set_count; s++) {
-        Nest contracted = nest_of_sum(local, sets[s]);
+    text_print(out, "%s sum[%d] = {0};\n", sum_type(sums->local), COLUMNS);
+    for (int s = 0; s < sums->set_count; s++) {
+        Nest contracted = nest_of_sum(sums->local, sums->sets[s]);
         Around around = around_of(outputs, &contracted);
         int inside = depth;
         for (int l = 0; l < contracted.count; l++) cpu_for(out, inside++, &contracted.loop[l], "");
         emit_column_loop(out, inner, inside);
-        emit_addition(out, local, sets[s], &around, sum, inside + 1);
+        emit_addition(sums, &(Addition){sums->sets[s], &around, sum}, inside + 1);
     }
     emit_column_loop(out, inner, depth);
-    emit_sum_result(out, local, outputs, sum, depth + 1);
+    emit_sum_result(sums, sum, depth + 1);
     close_bracket(out, depth - 1);
 }
 
@@ -210,10 +231,11 @@ void loops_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kern
         emit_elementwise(out, local, &outputs);
         return;
     }
-    int64_t volume = 1;
-    for (int f = 0; f < local->factor_count; f++) volume *= local->extent[f] ? local->extent[f] : 1;
+    Sums sums = {out, local, &outputs, sets, set_count, .volume = 1};
+    for (int f = 0; f < local->factor_count; f++)
+        sums.volume *= local->extent[f] ? local->extent[f] : 1;
     if (sums_columns(local, &outputs, sets[0]))
-        emit_column_sums(out, local, &outputs, sets, set_count, volume);
+        emit_column_sums(&sums);
     else
-        emit_row_sums(out, local, &outputs, sets, set_count, volume);
+        emit_row_sums(&sums);
 }

@@ -13,13 +13,13 @@ enum {
     BLOCKS = 512     // that keep a device busy
 };
 
-/* A body that is being written: its function, and the loops over the elements of the result. */
+/* A body while it is written: its function, and the loops over the elements of the result. */
 typedef struct KernelBody {
     Device device;
     const Nest *outputs;
 } KernelBody;
 
-/* An operand at one of the lanes. An AccessWriter. */
+/* Appends an operand at one of the lanes (an AccessWriter). */
 static void text_operand_lane(Text *out, const LocalOp *local, int operand, void *context) {
     const Around *around = context;
     text_lane(out, local, local->result_count + operand, around->more, around);
@@ -33,12 +33,12 @@ static Around around_of(const Nest *outputs, const Nest *contracted, const Lanes
                     .more = lanes};
 }
 
-/* The tensors that terms over exactly the factors of `set` read. */
+/* Returns the set of tensors that the terms over exactly the factors of `set` read. */
 static uint64_t read_by(const LocalOp *local, uint32_t set) {
     return terms_operands(local, set) << local->result_count;
 }
 
-/* The beginning of a statement that is done for every lane. */
+/* Appends the loop over lanes in front of a statement, if there are several lanes. */
 static int emit_lanes(Text *out, const Lanes *lanes, int depth) {
     if (lanes->width > 1) {
         indent(out, depth++);
@@ -48,7 +48,7 @@ static int emit_lanes(Text *out, const Lanes *lanes, int depth) {
     return depth;
 }
 
-/* RESULT[...] = the terms that are not summed, with `sum` in front unless that is NULL. */
+/* Appends RESULT[...] = `sum`, unless that is NULL, + the terms that are not summed. */
 static void emit_result(const KernelBody *body, const Lanes *lanes, const char *sum, int depth) {
     const LocalOp *local = body->device.local;
     const Tensor *result = &local->results[0];
@@ -81,7 +81,7 @@ static void emit_result(const KernelBody *body, const Lanes *lanes, const char *
 
 /* ---- elements ---- */
 
-/* The body of a kernel that sums nothing. Returns how it is launched: "grid, block". */
+/* Appends the body of a kernel without sums. Returns its launch: "grid, block". */
 static const char *emit_elementwise(const KernelBody *body) {
     const Device *device = &body->device;
     const Nest *outputs = body->outputs;
@@ -99,8 +99,8 @@ static const char *emit_elementwise(const KernelBody *body) {
 
 /* ---- sums ---- */
 
-/* The loop over the elements of one set of contracted factors: from `first` on, every `step`-th.
- * `sum` is added to. */
+/* Appends the loop that adds the terms of one set of contracted factors to `sum`: from element
+ * `first` on, every `step`-th. */
 static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns,
                           const char *first, const char *step, int depth) {
     const Device *device = &body->device;
@@ -135,26 +135,26 @@ static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_c
     return longest;
 }
 
-/* In how many parts blocks share a sum, where `blocks` of them would add it up alone. */
+/* Returns into how many parts a sum is split, so that more than `blocks` blocks share it. */
 static int64_t parts_of(int64_t elements, int64_t blocks) {
     int64_t parts = BLOCKS / blocks, most = elements / PART_SUM;
     parts = parts < most ? parts : most;
     return parts < 1 ? 1 : parts;
 }
 
-/* The first element of a thread, and its step: threads of a block lie along the sum, and so do
- * `parts` blocks. */
+/* Returns the first element of a thread: the threads of a block, and `parts` blocks, follow each
+ * other along the sum. */
 static const char *first_text(Arena *arena, int64_t parts, const char *thread, int threads) {
     return parts > 1 ? arena_format(arena, "blockIdx.y * %d + %s", threads, thread) : thread;
 }
 
-/* A grid of so many blocks for the result, each sum in so many parts. */
+/* Returns the grid of `blocks` blocks for the result, with each sum in `parts` parts. */
 static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts) {
     return parts > 1 ? arena_format(arena, "dim3(%lld, %lld)", (long long)blocks, (long long)parts)
                      : c_number(arena, blocks);
 }
 
-/* A warp for each element of the result. */
+/* Appends sums with one warp for each element of the result. */
 static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, int set_count) {
     Text *out = body->device.out;
     const Lanes one = {NULL, 1};
@@ -168,7 +168,7 @@ static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, 
     return launch_warps(out->arena, body->outputs);
 }
 
-/* A block for each element of the result, or several. */
+/* Appends sums with one or several blocks for each element of the result. */
 static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets, int set_count,
                                    int64_t results, int64_t longest) {
     Text *out = body->device.out;
@@ -185,7 +185,7 @@ static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets,
     return arena_format(out->arena, "%s, %d", grid_text(out->arena, results, parts), CUDA_THREADS);
 }
 
-/* The lanes of neighbouring elements of the result that one thread adds up. */
+/* Returns how many neighbouring elements of the result one thread adds up. */
 static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_count) {
     const LocalOp *local = body->device.local;
     Lanes lanes = lanes_along(local, read_by(local, 0) | 1, body->outputs, NULL);
@@ -197,8 +197,8 @@ static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_
     return lanes;
 }
 
-/* Neighbouring elements of the result for each thread, the rows that they add up shared by the
- * warps of a block and by blocks; `alone`: each thread adds up all of them. */
+/* Appends sums over rows: each thread has neighbouring elements of the result; the warps of a
+ * block, and blocks, share the rows. `alone`: each thread adds up all rows. */
 static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets, int set_count,
                                     int64_t longest, bool alone) {
     Text *out = body->device.out;

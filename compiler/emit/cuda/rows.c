@@ -12,7 +12,7 @@
 
 enum { MOST_HELD = 64 }; // elements in registers of a thread
 
-/* A function that is being written. */
+/* A function while it is written, and the warp or block that computes a row. */
 typedef struct Team {
     Device device;
     const Rows *rows;
@@ -23,7 +23,7 @@ typedef struct Team {
     int turns;     // times that a thread goes along a row where something is held
 } Team;
 
-/* Whether a tensor has elements along rows; where there are no rows, all have. */
+/* Returns whether a tensor has elements along rows; true for all where there are no rows. */
 static bool goes_along(const Team *team, int tensor) {
     bool along = !team->rows->plan.rows;
     for (int l = 0; l < team->along->count; l++)
@@ -31,7 +31,7 @@ static bool goes_along(const Team *team, int tensor) {
     return along;
 }
 
-/* An operand or value where it is used: out of a variable, or from storage. An AccessWriter. */
+/* Appends an operand or value, read from a variable or from storage (an AccessWriter). */
 static void text_access(Text *out, const LocalOp *local, int operand, void *context) {
     const RowsPlace *place = context;
     const Team *team = place->around.more;
@@ -56,8 +56,8 @@ static const char *equation_name(const Team *team, int equation) {
 
 /* ---- elements ---- */
 
-/* The tensors that a loop loads: operands that have elements along the row, and results that it
- * reads from storage. */
+/* Returns the set of tensors that an expression loads inside a loop: operands with elements along
+ * the row, and results read from storage. */
 static uint64_t expr_loads(const Team *team, const Expr *expr, int loop) {
     const LocalOp *local = team->rows->local;
     uint64_t set = 0;
@@ -78,13 +78,13 @@ static uint64_t loop_loads(const Team *team, int loop) {
     return set;
 }
 
-/* The array with a thread's elements of a result: NAME_w, or a row of NAME_h. */
+/* Returns the array with a thread's elements of a result: NAME_w, or a row of NAME_h. */
 static const char *lanes_name(const Team *team, int result) {
     return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w",
                         rows_name(team->rows, result));
 }
 
-/* One lane, and what is to be stored of it. */
+/* Appends the statements of one lane, and its stores into the arrays of results. */
 static void emit_lane(const RowsPlace *place, int depth) {
     const Team *team = place->around.more;
     Text *out = team->device.out;
@@ -101,7 +101,7 @@ static void emit_lane(const RowsPlace *place, int depth) {
     }
 }
 
-/* Loads what is held from this loop on. */
+/* Appends the loads of tensors that registers hold from this loop on. */
 static void emit_held_loads(const RowsPlace *place, int depth) {
     const Team *team = place->around.more;
     uint64_t known = 0;
@@ -116,7 +116,7 @@ static void emit_held_loads(const RowsPlace *place, int depth) {
         }
 }
 
-/* The elements that a thread computes at once: loads, the lanes, stores. */
+/* Appends one step of a thread, several neighbouring elements: loads, lanes, stores. */
 static void emit_step(const Team *team, int loop, int depth) {
     Text *out = team->device.out;
     const RowsPlace place = place_at(team, loop);
@@ -148,7 +148,7 @@ static void emit_step(const Team *team, int loop, int depth) {
 
 /* ---- rows ---- */
 
-/* The row of this warp or block, and what it reads once. */
+/* Appends the index of the row of this warp or block, and the values that it reads once. */
 static void emit_row_begin(const Team *team) {
     const LocalOp *local = team->rows->local;
     Text *out = team->device.out;
@@ -163,7 +163,7 @@ static void emit_row_begin(const Team *team) {
     }
 }
 
-/* The values of a row that are known in front of a loop. */
+/* Appends the values of a row that become known in front of a loop. */
 static void emit_row_values(const Team *team, int loop) {
     const RowsPlace place = place_at(team, loop);
     for (int e = 0; e < team->rows->equation_count; e++) {
@@ -177,8 +177,8 @@ static void emit_row_values(const Team *team, int loop) {
     }
 }
 
-/* Opens the loop along a row, whose steps are `step`; indices that it does not need are left
- * out. */
+/* Opens the loop along a row around the statements `step`, without indices that they do not
+ * read. */
 static void open_row_loop(const Team *team, const char *step) {
     Text *out = team->device.out;
     int threads = team->warp ? CUDA_WARP : CUDA_THREADS;
@@ -212,7 +212,7 @@ static void emit_row_loop(const Team *team, int loop) {
     text_string(out, "    }\n");
 }
 
-/* Chooses what is held: neighbours that more than one loop needs, where registers suffice. */
+/* Chooses the tensors that registers hold: those that several loops read, if there is room. */
 static void choose_held(Team *team) {
     uint64_t once = 0, again = 0;
     for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
@@ -239,7 +239,7 @@ static void choose_held(Team *team) {
                        team->rows->local->tensors[t].name, team->turns, team->lanes.width);
 }
 
-/* The values of the row that are results. */
+/* Appends the stores of those values of the row that are results. */
 static void emit_row_end(const Team *team) {
     const RowsPlace place = place_at(team, team->rows->plan.loop_count);
     int stores = 0, sums = 0;
@@ -259,7 +259,7 @@ static void emit_row_end(const Team *team) {
     text_string(team->device.out, stores > 1 ? "    }\n" : "");
 }
 
-/* A kernel with rows. Returns how it is launched: "grid, block". */
+/* Appends a kernel with rows. Returns its launch: "grid, block". */
 static const char *emit_rows(Team *team) {
     Arena *arena = team->device.out->arena;
     int64_t count = nest_volume(&team->rows->outer, 0, team->rows->outer.count);
@@ -276,7 +276,7 @@ static const char *emit_rows(Team *team) {
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
-/* Whether neighbours of a result, of a set of tensors, lie apart: each is stored by itself then. */
+/* Returns whether elements of a result in the set are not contiguous: each is stored alone. */
 static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors) {
     bool apart = false;
     for (int t = 0; nest_inner(along) && t < local->result_count; t++)
@@ -284,7 +284,7 @@ static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tenso
     return apart;
 }
 
-/* A kernel without rows. Returns how it is launched. */
+/* Appends a kernel without rows. Returns its launch: "grid, block". */
 static const char *emit_elements(const Team *team) {
     Text *out = team->device.out;
     if (!team->along->count) {

@@ -10,8 +10,8 @@ enum {
     LONG_INDEX = 1 << 30 // elements from which an index takes 64 bits
 };
 
-/* An index that reaches every element of every tensor: no tensor has more elements than all factors
- * together. */
+/* The index type must reach every element of every tensor; no tensor has more elements than the
+ * product of all factors. */
 Device device_of(Text *out, const LocalOp *local) {
     int64_t volume = 1;
     for (int f = 0; f < local->factor_count; f++) volume *= local->extent[f] ? local->extent[f] : 1;
@@ -20,15 +20,15 @@ Device device_of(Text *out, const LocalOp *local) {
 
 /* ---- how wide ---- */
 
-/* Whether a tensor begins at a multiple of VECTOR bytes: all do but a micro-batch's part of an
- * input. */
+/* Returns whether a tensor begins at a multiple of VECTOR bytes: all do but the rows of a
+ * micro-batch in an input. */
 static bool is_aligned(const LocalOp *local, const Tensor *tensor) {
     return !value_turns(local->module, local->op, tensor->value) ||
            tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
-/* Whether neighbours of a tensor along `inner` can be loaded `width` at once wherever the loops of
- * `nest` stand. */
+/* Returns whether `width` neighbours of a tensor along `inner` are aligned at every index of the
+ * loops of `nest`. */
 static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop *inner, int width) {
     for (int l = 0; nest && l < nest->count; l++)
         if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width) return false;
@@ -59,7 +59,7 @@ static int64_t inner_stride(const Lanes *lanes, int tensor) {
     return lanes->width > 1 ? nest_inner(lanes->nest)->stride[tensor] : 0;
 }
 
-/* The element of a tensor that lies apart from its neighbours: its index has (i0 + e) for i0. */
+/* Appends lane e of a tensor that is not contiguous along the lanes: its index has (i0 + e). */
 static void text_apart(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                        const Around *around) {
     Nest apart = *lanes->nest;
@@ -88,7 +88,7 @@ void text_place(Text *out, const LocalOp *local, int tensor, const Around *aroun
                text_bytes(&index));
 }
 
-/* One tensor: its neighbours, or the one element that serves all lanes. */
+/* Appends the load of a tensor: its neighbours, or the one element that all lanes share. */
 static void emit_load(const Device *device, int number, const Lanes *lanes, const Around *around,
                       int depth) {
     const Tensor *tensor = &device->local->tensors[number];
@@ -184,7 +184,7 @@ const char *launch_warps(Arena *arena, const Nest *nest) {
 
 /* ---- functions ---- */
 
-/* Parameters of the __global__ function and arguments of the launch: what its text uses. */
+/* Appends the parameters of the __global__ function that its body reads, and their arguments. */
 static void text_arguments(Text *parameters, Text *arguments, const LocalOp *local,
                            const char *body) {
     for (int t = 0; t < local->tensor_count; t++) {

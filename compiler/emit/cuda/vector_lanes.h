@@ -12,13 +12,13 @@ enum {
     CUDA_WARP_SUM = 1024                   // elements that a warp still adds up alone
 };
 
-/* So many neighbours along the innermost loop of a nest; NULL: one element. */
+/* `width` neighbours along the innermost loop of a nest; NULL: one element. */
 typedef struct Lanes {
     const Nest *nest;
     int width;
 } Lanes;
 
-/* A __global__ function that is being written. */
+/* A __global__ function while it is written. */
 typedef struct Device {
     Text *out;
     const LocalOp *local;
@@ -27,51 +27,51 @@ typedef struct Device {
 
 Device device_of(Text *out, const LocalOp *local);
 
-/* As many lanes along a nest as fill a vector of the smallest type, or fewer where a tensor of the
- * set (of numbers) does not allow so many; `other` has the loops around. */
+/* Returns lanes along a nest: as many as fill a vector of the smallest type, or fewer where a
+ * tensor of the set `tensors` is not aligned for so many. `other` has the loops around. */
 Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other);
 
-/* A tensor at one of the lanes: NAME_v[e] or NAME_v where it is loaded before, or the element that
- * lies apart. */
+/* Appends a tensor at one of the lanes: NAME_v[e] or NAME_v where it is loaded before, or the
+ * element that lies apart. */
 void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                const Around *around);
 
-/* NAME + INDEX */
+/* Appends the address of an element: NAME + INDEX. */
 void text_place(Text *out, const LocalOp *local, int tensor, const Around *around);
 
 /* Loads the tensors of a set for text_lane. */
 void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, const Around *around,
                 int depth);
 
-/* The variable that counts steps of a nest: the loop's own where there is one loop and one lane,
- * else `number`. */
+/* Returns the variable that counts steps of a nest: the loop's index where there is one loop and
+ * one lane, else `number`. */
 const char *counter(const Nest *nest, const Lanes *lanes, const char *number);
 
-/* Steps of as many lanes. */
+/* Returns the number of steps of a nest, each of all lanes. */
 int64_t steps_of(const Nest *nest, const Lanes *lanes);
 
-/* The indices of a nest's loops out of `number`, which counts steps: "const int i0 = i / 192, i1 =
- * i % 192 * 4;" */
+/* Appends the indices of a nest's loops, computed from `number`, which counts steps: "const int i0
+ * = i / 192, i1 = i % 192 * 4;" */
 void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, const char *number,
                   int depth);
 
-/* Opens the loop in which all threads share the steps of a nest; returns how the function is
- * launched: "grid, block". */
+/* Opens the loop in which all threads share the steps of a nest. Returns the launch: "grid, block".
+ */
 const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes);
 
-/* The indices of a nest where each thread has its own step: that of `thread` among the `each` of a
- * block. */
+/* Appends the indices of a nest where each thread has one step: number `thread` of the `each` steps
+ * of its block. */
 void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each,
                    const char *thread);
 
-/* The indices of a nest where each element has a warp, or a block. */
+/* Append the indices of a nest where each element has a warp, or a block. */
 void emit_own_warp(const Device *device, const Nest *nest);
 void emit_own_block(const Device *device, const Nest *nest);
 
-/* How a function is launched that begins with emit_own_warp. */
+/* Returns the launch of a function that begins with emit_own_warp. */
 const char *launch_warps(Arena *arena, const Nest *nest);
 
-/* The __global__ function with this body, to `before`, and its launch, to `out`: "grid, block". */
+/* Appends the __global__ function with this body to `before`, and its launch to `out`. */
 void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel,
                  const char *body, const char *launch);
 

@@ -1,6 +1,6 @@
 /* Functions that run a C kernel: they build the views that it sees. */
-#include "emit/kernel/body.h"
-#include "emit/kernel/numbers.h"
+#include "emit/kernel/kernel.h"
+#include "emit/kernel/local.h"
 #include "emit/words.h"
 #include "ir/text/print.h"
 
@@ -55,16 +55,18 @@ static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tens
         text_print(out, " + r->row * %lld", (long long)stride);
 }
 
-/* A field of a view with numbers of the device's row, for each of its dimensions that has one: the
- * `which`-th of those that say where the piece lies. */
-static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, const char *field,
-                        int which, int number) {
+/* Appends a field of a view, by dimension a number of the device's row: "offset", the row at which
+ * the piece begins; "fold" and "gap" of a zigzag dimension, the length of the first range, and the
+ * distance to the second. `number` is the column of the first. */
+static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, int which,
+                        int number) {
+    static const char *const FIELDS[] = {"offset", "fold", "gap"};
     int written = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++) {
         bool zigzag = written_is_zigzag(tensor, w);
         if (!written_has_offset(local, tensor, w)) continue;
         if (!which || zigzag) {
-            text_print(out, written ? "" : ", .%s = {", field);
+            text_print(out, written ? "" : ", .%s = {", FIELDS[which]);
             for (; written < w; written++) text_string(out, written ? ", 0" : "0");
             text_print(out, "%sat[%d]", written++ ? ", " : "", number + which);
         }
@@ -91,9 +93,9 @@ static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int
                c_dtype(tensor->value->type.dtype), tensor->bound->written_rank);
     if (tensor->bound->written_rank) {
         emit_extents(out, local, "extent", tensor, false);
-        emit_places(out, local, tensor, "offset", 0, *number);
-        emit_places(out, local, tensor, "fold", 1, *number);
-        emit_places(out, local, tensor, "gap", 2, *number);
+        emit_places(out, local, tensor, 0, *number);
+        emit_places(out, local, tensor, 1, *number);
+        emit_places(out, local, tensor, 2, *number);
         *number += place_count(local, tensor);
         emit_extents(out, local, "global", tensor, true);
     }
@@ -101,10 +103,12 @@ static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int
     text_string(out, "},\n");
 }
 
-static void emit_views(Text *out, const LocalOp *local, const char *name, const Tensor *tensors,
-                       int count, int *number) {
-    text_print(out, "    const ht_view %s[] = {\n", name);
-    for (int k = 0; k < count; k++) emit_view(out, local, &tensors[k], number);
+/* Appends the array of the views of the results, or of the operands. */
+static void emit_views(Text *out, const LocalOp *local, bool results, int *number) {
+    int count = results ? local->result_count : local->operand_count;
+    text_print(out, "    const ht_view %s[] = {\n", results ? "result" : "operand");
+    for (int k = 0; k < count; k++)
+        emit_view(out, local, results ? &local->results[k] : &local->operands[k], number);
     text_string(out, count ? "    };\n" : "        {0},\n    };\n");
 }
 
@@ -174,8 +178,8 @@ void emit_identity(Text *out, const LocalOp *local) {
 
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update) {
     int number = 0;
-    emit_views(out, local, "result", local->results, local->result_count, &number);
-    emit_views(out, local, "operand", local->operands, local->operand_count, &number);
+    emit_views(out, local, true, &number);
+    emit_views(out, local, false, &number);
     const OpDef *def = local->op->def;
     if (def->attr_count) emit_attrs(out, def, local->op->attrs);
     text_fill(out,

@@ -1,4 +1,5 @@
-#include "emit/kernel/expr.h"
+/* An expression of a rule as C. */
+#include "emit/kernel/local.h"
 
 #include <math.h>
 #include <stdio.h>

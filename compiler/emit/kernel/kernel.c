@@ -1,7 +1,6 @@
 #include "emit/kernel/kernel.h"
 
-#include "emit/kernel/body.h"
-#include "emit/kernel/numbers.h"
+#include "emit/program/role.h"
 #include "emit/words.h"
 #include "support/array.h"
 
@@ -160,8 +159,8 @@ static void check_kernel(RoleWriter *writer, const LocalOp *local, const char *k
 static void declare_kernel(Emitter *emitter, const char *kernel) {
     char line[256];
     snprintf(line, sizeof line, "ht_kernel %s;\n", kernel);
-    if (!strstr(text_bytes(&emitter->kernel_externs), line))
-        text_string(&emitter->kernel_externs, line);
+    if (!strstr(text_bytes(&emitter->kernels.externs), line))
+        text_string(&emitter->kernels.externs, line);
 }
 
 /* Whether the operator gives f32 as bf16, element after element as they lie. */
@@ -205,7 +204,7 @@ static Kernel kernel_write(RoleWriter *writer, const LocalOp *local) {
     Kernel kernel = {
         .name = arena_format(emitter->arena, "%s_%s_%d", emitter->prefix,
                              c_identifier(emitter->arena, short_name(local->op->def->name)),
-                             emitter->kernel_count++),
+                             emitter->kernels.count++),
         .ranked = views && !local_empty(local),
         .numbered = reads_numbers(local),
     };
@@ -218,7 +217,7 @@ static Kernel kernel_write(RoleWriter *writer, const LocalOp *local) {
     text_string(&unused, text_bytes(&body));
     const char *clones =
         strstr(text_bytes(&body), "#pragma omp simd") ? emitter->backend->clones : NULL;
-    array_push(emitter->arena, &emitter->kernel_texts,
+    array_push(emitter->arena, &emitter->kernels.texts,
                (KernelText){kernel.name, kernel.prototype, text_bytes(&banner), text_bytes(&before),
                             clones ? clones : "", text_bytes(&unused)});
     return kernel;
@@ -228,7 +227,7 @@ const Kernel *kernel_for(RoleWriter *writer, const LocalOp *local) {
     Emitter *emitter = writer->emitter;
     Text *key = &emitter->key;
     kernel_key(key, local);
-    Kernel **slot = intern_slot(emitter->kernels, key->bytes, key->length);
+    Kernel **slot = intern_slot(emitter->kernels.known, key->bytes, key->length);
     if (*slot) return *slot;
     Kernel *kernel = *slot = arena_new(emitter->arena, Kernel);
     *kernel = kernel_write(writer, local);

@@ -1,5 +1,6 @@
 /* The functions that role programs call: one for each operator and local shape, shared by all roles
- * and models of a unit. */
+ * and models of a unit. A body is written here where all back ends have it alike, else by loops.h
+ * and the back end. */
 #ifndef EMIT_KERNEL_KERNEL_H
 #define EMIT_KERNEL_KERNEL_H
 
@@ -7,13 +8,37 @@
 
 typedef struct Kernel {
     const char *name;
-    const char *opening;   // of a call: "gpt_add_3(", "gpt_softmax_4(r, "
+    const char *opening;   // beginning of a call: "gpt_add_3(", "gpt_softmax_4(r, "
     const char *prototype; // "void gpt_add_3(void *y, void *x, void *z)"
-    bool ranked;           // takes the rank first, and the place in the source last
-    bool numbered;         // takes a row of the device's numbers
+    bool ranked;           // the first parameter is the rank, the last the place in the source
+    bool numbered;         // a parameter is the device's row of numbers
 } Kernel;
 
-/* The function for an operator, written to the kernels' file when there is none yet. */
-const Kernel *kernel_for(RoleWriter *writer, const LocalOp *local);
+/* Returns the function for an operator, and adds it to the kernels' file when it is new. */
+const Kernel *kernel_for(struct RoleWriter *writer, const LocalOp *local);
+
+/* ---- bodies that all back ends have alike: call.c, product.c ----
+ *
+ * Parameters of the function are the tensors' names, `at` for the device's numbers, and where a C
+ * kernel is run `r` (the rank) and `where` (the place in the source). */
+
+/* Runs a C kernel on views. `update`: the operator is one of the update section, whose kernels read
+ * the optimizer's hyperparameters of the step. */
+void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update);
+
+/* Fills the results that a C kernel leaves alone where a contracted factor is empty. */
+void emit_identity(Text *out, const LocalOp *local);
+
+/* A body that ht_product of <hetu/product.h> computes; tensors are indices, -1: absent. */
+typedef struct Product {
+    int x, w, bias, y;
+    int aux;           // takes the product before the epilogue
+    bool bias_flagged; // the bias is added only where at[0] is not 0
+    const Expr *scale; // NULL: none
+} Product;
+
+/* Returns whether the body is such a product, and fills in `product`. */
+bool product_of(const LocalOp *local, Product *product);
+void emit_product(Text *out, const LocalOp *local, const Product *product);
 
 #endif

@@ -1,5 +1,7 @@
-#include "emit/kernel/body.h"
-#include "emit/kernel/numbers.h"
+#include "emit/kernel/local.h"
+
+#include "emit/kernel/kernel.h"
+#include "emit/program/role.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
 #include "rule/expr.h"
@@ -60,16 +62,14 @@ static const char *tensor_name(Arena *arena, const Rule *rule, const char *name,
                       : arena_format(arena, "%s_%d", name, number);
 }
 
-/* Fills in one tensor, and the extents of its factors where this device holds something of it. A
- * kernel's tensor may have dimensions of no one factor, which are never cut
- * (passes/factor_dims/factor_dims.c). */
-static bool local_tensor(LocalOp *local, RoleWriter *writer, Tensor *tensor, const Value *value,
-                         const BoundAccess *bound, const Access *access, int number) {
-    *tensor =
-        (Tensor){.value = value,
-                 .access = access,
-                 .bound = bound,
-                 .name = tensor_name(writer->emitter->arena, local->rule, access->name, number)};
+/* Fills in the local extents of a tensor, and those of its factors where this device holds some of
+ * its elements; value, access and bound are set. A dimension of a C kernel's tensor may have no
+ * factor of its own; such a dimension is never split (passes/factor_dims/factor_dims.c). Returns
+ * false after it has reported an error. */
+static bool local_tensor(LocalOp *local, const RoleWriter *writer, Tensor *tensor) {
+    const Value *value = tensor->value;
+    const BoundAccess *bound = tensor->bound;
+    const Access *access = tensor->access;
     if (!value) return true;
     if (!op_local(writer->module, local->op, value, local->device, tensor->extent)) {
         diag_error(writer->module->diag, local->op->at,
@@ -138,19 +138,28 @@ static uint32_t bound_factors(const BoundAccess *bound) {
 
 static bool local_tensors(LocalOp *local, RoleWriter *writer) {
     const Op *op = local->op;
-    const Binding *binding = op->binding;
+    Arena *arena = writer->emitter->arena;
+    const Rule *rule = local->rule;
     bool ok = true;
-    for (int k = 0; k < op->result_count; k++)
-        ok = local_tensor(local, writer, &local->results[k], op->results[k], &binding->results[k],
-                          &local->rule->results[binding->results[k].access], -1) &&
-             ok;
-    for (int k = 0, number = -1; k < op->operand_count; k++) {
-        const Access *access = &local->rule->operands[binding->operands[k].access];
-        number = access->variadic ? number + 1 : -1;
-        ok = local_tensor(local, writer, &local->operands[k], op->operands[k],
-                          &binding->operands[k], access, number) &&
-             ok;
+    for (int k = 0; k < op->result_count; k++) {
+        const BoundAccess *bound = &op->binding->results[k];
+        const Access *access = &rule->results[bound->access];
+        local->results[k] = (Tensor){.value = op->results[k],
+                                     .access = access,
+                                     .bound = bound,
+                                     .name = tensor_name(arena, rule, access->name, -1)};
     }
+    for (int k = 0, number = -1; k < op->operand_count; k++) {
+        const BoundAccess *bound = &op->binding->operands[k];
+        const Access *access = &rule->operands[bound->access];
+        number = access->variadic ? number + 1 : -1;
+        local->operands[k] = (Tensor){.value = op->operands[k],
+                                      .access = access,
+                                      .bound = bound,
+                                      .name = tensor_name(arena, rule, access->name, number)};
+    }
+    for (int t = 0; t < local->tensor_count; t++)
+        ok = local_tensor(local, writer, &local->tensors[t]) && ok;
     for (int t = 0; t < local->tensor_count; t++) {
         local_empty_tensor(local, &local->tensors[t]);
         ok = check_places(local, writer, &local->tensors[t]) && ok;

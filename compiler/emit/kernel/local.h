@@ -1,78 +1,117 @@
-/* An operator on one device: what its tensors are there, and the terms that its body adds up. */
+/* An operator on one device: the local extents of its tensors, and the terms that its body adds up.
+ *
+ *     linear, x (8, 128), w (512, 128), w split over 2 devices
+ *     ->  local w (256, 128), y (8, 256); factors b = 8, o = 256, i = 128; one term x * w over i
+ */
 #ifndef EMIT_KERNEL_LOCAL_H
 #define EMIT_KERNEL_LOCAL_H
 
-#include "emit/program/role.h"
+#include "emit/backend.h"
+#include "ir/module.h"
 
 enum { EMIT_MAX_TENSORS = IR_MAX_RESULTS + IR_MAX_OPERANDS };
 
-/* A tensor of an operator: the local extents and the bound factor of each dimension. */
+struct RoleWriter;
+
+/* A tensor of an operator on one device. */
 typedef struct Tensor {
-    const Value *value; // NULL: absent
+    const Value *value; // NULL: an optional operand that is absent
     const Access *access;
     const BoundAccess *bound;
-    const char *name; // in emitted C
-    bool empty;       // this device holds nothing of it
-    int64_t extent[IR_MAX_RANK];
-    int64_t pitch; // how far apart its rows are (clause pitch); 0: it lies in a row
+    const char *name;            // in emitted C
+    bool empty;                  // this device holds none of its elements
+    int64_t extent[IR_MAX_RANK]; // local, by dimension
+    int64_t pitch;               // elements between rows (clause pitch); 0: rows are contiguous
 } Tensor;
 
 /* One of the terms that a body adds up. */
 typedef struct Term {
     const Expr *expr;
     bool minus;
-    uint32_t contracted; // the bound factors over which it is summed
-    bool flagged;        // added only where the device's number says so
+    uint32_t contracted; // set of bound factors over which it is summed
+    bool flagged;        // added only where a number of the device says so
 } Term;
 
 typedef struct LocalOp {
     Module *module;
     const Backend *backend;
     const Op *op;
-    int device; // the role's first
+    int device; // the first device of the role
     const Rule *rule;
     int result_count, operand_count, tensor_count;
     Tensor tensors[EMIT_MAX_TENSORS]; // the results, then the operands
-    Tensor *results, *operands;       // in tensors
+    Tensor *results, *operands;       // point into tensors
     int factor_count;
     int64_t extent[IR_MAX_FACTORS]; // local, by bound factor
-    uint32_t contracted;            // bound factors that no result has
-    const Op *sum; // that a product makes on its way (ir/analysis/side_reduction.h); NULL: none
-    int summed;    // the operand that it adds up
-    Tensor sums;   // its result
+    uint32_t contracted;            // set of bound factors that no result has
+    // column sum of an operand that the product computes as well (ir/analysis/side_reduction.h)
+    const Op *sum; // NULL: none
+    int summed;    // index of the operand that is summed
+    Tensor sums;   // the sum's result
     int term_count;
-    Term *terms; // RULE_BODY, and the product in front of an epilogue
+    Term *terms; // of a RULE_BODY, or of the product in front of an epilogue
 } LocalOp;
 
-/* Fills in `local`; false after an error was reported: pieces of several boxes that the operator
- * cannot take. */
-bool local_op(LocalOp *local, RoleWriter *writer, const Op *op);
+/* Fills in `local`. Returns false after it has reported an error: a tensor that lies in several
+ * boxes, which the operator cannot take. */
+bool local_op(LocalOp *local, struct RoleWriter *writer, const Op *op);
 
-/* Gives a product the sum in front of it to make, where its kernel can. */
-void local_take_sum(LocalOp *local, RoleWriter *writer);
+/* Lets a product compute the column sum of its operand, too, where its kernel can. */
+void local_take_sum(LocalOp *local, struct RoleWriter *writer);
 
-/* Whether every result is empty on this device; whether some factor is (the non-empty results of a
- * C kernel are then identities). */
+/* Returns whether every result is empty on this device. */
 bool local_nothing(const LocalOp *local);
+
+/* Returns whether some factor is empty; results of a C kernel that are not are then identities. */
 bool local_empty(const LocalOp *local);
 
-/* Elements of a tensor on this device, and how far apart they are along a bound factor: 0 where the
- * tensor lacks it. */
+/* Returns the number of a tensor's elements on this device. */
 int64_t tensor_elements(const Tensor *tensor);
+
+/* Returns how far apart elements lie along a bound factor; 0 where the tensor lacks the factor. */
 int64_t tensor_stride(const Tensor *tensor, int factor);
 
-/* Whether a tensor is there, and its elements are bf16: computed with in f32. */
+/* Returns whether a tensor is there with elements of bf16, which are computed with in f32. */
 bool tensor_is_half(const Tensor *tensor);
 
-/* The index of the operand of the call that rule operand `index` stands for; -1 when absent. */
+/* Returns the index of the call's operand that the rule's operand `index` stands for; -1 when it is
+ * absent. */
 int operand_of(const LocalOp *local, int index);
 
-/* The operands that an expression reads, as a set of indices into the call's; *absent is set when
- * it reads one that is absent. */
+/* Returns the set of the call's operands that an expression reads. Sets *absent when it reads one
+ * that is absent. */
 uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent);
 
-/* Whether a tensor of an operator is a micro-batch's part of an input or of collected rows, which
- * may begin anywhere; `value` as the operator has it. */
+/* Returns whether `value`, a tensor of the operator, is the part of an input or of collected rows
+ * that belongs to one micro-batch; such a part may begin at any element. */
 bool value_turns(const Module *module, const Op *op, const Value *value);
+
+/* ---- expressions as C: expr.c ---- */
+
+/* Appends the text of an operand, or of value -1 - `operand` of equations. */
+typedef void AccessWriter(Text *out, const LocalOp *local, int operand, void *context);
+
+/* Appends an expression of the rule as C; `access` writes its operands. */
+void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access,
+               void *context);
+
+/* ---- numbers that differ between the devices of a role: numbers.c ---- */
+
+/* Marks the terms that some device of the role leaves out, since another device adds the same term
+ * to the same partial result. */
+void flag_terms(LocalOp *local, struct RoleWriter *writer);
+
+/* Returns whether a kernel reads the offset of a dimension of its view. */
+bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written);
+
+/* Returns whether a dimension of a view may be zigzag: the kernel then gets two ranges. */
+bool written_is_zigzag(const Tensor *tensor, int written);
+
+/* Writes the first two distinct ranges of a region's dimension; returns how many there are. */
+int region_ranges(const Region *region, int dim, Range ranges[2]);
+
+/* Returns the column of the device's row at which the numbers of this operator begin: the flags of
+ * terms, then the offsets of views. The columns are added when new. -1 when it reads none. */
+int number_column(struct RoleWriter *writer, const LocalOp *local);
 
 #endif

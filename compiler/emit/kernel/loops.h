@@ -1,17 +1,20 @@
-/* Loop nests: what the loops of a body are, whichever back end spells them. The factors of a rule
- * become loops, neighbours that are contiguous in every tensor are merged, and elements and terms
- * are written here; cpu/loops.c and cuda/loops.c write the functions. */
+/* Loop nests of a body, for all backends. The factors of a rule become loops, and neighbouring
+ * loops that are contiguous in every tensor are merged:
+ *
+ *     y[b, o] = x[b, o] * w[b, o], b = 8, o = 256   ->  one loop i0 < 2048, all strides 1
+ *     y[b, o] = x[b, o] + bias[o]                   ->  loops i0 < 8, i1 < 256
+ *
+ * Elements and terms are written here; cpu/loops.c and cuda/loops.c write the functions. */
 #ifndef EMIT_KERNEL_LOOPS_H
 #define EMIT_KERNEL_LOOPS_H
 
-#include "emit/kernel/expr.h"
 #include "emit/kernel/kernel.h"
 
-/* A loop over merged factors; strides in elements, by tensor. */
+/* A loop over merged factors. */
 typedef struct Loop {
     int64_t extent;
-    int64_t stride[EMIT_MAX_TENSORS];
-    char name[16];
+    int64_t stride[EMIT_MAX_TENSORS]; // in elements, by tensor
+    char name[16];                    // of its index: "i0"
 } Loop;
 
 typedef struct Nest {
@@ -19,27 +22,27 @@ typedef struct Nest {
     Loop loop[IR_MAX_FACTORS];
 } Nest;
 
-/* The loops over the elements of the result, and over contracted factors in the order in which the
- * operands have them. */
+/* Return the loops over the elements of the result, and those over contracted factors, in the order
+ * in which the operands have them. */
 Nest nest_of_result(const LocalOp *local);
 Nest nest_of_sum(const LocalOp *local, uint32_t contracted);
 
-/* The loops over bound factors in this order; their names begin with `letter`. */
+/* Returns the loops over bound factors in this order; their names begin with `letter`. */
 Nest nest_of_factors(const LocalOp *local, const int *factors, int count, char letter);
 
-/* The product of the extents of loops first to before last. */
+/* Returns the product of the extents of loops `first` to before `last`. */
 int64_t nest_volume(const Nest *nest, int first, int last);
 
-/* The innermost loop; NULL when there is none. */
+/* Returns the innermost loop; NULL when there is none. */
 const Loop *nest_inner(const Nest *nest);
 
-/* What the text of a term needs: the loops around it, how an operand is spelled there, and how a
- * number of the device is: "at[$n]". */
+/* The surroundings of a term: the loops around it, the spelling of an operand there, and that of a
+ * number of the device, "at[$n]". */
 typedef struct Around {
     const Nest *outputs, *contracted;
     AccessWriter *access; // its context is this struct
     const char *number;
-    const void *more; // the back end's own
+    const void *more; // data of the backend
 } Around;
 
 /* Appends the index of a tensor's element, "i0 * 768 + i1", and NAME[index], as it is computed
@@ -68,25 +71,25 @@ void text_sum_value(Text *out, const LocalOp *local, const Around *around, const
 bool has_terms(const LocalOp *local, uint32_t set);
 uint64_t terms_operands(const LocalOp *local, uint32_t set);
 
-/* The distinct sets of contracted factors, without the empty one and those that are empty on this
- * device; how many. */
+/* Writes the distinct sets of contracted factors, without the empty set and those whose factors are
+ * empty on this device. Returns how many there are. */
 int contracted_sets(const LocalOp *local, uint32_t *sets);
 
-/* Whether the largest operand is contiguous along the innermost loop of the result rather than
- * along a contracted one. */
+/* Returns whether the largest operand is contiguous along the innermost loop of the result rather
+ * than along a contracted one. */
 bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set);
 
-/* The type in which a sum is added up. */
+/* Returns the C type of the variable of a sum. */
 const char *sum_type(const LocalOp *local);
 
-/* The type of an element while it is computed with: bf16 as float. */
+/* Returns the C type of an element while it is computed with: float for bf16. */
 const char *value_type(DType dtype);
 
-/* Blanks in front of a line, and a line that closes a bracket. */
+/* Append the blanks in front of a line, and a line that closes a brace. */
 void indent(Text *out, int depth);
 void close_bracket(Text *out, int depth);
 
-/* Whether any function is called. */
+/* Returns whether an expression calls a function. */
 bool calls_functions(const Expr *expr);
 
 #endif

@@ -1,4 +1,7 @@
-#include "emit/kernel/numbers.h"
+/* Numbers that differ between the devices of a role, which its functions are told: whether the
+ * device adds a term, and where its pieces begin. */
+#include "emit/kernel/local.h"
+#include "emit/program/role.h"
 
 /* ---- which devices add a term ---- */
 

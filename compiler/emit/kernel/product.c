@@ -1,6 +1,6 @@
 /* Kernels from products: one call of ht_product with a table of axes. */
-#include "emit/kernel/body.h"
-#include "emit/kernel/expr.h"
+#include "emit/kernel/kernel.h"
+#include "emit/kernel/local.h"
 #include "emit/words.h"
 #include "rule/expr.h"
 

@@ -1,4 +1,6 @@
-#include "emit/kernel/shared.h"
+/* Kernels of several strategies that differ in numbers alone, of rows for instance, have one body:
+ * the C compiler translates it once. */
+#include "emit/emitter.h"
 
 #include "support/array.h"
 #include "support/intern.h"

@@ -1,4 +1,8 @@
-#include "emit/program/box_tables.h"
+/* The tables that say what devices hold of tensors (ht_pieces of <hetu/rt.h>). Devices that follow
+ * each other, and boxes that do, are often in regular places: a row of a table is a run of them, so
+ * that a table grows with the ways in which a tensor is cut, not with the devices.
+ */
+#include "emit/program/tables.h"
 
 #include "emit/words.h"
 #include "ir/text/print.h"
@@ -231,10 +235,10 @@ static Text first_boxes(Arena *arena, const PiecesText *text) {
 
 /* The name of a list of runs of devices, written when new. */
 static const char *runs_write(Emitter *emitter, Text *out, const char *runs) {
-    intptr_t *slot = intern_slot(emitter->lists, runs, strlen(runs));
+    intptr_t *slot = intern_slot(emitter->lists.known, runs, strlen(runs));
     if (!*slot) {
-        *slot = ++emitter->list_count;
-        text_print(out, "static const ht_run runs_%d[] = {%s};\n\n", emitter->list_count, runs);
+        *slot = ++emitter->lists.count;
+        text_print(out, "static const ht_run runs_%d[] = {%s};\n\n", emitter->lists.count, runs);
     }
     return arena_format(emitter->arena, "runs_%d", (int)*slot);
 }
@@ -267,10 +271,10 @@ static int write_stored(const Tables *tables, const Stored *stored) {
     const char *key =
         arena_format(arena, "%s|%s|%s|%s|%s", text_bytes(&extents), text_bytes(&devices),
                      text_bytes(&first), text_bytes(&boxes), text_bytes(&text.placing));
-    intptr_t *slot = intern_slot(emitter->pieces, key, strlen(key));
-    int number = *slot ? (int)*slot - 1 : emitter->boxes_count;
+    intptr_t *slot = intern_slot(emitter->pieces.known, key, strlen(key));
+    int number = *slot ? (int)*slot - 1 : emitter->pieces.count;
     if (!*slot) {
-        *slot = ++emitter->boxes_count;
+        *slot = ++emitter->pieces.count;
         const char *n = c_number(arena, number);
         if (text.placed)
             text_print(&placing, "\nstatic const int64_t placing_%s[] = {\n%s};", n,
@@ -330,7 +334,7 @@ int pieces_write(Text *out, Emitter *emitter, Module *module, int device_count,
     text_append(key, (const char *)&device_count, sizeof device_count);
     for (int d = 0; d < value->type.rank; d++)
         text_append(key, (const char *)&value->type.extent[d], sizeof *value->type.extent);
-    intptr_t *slot = intern_slot(emitter->pieces_known, key->bytes, key->length);
+    intptr_t *slot = intern_slot(emitter->pieces.by_layout, key->bytes, key->length);
     if (!*slot) *slot = write_stored(&tables, &stored) + 1;
     return (int)*slot - 1;
 }

@@ -1,4 +1,8 @@
-#include "emit/program/call_notes.h"
+/* What a running program can say of the calls of its parts (ht_called): source line, scope, layer,
+ * operator, what the call makes, and what that costs by the operator's rule. The windows that
+ * HETU_TRACE, HETU_PROFILE and HETU_NAN open read these tables, and nothing else does.
+ */
+#include "emit/program/calls.h"
 
 #include "cost/cost.h"
 #include "emit/words.h"

@@ -172,21 +172,21 @@ static bool turns_differ(const Calls *calls, Stretch stretch, int call, int argu
     return false;
 }
 
-static bool columns_equal(const Calls *calls, Stretch stretch, int a_call, int a_argument,
-                          int b_call, int b_argument) {
+/* An argument of a stretch's turns: its call in the turn, and its index there. */
+typedef struct ColumnHome {
+    int call, argument;
+} ColumnHome;
+
+/* Returns whether two arguments are equal in every turn of a stretch. */
+static bool columns_equal(const Calls *calls, Stretch stretch, ColumnHome a, ColumnHome b) {
     for (int turn = 0; turn < stretch.times; turn++) {
         int first = stretch.first + turn * stretch.length;
-        if (calls->at[first + a_call]->arguments.at[a_argument].number !=
-            calls->at[first + b_call]->arguments.at[b_argument].number)
+        if (calls->at[first + a.call]->arguments.at[a.argument].number !=
+            calls->at[first + b.call]->arguments.at[b.argument].number)
             return false;
     }
     return true;
 }
-
-/* Where a column stands first. */
-typedef struct ColumnHome {
-    int call, argument;
-} ColumnHome;
 
 /* Finds the columns; those that are equal in every turn are one. */
 static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, ColumnHome **homes) {
@@ -206,7 +206,7 @@ static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, Column
                 if (calls->at[stretch.first + (*homes)[k].call]
                             ->arguments.at[(*homes)[k].argument]
                             .number == number &&
-                    columns_equal(calls, stretch, c, a, (*homes)[k].call, (*homes)[k].argument))
+                    columns_equal(calls, stretch, (ColumnHome){c, a}, (*homes)[k]))
                     repeat.column[n] = k;
             if (repeat.column[n] < 0) {
                 (*homes)[repeat.column_count] = (ColumnHome){c, a};

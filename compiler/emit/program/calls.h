@@ -2,19 +2,23 @@
  *
  * A call is a function and arguments, most of them numbers: buffers, and columns of the device's
  * numbers. Where the same functions follow each other again and again with other numbers (layers),
- * the repeats become one function and a table of those numbers that differ.
+ * the repeats become one function and a table of the numbers that differ:
+ *
+ *     gpt_norm_1(r, 3, 4); gpt_linear_2(r, 4, 7);
+ *     gpt_norm_1(r, 8, 9); gpt_linear_2(r, 9, 12);    ->   a loop over {3, 4, 7}, {8, 9, 12}
  */
 #ifndef EMIT_PROGRAM_CALLS_H
 #define EMIT_PROGRAM_CALLS_H
 
 #include "emit/kernel/kernel.h"
+#include "emit/program/role.h"
 
 typedef enum ArgumentKind {
-    ARGUMENT_BUFFER,
-    ARGUMENT_NUMBERS,
-    ARGUMENT_NUMBER,
-    ARGUMENT_TURN,
-    ARGUMENT_TEXT
+    ARGUMENT_BUFFER,  // the address of a buffer
+    ARGUMENT_NUMBERS, // a column of the device's row of numbers
+    ARGUMENT_NUMBER,  // an integer
+    ARGUMENT_TURN,    // the address of the rows of the current micro-batch in a buffer
+    ARGUMENT_TEXT     // C text as it stands
 } ArgumentKind;
 
 typedef struct Argument {
@@ -28,11 +32,11 @@ typedef struct Call {
     Array(Argument) arguments;
     bool places; // the last argument is the place in the source
     const Op *op;
-    const Value *makes; // what it makes; NULL: the operator's results
-    bool copies;        // it is no operator's, but a copy
-    bool aside;         // nobody looks on
+    const Value *makes; // the value that it makes; NULL: the operator's results
+    bool copies;        // a copy that the emitter adds, not the operator itself
+    bool aside;         // left out of traces and profiles
     const char *comment;
-    int key; // equal where the calls differ in numbers only
+    int key; // equal for calls that differ in numbers only
 } Call;
 
 /* The kernels that a role calls, each once. */
@@ -51,22 +55,37 @@ typedef struct Calls {
 
 Calls calls_create(Arena *arena, UsedKernels *used);
 
-/* A new call at the end of the list; its arguments follow. */
+/* Appends a call without arguments to the list, and returns it. */
 Call *call_new(Calls *calls, const char *opening, const Op *op);
 void call_add(Calls *calls, Call *call, Argument argument);
 
-/* A copy of a value's bytes, unless it lies there already or has none. */
+/* Appends a copy of a value's bytes, unless `to` shares its storage or it has none. */
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
                const Value *from);
 
-/* Notes that the list calls a kernel. */
+/* Records that the list calls a kernel. */
 void calls_use(Calls *calls, const Kernel *kernel);
 
-/* Declarations of the kernels and tables that a role uses. */
+/* Appends declarations of the kernels and tables that a role uses. */
 void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
-/* The function `name` that runs the calls, and the functions that it is split into; `phase` names
- * those. */
+/* Appends the function `name` that runs the calls, and the functions into which it is split, whose
+ * names begin with `phase`. */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
+
+/* Returns notes on a list of calls, as rows of the tables `calls` and `made`: call_notes.c. */
+Notes notes_of(const RoleWriter *writer, const Calls *calls);
+
+/* ---- parameters and their states: update.c ---- */
+
+/* Returns the slots of parameters, states and inputs, by value id; -1: none. */
+const int64_t *slots_of(Arena *arena, const Module *module);
+
+/* Returns, by value id, the slot into which a value that becomes a new parameter or state is
+ * computed where the arena has no storage for it; -1: none. */
+const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_t *slots);
+
+/* Appends copies of new values that were not computed in place to their parameters and states. */
+void emit_updates(Calls *calls, const RoleWriter *writer);
 
 #endif

@@ -1,4 +1,5 @@
-#include "emit/program/conversion_tables.h"
+/* Writes a resharding plan as the C tables that <hetu/reshard.h> describes. */
+#include "emit/program/tables.h"
 
 #include "emit/words.h"
 #include "support/intern.h"
@@ -8,11 +9,6 @@
 
 static const char *const place_names[] = {
     [HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
-static const char *const dtype_names[] = {[HT_F32] = "HT_F32",
-                                          [HT_BF16] = "HT_BF16",
-                                          [HT_F64] = "HT_F64",
-                                          [HT_I32] = "HT_I32",
-                                          [HT_I64] = "HT_I64"};
 static const char *const reduction_names[] = {
     [HT_NO_REDUCTION] = "HT_NO_REDUCTION", [HT_SUM] = "HT_SUM", [HT_MAX] = "HT_MAX"};
 static const char *const verb_names[] = {
@@ -77,9 +73,9 @@ static const char *write_array(PlanWriter *writer, const char *type, const char 
     key->length = 0;
     text_string(key, word);
     text_append(key, rows->bytes, rows->length);
-    const char **name = intern_slot(emitter->arrays, key->bytes, key->length);
+    const char **name = intern_slot(emitter->arrays.known, key->bytes, key->length);
     if (!*name) {
-        *name = arena_format(emitter->arena, "%s_%d", word, emitter->array_count++);
+        *name = arena_format(emitter->arena, "%s_%d", word, emitter->arrays.count++);
         text_fill(writer->out, "static const $type $name[] = {$rows};\n", "type", type, "name",
                   *name, "rows", text_bytes(rows), NULL);
     }
@@ -134,7 +130,7 @@ static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step
                   "$receives,\n"
                   "     .send = $send,\n"
                   "     .receive = $receive},\n",
-                  "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction",
+                  "verb", verb_names[step->verb], "dtype", c_dtype((DType)step->dtype), "reduction",
                   reduction_names[step->reduction], "group", c_number(arena, step->group), "sends",
                   c_number(arena, step->send_count), "receives",
                   c_number(arena, step->receive_count), "send",
@@ -185,7 +181,7 @@ static const char *emit_tensors(PlanWriter *writer, const ht_reshard *plan) {
     Text rows = {.arena = writer->arena};
     text_string(&rows, " // type, reduction, whether in place\n");
     for (int i = 0; i < plan->tensor_count; i++)
-        text_print(&rows, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype],
+        text_print(&rows, "    {%s, %s, %d},\n", c_dtype((DType)plan->tensor[i].dtype),
                    reduction_names[plan->tensor[i].reduction], plan->tensor[i].in_place);
     return write_array(writer, "ht_reshard_tensor", "tensors", &rows);
 }
@@ -291,7 +287,7 @@ static const PlanTables *emit_tables(Text *out, Emitter *emitter, const Plan *pl
     return tables;
 }
 
-void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, const char *label,
+void emit_plan(Text *out, Emitter *emitter, const Plan *plan, PlanLabel label,
                const PlanNames *names) {
     Arena *arena = out->arena;
     const PlanTables *tables = emit_tables(out, emitter, plan, names);
@@ -304,8 +300,9 @@ void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, 
               "    .replica_group_count = $replica_group_count, .replica_group_size = $size, "
               ".replica_group = $replica_groups,\n"
               "};\n\n",
-              "name", name, "label", c_string(arena, label), "kind", c_number(arena, names->kind),
-              "tensor_count", c_number(arena, tables->lowered->tensor_count), "group_count",
+              "name", label.name, "label", c_string(arena, label.text), "kind",
+              c_number(arena, names->kind), "tensor_count",
+              c_number(arena, tables->lowered->tensor_count), "group_count",
               c_number(arena, tables->lowered->group_count), "device_count",
               c_number(arena, tables->lowered->device_count), "tensors", tables->tensors, "groups",
               tables->groups, "devices", tables->devices, "replica_group_count",

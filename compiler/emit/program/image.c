@@ -1,7 +1,6 @@
-#include "emit/program/image.h"
+/* The tables of a module: pieces, parameters, inputs, outputs, conversions, roles. */
+#include "emit/program/tables.h"
 
-#include "emit/program/box_tables.h"
-#include "emit/program/conversion_tables.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/text/print.h"
@@ -21,12 +20,12 @@ typedef struct Image {
     int piece_count;
 } Image;
 
-/* The name of a list of numbers, written when new. */
+/* Returns the name of the array of a list of devices, and writes it when new. */
 static const char *list_write(Emitter *emitter, Text *out, const char *numbers) {
-    intptr_t *slot = intern_slot(emitter->lists, numbers, strlen(numbers));
+    intptr_t *slot = intern_slot(emitter->lists.known, numbers, strlen(numbers));
     if (!*slot) {
-        *slot = ++emitter->list_count;
-        text_print(out, "static const int devices_%d[] = {%s};\n\n", emitter->list_count, numbers);
+        *slot = ++emitter->lists.count;
+        text_print(out, "static const int devices_%d[] = {%s};\n\n", emitter->lists.count, numbers);
     }
     return arena_format(emitter->arena, "devices_%d", (int)*slot);
 }
@@ -74,7 +73,7 @@ static const char *position_text(Arena *arena, Position at) {
     return c_string(arena, arena_format(arena, "%s:%d", file_name(at.file), at.line));
 }
 
-/* The part of an input that a body reads in a micro-batch; NULL: none. */
+/* Returns the rows of an input that a pipeline template reads in a micro-batch; NULL: none. */
 static const Value *part_of_body(const Module *module, const Value *input, int body) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -104,7 +103,7 @@ static Text padded_rows(const Image *image, const Value *input, int *count) {
     return rows;
 }
 
-/* Where that table is; it is written where there is one. */
+/* Returns the address of the table of padded rows, and writes it; "NULL" where there is none. */
 static const char *emit_padding(const Image *image, const Value *input) {
     Arena *arena = image->emitter->arena;
     int count = 0;
@@ -155,7 +154,7 @@ static void text_output(Image *image, Text *rows, int number, const char *name,
                c_dtype(value->type.dtype), pieces, image->name, number);
 }
 
-/* The outputs, the loss last; it goes by the name "". */
+/* Appends the table of outputs; the loss is the last, and its name is "". */
 static void emit_outputs(Image *image) {
     Text rows = {.arena = image->emitter->arena};
     const Module *module = image->module;
@@ -239,7 +238,7 @@ static void emit_plans(Image *image) {
         const char *label = arena_format(arena, "%s: %s", op_place(arena, conversion->user, NULL),
                                          plan_name(conversion->plan));
         PlanNames names = conversion_names(image, conversion);
-        emit_plan(image->out, image->emitter, conversion->plan, name, label, &names);
+        emit_plan(image->out, image->emitter, conversion->plan, (PlanLabel){name, label}, &names);
         text_print(&rows, "    &%s,\n", name);
     }
     const char *name = arena_format(arena, "%s_plan", image->name);
@@ -298,16 +297,17 @@ static const char *emit_notes(Image *image, const char *type, const char *rows) 
     Emitter *emitter = image->emitter;
     if (!rows) return "NULL";
     const char *key = arena_format(emitter->arena, "%s\n%s", type, rows);
-    intptr_t *number = intern_slot(emitter->notes, key, strlen(key));
+    intptr_t *number = intern_slot(emitter->notes.known, key, strlen(key));
     if (!*number) {
-        *number = ++emitter->note_count;
-        text_print(
-            &emitter->note_tables, "extern const %s %s_notes_%d[];\nconst %s %s_notes_%d[] = {\n",
-            type, emitter->prefix, emitter->note_count, type, emitter->prefix, emitter->note_count);
-        text_string(&emitter->note_tables, rows);
-        text_string(&emitter->note_tables, "};\n\n");
+        *number = ++emitter->notes.count;
+        text_print(&emitter->notes.tables,
+                   "extern const %s %s_notes_%d[];\nconst %s %s_notes_%d[] = {\n", type,
+                   emitter->prefix, emitter->notes.count, type, emitter->prefix,
+                   emitter->notes.count);
+        text_string(&emitter->notes.tables, rows);
+        text_string(&emitter->notes.tables, "};\n\n");
         text_print(image->out, "extern const %s %s_notes_%d[];\n", type, emitter->prefix,
-                   emitter->note_count);
+                   emitter->notes.count);
     }
     return arena_format(emitter->arena, "%s_notes_%d", emitter->prefix, (int)*number);
 }
@@ -355,46 +355,53 @@ static void emit_roles(Image *image, const RoleText *texts) {
 
 /* ---- schedules ---- */
 
-static void text_row(Text *rows, int *count, const RoleText *text, Phase phase, int visit,
-                     int64_t microbatch, int slot) {
-    int part = role_part(text, phase, visit);
+/* The rows of one device's schedule while they are written. */
+typedef struct ScheduleText {
+    const RoleText *role;
+    const PipelineRun *run; // the device's pipeline; NULL: the batch runs as a whole
+    int stage, slot_count;  // of the device
+    int count;              // rows so far
+    Text rows;
+} ScheduleText;
+
+/* Appends a row that runs a part of the role, unless the role lacks the part. */
+static void text_row(ScheduleText *text, Phase phase, int visit, int64_t microbatch, int slot) {
+    int part = role_part(text->role, phase, visit);
     if (part < 0) return;
-    text_print(rows, "    {%d, %lld, %d}, // %s\n", part, (long long)microbatch, slot,
-               text->parts.at[part].name);
-    ++*count;
+    text_print(&text->rows, "    {%d, %lld, %d}, // %s\n", part, (long long)microbatch, slot,
+               text->role->parts.at[part].name);
+    text->count++;
 }
 
-/* What a schedule says of a stage of a pipeline, for a role; a module without micro-batches runs
- * each part once. */
-static const char *schedule_rows(Image *image, const RoleText *text, const Schedule *schedule,
-                                 int stage, int64_t microbatches, bool slots, int *count) {
+/* Appends all rows of a device: counting passes, the parts before micro-batches, what the schedule
+ * lists for the stage, the update. A module without micro-batches runs each part once. */
+static void text_schedule(ScheduleText *text) {
     static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD,
                                    [SCHEDULE_BACKWARD] = PHASE_BACKWARD,
                                    [SCHEDULE_WGRAD] = PHASE_WGRAD};
-    Text rows = {.arena = image->emitter->arena};
-    for (int64_t m = 0; m < microbatches; m++)
-        for (int p = 0; p < text->parts.count; p++)
-            if (text->parts.at[p].phase == PHASE_COUNTING)
-                text_row(&rows, count, text, PHASE_COUNTING, text->parts.at[p].visit, m, -1);
-    text_row(&rows, count, text, PHASE_BEFORE, 0, 0, -1);
-    for (int i = 0; schedule && i < schedule->row_count[stage]; i++) {
-        const ScheduleRow *row = &schedule->rows[stage][i];
-        text_row(&rows, count, text, phases[row->phase], row->visit, row->microbatch,
-                 slots ? row->slot : -1);
+    const Schedule *schedule = text->run ? text->run->schedule : NULL;
+    for (int64_t m = 0; m < (text->run ? text->run->microbatches : 1); m++)
+        for (int p = 0; p < text->role->parts.count; p++)
+            if (text->role->parts.at[p].phase == PHASE_COUNTING)
+                text_row(text, PHASE_COUNTING, text->role->parts.at[p].visit, m, -1);
+    text_row(text, PHASE_BEFORE, 0, 0, -1);
+    for (int i = 0; schedule && i < schedule->row_count[text->stage]; i++) {
+        const ScheduleRow *row = &schedule->rows[text->stage][i];
+        text_row(text, phases[row->phase], row->visit, row->microbatch,
+                 text->slot_count > 0 ? row->slot : -1);
     }
-    for (int p = 0; !schedule && p < 2; p++) text_row(&rows, count, text, phases[p], 0, 0, -1);
-    text_row(&rows, count, text, PHASE_UPDATE, 0, 0, -1);
-    return rows.length ? text_bytes(&rows) : "    {0},\n";
+    for (int p = 0; !schedule && p < 2; p++) text_row(text, phases[p], 0, 0, -1);
+    text_row(text, PHASE_UPDATE, 0, 0, -1);
 }
 
-/* The number of a device's schedule; equal ones are written once. */
-static int schedule_of(Image *image, int device, const Role *role, const RoleText *text,
-                       const PipelineRun *run, int stage) {
+/* Returns the number of a device's schedule; equal ones are written once. */
+static int schedule_write(Image *image, ScheduleText *text) {
     Emitter *emitter = image->emitter;
-    int count = 0, slot_count = device_slots(image->module, role, device);
-    const char *rows = schedule_rows(image, text, run ? run->schedule : NULL, stage,
-                                     run ? run->microbatches : 1, slot_count > 0, &count);
-    const char *key = arena_format(emitter->arena, "%d %d\n%s", count, slot_count, rows);
+    text->rows.arena = emitter->arena;
+    text_schedule(text);
+    const char *rows = text->rows.length ? text_bytes(&text->rows) : "    {0},\n";
+    const char *key =
+        arena_format(emitter->arena, "%d %d\n%s", text->count, text->slot_count, rows);
     intptr_t *known = intern_slot(image->schedule_numbers, key, strlen(key));
     if (*known) return (int)*known - 1;
     *known = ++image->schedule_count;
@@ -402,12 +409,12 @@ static int schedule_of(Image *image, int device, const Role *role, const RoleTex
               "static const ht_row rows_$n[] = { // part, micro-batch, slot\n$rows};\n"
               "static const ht_schedule schedule_$n = {$count, $slots, rows_$n};\n\n",
               "n", arena_format(emitter->arena, "%s_%d", image->name, image->schedule_count - 1),
-              "rows", rows, "count", c_number(emitter->arena, count), "slots",
-              c_number(emitter->arena, slot_count), NULL);
+              "rows", rows, "count", c_number(emitter->arena, text->count), "slots",
+              c_number(emitter->arena, text->slot_count), NULL);
     return image->schedule_count - 1;
 }
 
-/* A row of the table of pipelines: of all devices where the batch runs as a whole. */
+/* Appends a row of the table of pipelines; `run` NULL: all devices run the batch as a whole. */
 static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run) {
     const Roles *roles = image->module->devices.roles;
     const Pipeline *pipeline = run ? &image->module->strategy->pipelines.at[run->pipeline] : NULL;
@@ -424,7 +431,7 @@ static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run
                run ? (long long)run->first_row : 0, count, text_bytes(&devices));
 }
 
-/* The pipelines, and what each device does in its own. */
+/* Appends the tables of pipelines, and the schedule of each device. */
 static void emit_pipelines(Image *image, const RoleText *texts) {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->devices.roles;
@@ -439,9 +446,12 @@ static void emit_pipelines(Image *image, const RoleText *texts) {
         const PipelineRun *run = device_run(image->module, device, &stage);
         text_item(&pipeline_of, !device, index < 0 ? -1 : run ? run - bodies->runs.at : 0);
         int role = index < 0 ? -1 : roles->role_of[index];
-        text_item(
-            &schedule_of_device, !device,
-            role < 0 ? -1 : schedule_of(image, device, &roles->at[role], &texts[role], run, stage));
+        ScheduleText text = {.run = run, .stage = stage};
+        if (role >= 0) {
+            text.role = &texts[role];
+            text.slot_count = device_slots(image->module, &roles->at[role], device);
+        }
+        text_item(&schedule_of_device, !device, role < 0 ? -1 : schedule_write(image, &text));
     }
     for (int i = 0; i < image->schedule_count; i++)
         text_print(&schedules, "    &schedule_%s_%d,\n", image->name, i);
@@ -457,7 +467,7 @@ static void emit_pipelines(Image *image, const RoleText *texts) {
               text_bytes(&schedules), NULL);
 }
 
-/* The number of a row of numbers of the image, written when new. */
+/* Returns the index of a row of device numbers, and writes the row when new. */
 static int piece_row(Image *image, Text *rows, const Row *row) {
     intptr_t *number =
         intern_slot(image->piece_numbers, row->at, sizeof *row->at * (size_t)row->count);
@@ -471,7 +481,7 @@ static int piece_row(Image *image, Text *rows, const Row *row) {
     return image->piece_count - 1;
 }
 
-/* The rows of numbers that differ within roles, and which device reads which. */
+/* Appends the rows of numbers that differ within roles, and the row of each device. */
 static void emit_numbers(Image *image) {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->devices.roles;
@@ -494,7 +504,7 @@ static void emit_numbers(Image *image) {
               "piece_of", text_bytes(&piece_of), "role_of", text_bytes(&role_of), NULL);
 }
 
-/* Which parameters have an optimizer of their own. */
+/* Appends the names of the parameter groups that have an optimizer of their own. */
 static void emit_groups(Image *image) {
     text_print(image->out, "static const char *const groups_%s[] = {\n    NULL,\n", image->name);
     for (int g = 1; g < image->module->optimizer.groups.count; g++)
@@ -507,7 +517,7 @@ static const char *text_or_null(Arena *arena, const char *text) {
     return text ? arena_format(arena, "\"%s\"", c_string(arena, text)) : "NULL";
 }
 
-/* By which names the optimizers' rules are known. */
+/* Appends the names of the functions that compute the optimizers' updates. */
 static void emit_rule_names(Image *image) {
     Arena *arena = image->emitter->arena;
     text_print(image->out, "static const char *const rule_names_%s[] = {\n", image->name);

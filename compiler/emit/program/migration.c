@@ -1,6 +1,6 @@
-#include "emit/program/migration.h"
+/* Writes how the unit's programs go from one strategy to another, as <hetu/rt.h> describes. */
+#include "emit/program/tables.h"
 
-#include "emit/program/conversion_tables.h"
 #include "emit/words.h"
 #include "migration/migration.h"
 
@@ -21,8 +21,8 @@ static void emit_migration_plan(Text *out, Emitter *emitter, const MigrationPlan
     const char *label = arena_format(emitter->arena, "%s: a switch of strategies: %s",
                                      file_name(emitter->unit->file), plan_name(migration->plan));
     PlanNames names = plan_names(emitter, out, replica_groups, -1, NULL);
-    emit_plan(out, emitter, migration->plan, migration_plan_name(emitter, migration), label,
-              &names);
+    emit_plan(out, emitter, migration->plan,
+              (PlanLabel){migration_plan_name(emitter, migration), label}, &names);
 }
 
 /* `{0, 3, 5}`: the tensors' slots under the first strategy, or under the second. */

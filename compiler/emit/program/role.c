@@ -1,10 +1,7 @@
 #include "emit/program/role.h"
 
 #include "emit/kernel/kernel.h"
-#include "emit/kernel/numbers.h"
 #include "emit/program/calls.h"
-#include "emit/program/call_notes.h"
-#include "emit/program/update.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/analysis/prefetch.h"
@@ -43,7 +40,7 @@ int64_t value_buffer(const RoleWriter *writer, const Value *value) {
 
 /* ---- calls ---- */
 
-/* What stands behind a call: the result's name and the operator. */
+/* Returns the comment behind a call: the result's name and the operator. */
 static const char *op_comment(Arena *arena, const Op *op) {
     const char *name = NULL;
     for (int k = 0; k < op->result_count && !name; k++) name = op->results[k]->name;
@@ -54,8 +51,9 @@ static int64_t value_bytes(const RoleWriter *writer, const Value *value) {
     return value_local_bytes(writer->module, value, writer->role->devices[0]);
 }
 
-/* An input lies whole in its slot, collected rows in the arena; inside the loop over micro-batches
- * only a part of them is at work. */
+/* Appends the argument for a tensor. Inside the loop over micro-batches an input (whole in its
+ * slot) or collected rows (whole in the arena) are passed as the rows of the current micro-batch.
+ */
 static void add_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value) {
     if (!value) return;
     if (!role_has(writer->module, writer->role, value)) {
@@ -111,7 +109,7 @@ static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op) {
     call->comment = op->results[0]->name ? op->results[0]->name : "";
 }
 
-/* The sum over micro-batches. */
+/* Appends the call that adds a gradient to its sum over micro-batches. */
 static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op) {
     const Value *result = op->results[0];
     int64_t bytes = value_bytes(writer, result);
@@ -126,7 +124,7 @@ static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op) {
     call->comment = op_comment(calls->arena, op);
 }
 
-/* Whether the product behind an operator makes what this one does. */
+/* Returns whether a later product computes the result of this operator as well. */
 static bool is_made_beside(Calls *calls, RoleWriter *writer, const Op *op) {
     const Op *product = op_side_reduction(writer->module, op);
     if (!product || !local_op(calls->local, writer, product)) return false;
@@ -152,7 +150,7 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op) {
     call->comment = op_comment(calls->arena, op);
 }
 
-/* Of two sets of results where the role's devices have one alone, that one. */
+/* Appends copies of one operator's results to the joined results, on a role that has that half. */
 static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf half) {
     for (int k = 0; k < op->result_count; k++)
         call_copy(calls, writer, op, op->results[k],
@@ -198,7 +196,7 @@ int role_part(const RoleText *text, Phase phase, int visit) {
 
 typedef Array(int) Numbers;
 
-/* A role while its parts are found; `calls` has an entry a part. */
+/* A role while its operators are sorted into parts; `calls` has one list a part. */
 typedef struct RoleParts {
     RoleWriter *writer;
     RoleText text;
@@ -209,7 +207,7 @@ typedef struct RoleParts {
     int *ahead_of;    // by operator: one more than its transfer where it is a gather ahead; else 0
 } RoleParts;
 
-/* The part that an operator is of, which is behind those that are there when it is new. */
+/* Returns the index of the part that an operator belongs to; a new part is appended. */
 static int part_of(RoleParts *parts, const Op *op) {
     Arena *arena = parts->writer->emitter->arena;
     Phase phase = op_phase(parts->writer->module, op);
@@ -223,7 +221,7 @@ static int part_of(RoleParts *parts, const Op *op) {
     return parts->text.parts.count - 1;
 }
 
-/* A transfer without a place yet; the operators of its conversion stand from `op` on. */
+/* Returns the transfer of the conversion whose operators begin at `op`; no part has it yet. */
 static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op) {
     Arena *arena = writer->emitter->arena;
     const Module *module = writer->module;
@@ -249,7 +247,7 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op) {
     return transfer;
 }
 
-/* A message between stages, where the role has a side of it. */
+/* Adds a message between stages, where the role sends or receives it. */
 static void add_transfer(RoleParts *parts, const Op *op) {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
@@ -270,7 +268,7 @@ static void add_transfer(RoleParts *parts, const Op *op) {
     }
 }
 
-/* An async collective, where the role has a side of it. */
+/* Adds an asynchronous collective, where the role takes part in it. */
 static void add_async_collective(RoleParts *parts, const AsyncCollective *collective, int number) {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
@@ -291,7 +289,7 @@ static void add_async_collective(RoleParts *parts, const AsyncCollective *collec
     array_push(arena, &parts->text.transfers, transfer);
 }
 
-/* All that is async, in the one order of all devices. */
+/* Adds all asynchronous collectives, in the order in which every device begins them. */
 static void add_async_collectives(RoleParts *parts) {
     Arena *arena = parts->writer->emitter->arena;
     AsyncCollectives collectives = module_async_collectives(arena, parts->writer->module);
@@ -299,7 +297,7 @@ static void add_async_collectives(RoleParts *parts) {
     for (int i = 0; i < collectives.count; i++) add_async_collective(parts, &collectives.at[i], i);
 }
 
-/* Says of those that are async that an operator has made a part of what they take. */
+/* Appends, to the asynchronous collectives that read the result of `maker`, that it is ready. */
 static void release_async_collectives(RoleParts *parts, const Op *maker) {
     const Numbers *made = &parts->made_by[maker->index];
     for (int m = 0; m < made->count; m++) {
@@ -311,8 +309,8 @@ static void release_async_collectives(RoleParts *parts, const Op *maker) {
     }
 }
 
-/* What an operator has made is there behind its call, and what it would make behind the product
- * that may make it instead. */
+/* Releases the collectives that read an operator's results: behind its call, or behind the product
+ * that computes the results in its place. */
 static void release_made(RoleParts *parts, const Op *op) {
     const Module *module = parts->writer->module;
     const Op *before = op->index ? module->ops.at[op->index - 1] : NULL;
@@ -320,7 +318,7 @@ static void release_made(RoleParts *parts, const Op *op) {
     if (!op_side_reduction(module, op)) release_async_collectives(parts, op);
 }
 
-/* The update waits for async collectives. */
+/* Appends to the update that it waits for asynchronous collectives. */
 static void await_async_collectives(RoleParts *parts, const Op *op) {
     Arena *arena = parts->writer->emitter->arena;
     for (int t = 0; t < parts->text.transfers.count; t++)
@@ -330,7 +328,7 @@ static void await_async_collectives(RoleParts *parts, const Op *op) {
         }
 }
 
-/* Whether the role begins a conversion ahead: its result lies for itself, for its part alone. */
+/* Returns whether the role prefetches a conversion: the result has storage of its own. */
 static bool is_ahead(const RoleWriter *writer, const Op *op) {
     if (op_prefetch_point(writer->module, op) == op) return false;
     const Value *from = value_storage(op->operands[0]), *to = op->results[0];
@@ -338,7 +336,7 @@ static bool is_ahead(const RoleWriter *writer, const Op *op) {
            !writer->role->kept[from->id] && !value_turns(writer->module, op, op->operands[0]);
 }
 
-/* The gathers ahead of the role. */
+/* Adds the prefetched gathers of the role. */
 static void add_aheads(RoleParts *parts) {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
@@ -358,7 +356,7 @@ static void add_aheads(RoleParts *parts) {
     }
 }
 
-/* A call that begins or ends a gather ahead. */
+/* Appends a call that begins or ends a prefetched gather. */
 static Call *call_ahead(RoleParts *parts, const char *opening, int number) {
     const Op *op = parts->text.transfers.at[number].op;
     int part = part_of(parts, op);
@@ -369,7 +367,7 @@ static Call *call_ahead(RoleParts *parts, const char *opening, int number) {
     return call;
 }
 
-/* Begins the gathers ahead that begin in front of an operator. */
+/* Appends the calls that begin the prefetched gathers in front of an operator. */
 static void begin_aheads(RoleParts *parts, const Op *op) {
     const Numbers *begin = &parts->ahead[op->index];
     for (int b = 0; b < begin->count; b++)

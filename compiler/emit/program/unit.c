@@ -1,11 +1,11 @@
-#include "emit/program/image.h"
-#include "emit/program/migration.h"
+#include "emit/emit.h"
+#include "emit/program/tables.h"
 #include "emit/words.h"
 #include "support/hash.h"
 
 #include <string.h>
 
-/* Adds "BASE.WHAT.SUFFIX". */
+/* Adds the file "BASE.WHAT.SUFFIX". */
 static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, const char *suffix,
                      const char *text, const char *flags) {
     array_push(
@@ -15,7 +15,7 @@ static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, co
                       .flags = flags});
 }
 
-/* "strategy dp4", "strategies dp4, tp4", "one device". */
+/* Returns "strategy dp4", "strategies dp4, tp4" or "one device". */
 static const char *strategy_text(const Emitter *emitter) {
     const Unit *unit = emitter->unit;
     Text text = {.arena = emitter->arena};
@@ -28,7 +28,7 @@ static const char *strategy_text(const Emitter *emitter) {
     return unit->strategies.count ? text_bytes(&text) : "one device";
 }
 
-/* The comment on top of each file. */
+/* Returns the beginning of a file: a comment that says what it holds. */
 static Text begin_file(Emitter *emitter, const char *what) {
     Text out = {.arena = emitter->arena};
     text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source",
@@ -39,8 +39,8 @@ static Text begin_file(Emitter *emitter, const char *what) {
 
 /* ---- the main file ---- */
 
-/* How the main file names the variable of a read: one that only other sources declare has a name of
- * its own there. */
+/* Returns the name that the main file uses for a captured global: hetu_far_NAME for one that only
+ * other sources declare. */
 static const char *read_name(Arena *arena, const CapturedGlobal *read) {
     return read->far ? arena_format(arena, "hetu_far_%s", read->variable) : read->variable;
 }
@@ -57,7 +57,7 @@ static void declare_far(Text *declarations, const Module *module) {
     }
 }
 
-/* Writes the table of where the module's reads are; its name. */
+/* Writes the table of the addresses of a module's captured globals. Returns the table's name. */
 static const char *emit_addresses(Text *declarations, const Module *module, const char *name) {
     if (!module->source.captured_globals.count) return "0";
     declare_far(declarations, module);
@@ -304,8 +304,8 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     emit_migrations(&image, emitter, names);
     if (unit->known) emit_arrival(&image, emitter, names);
     add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
-    if (emitter->note_count)
-        add_file(emitter, files, "notes", "c", text_bytes(&emitter->note_tables),
+    if (emitter->notes.count)
+        add_file(emitter, files, "notes", "c", text_bytes(&emitter->notes.tables),
                  emitter->backend->image_flags);
     for (int role = 0; role < roles; role++) {
         text_string(&role_files[role], emitter->backend->closing);
@@ -317,7 +317,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
 
 static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
     Text out = begin_file(emitter, "kernels"), kernels = {.arena = emitter->arena};
-    write_kernels(&kernels, &emitter->kernel_texts,
+    write_kernels(&kernels, &emitter->kernels.texts,
                   emitter->backend->shares_bodies && emitter->unit->strategies.count > 1);
     text_fill(&out,
               "$opening"
@@ -326,13 +326,13 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
               "$kernels"
               "$closing",
               "opening", emitter->backend->kernel_opening, "externs",
-              text_bytes(&emitter->kernel_externs), "kernels", text_bytes(&kernels), "closing",
+              text_bytes(&emitter->kernels.externs), "kernels", text_bytes(&kernels), "closing",
               emitter->backend->closing, NULL);
     add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out),
              emitter->backend->kernel_flags);
 }
 
-/* Whether C would call two strategies alike. */
+/* Returns whether two strategies have the same C identifier. */
 static bool same_identifier(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || !strcmp(c_identifier(arena, a->name), c_identifier(arena, b->name));
 }
@@ -368,18 +368,14 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
                    options->include);
         return;
     }
-    emitter.kernels = intern_create(arena);
-    emitter.pieces = intern_create(arena);
-    emitter.pieces_known = intern_create(arena);
-    emitter.adding = intern_create(arena);
-    emitter.lists = intern_create(arena);
-    emitter.arrays = intern_create(arena);
-    emitter.notes = intern_create(arena);
-    emitter.plans = intern_create(arena);
-    emitter.note_tables =
+    Intern **tables[] = {&emitter.kernels.known,    &emitter.pieces.known, &emitter.lists.known,
+                         &emitter.pieces.by_layout, &emitter.arrays.known, &emitter.notes.known,
+                         &emitter.adding,           &emitter.plans};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) *tables[i] = intern_create(arena);
+    emitter.notes.tables =
         begin_file(&emitter, "notes on calls, for HETU_TRACE, HETU_PROFILE and HETU_NAN");
-    text_string(&emitter.note_tables, "#include <hetu/rt.h>\n\n");
-    emitter.kernel_externs.arena = emitter.key.arena = arena;
+    text_string(&emitter.notes.tables, "#include <hetu/rt.h>\n\n");
+    emitter.kernels.externs.arena = emitter.key.arena = arena;
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++) names[m] = module_name(&emitter, m);
     EmittedFiles others = {0};

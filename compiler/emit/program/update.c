@@ -1,5 +1,5 @@
-#include "emit/program/update.h"
-
+/* Parameters' updates. The optimizer's operators are called in the phase `update` as any others are
+ * (role.h); here stands where parameters and their states lie, and how new values get there. */
 #include "emit/program/calls.h"
 
 const int64_t *slots_of(Arena *arena, const Module *module) {

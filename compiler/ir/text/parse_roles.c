@@ -2,7 +2,7 @@
  * TYPE from<LAYOUT> to<LAYOUT>`. */
 #include "ir/text/parse.h"
 #include "ir/programs/device_programs.h"
-#include "support/order.h"
+#include "support/array.h"
 
 #include <stdlib.h>
 #include <string.h>

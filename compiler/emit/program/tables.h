@@ -1,0 +1,62 @@
+/* The tables of a unit's programs: the image of each module (ht_image of <hetu/rt.h>), the pieces
+ * of tensors that devices hold, conversions, and migrations between strategies. */
+#ifndef EMIT_PROGRAM_TABLES_H
+#define EMIT_PROGRAM_TABLES_H
+
+#include "emit/program/role.h"
+#include "reshard/plan.h"
+
+/* Appends the image of a module: its parameters, inputs, outputs, conversions and roles. `writers`
+ * and `roles` have one entry a role. */
+void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers,
+                const RoleText *roles);
+
+/* Appends a reference to an image that the running program has already. */
+void emit_known_image(Text *out, Emitter *emitter, const Module *module, const char *name);
+
+/* Returns the number N of the table `pieces_N` of a value, and writes the table when there is none
+ * with the same pieces. `device_count` is one more than the highest device, idle ones included. */
+int pieces_write(Text *out, Emitter *emitter, Module *module, int device_count, const Value *value);
+
+/* ---- conversions: conversion_tables.c ---- */
+
+/* How emitted tables name the devices of a plan. */
+typedef struct PlanNames {
+    int kind; // tables name devices by their positions in pipelines of this kind; -1: by ranks
+    int least, span;               // the plan's devices are least to before least + span
+    const int *place;              // by device - least: its index in its replica group
+    int replica_group_count, size; // replica groups, and the devices of each
+    const char *replica_groups;    // name of the table of the devices of all replica groups in turn
+} PlanNames;
+
+/* Returns how tables name the devices of a plan of replica groups, and writes the table of replica
+ * groups when it is new. `kind` is PlanNames.kind, `positions` the position of each device in its
+ * pipeline; NULL: ranks. */
+PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, int kind,
+                     const int *positions);
+
+/* What a conversion is called: its name in C, and its name in messages. */
+typedef struct PlanLabel {
+    const char *name, *text;
+} PlanLabel;
+
+/* Appends `static const ht_reshard NAME = {...};`, preceded by the tables that it refers to and
+ * that are not written yet. */
+void emit_plan(Text *out, Emitter *emitter, const Plan *plan, PlanLabel label,
+               const PlanNames *names);
+
+/* ---- migrations between strategies: migration.c ---- */
+
+/* Appends the table PREFIX_migrations and what it refers to; `names` are those of the unit's
+ * modules. Nothing where there are none. */
+void emit_migrations(Text *out, Emitter *emitter, const char *const *names);
+
+/* The name of the table, and how many migrations it has. */
+const char *migrations_name(const Emitter *emitter);
+int migrations_count(const Emitter *emitter);
+
+/* Appends the table ht_arriving of a unit whose first strategies the running program has already
+ * (ht_arrival of <hetu/rt.h>). */
+void emit_arrival(Text *out, Emitter *emitter, const char *const *names);
+
+#endif
