@@ -35,8 +35,8 @@ const char *dtype_word(ht_dtype dtype) { return dtype_words[dtype]; }
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Whether a measurement tells more about so many devices than the best so far: it is on their side,
- * and nearer, or on more processors. */
+/* Returns whether a measurement tells more about so many devices than the best so far: it is on
+ * their side, and nearer, or on more processors. */
 static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above) {
     bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks,
          best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
@@ -200,13 +200,13 @@ static Position position_of(const Reader *reader, const char *place) {
     return at;
 }
 
-/* Where a string stands in the text from a place on, with its quotes; NULL: nowhere. */
+/* Returns where a string stands in the text from a place on, with its quotes; NULL: nowhere. */
 static const char *find_quoted(const Reader *reader, const char *from, const char *word) {
     return from ? strstr(from, arena_format(reader->arena, "\"%s\"", word)) : NULL;
 }
 
-/* Where entry `index` of the list behind a place begins: entries are objects, and braces in strings
- * are passed over. */
+/* Returns where entry `index` of the list behind a place begins: entries are objects, and braces
+ * in strings are passed over. */
 static const char *find_entry(const char *from, size_t index) {
     int depth = 0;
     bool quoted = false;
@@ -267,7 +267,7 @@ static double read_number(Reader *reader, const json_t *object, const char *plac
     return 1;
 }
 
-/* The same for a number that may be missing: 0. */
+/* Returns the same for a number that may be missing: 0. */
 static double read_optional(Reader *reader, const json_t *object, const char *place,
                             const char *key, const char *owner) {
     return json_object_get(object, key) ? read_number(reader, object, place, key, owner) : 0;
@@ -301,7 +301,7 @@ static Curve read_curve(Reader *reader, const json_t *list, const char *place, c
     return (Curve){count, points};
 }
 
-/* A curve, or a number for all sizes; nothing where it is missing. */
+/* Returns a curve, or a number for all sizes; nothing where it is missing. */
 static Curve read_rate(Reader *reader, const json_t *object, const char *place, const char *key,
                        const char *owner) {
     const json_t *value = json_object_get(object, key);
@@ -315,7 +315,7 @@ static Curve read_rate(Reader *reader, const json_t *object, const char *place, 
 
 /* ---- links ---- */
 
-/* The verb of a word, HT_COPY where it is none. */
+/* Returns the verb of a word, HT_COPY where it is none. */
 static ht_verb word_verb(const char *word, bool one_way) {
     for (int verb = HT_ALL_REDUCE; word && verb <= HT_EXCHANGE; verb++)
         if (!strcmp(verb_words[verb], word)) return (ht_verb)verb;
@@ -364,7 +364,7 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     return (Measured){0};
 }
 
-/* A link of its object; `place` is in front of what belongs to it. */
+/* Returns a link of its object; `place` is in front of what belongs to it. */
 static Link read_link(Reader *reader, const json_t *link, const char *place, const char *owner) {
     const json_t *list = json_object_get(link, "measured"), *entry;
     const char *begin = list ? find_quoted(reader, place, "measured") : NULL;
@@ -436,7 +436,7 @@ static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster) {
 
 /* ---- devices ---- */
 
-/* The number of a host, by its name. */
+/* Returns the number of a host, by its name. */
 static int host_number(Reader *reader, const char *name) {
     for (int i = 0; i < reader->hosts.count; i++)
         if (!strcmp(reader->hosts.at[i], name)) return i;
@@ -456,7 +456,7 @@ static int64_t read_memory(Reader *reader, const json_t *class, const char *plac
     return json_is_integer(memory) ? json_integer_value(memory) : (int64_t)bytes;
 }
 
-/* The element type of a name in an object of a class; CLUSTER_DTYPES after an error. */
+/* Returns the element type of a name in an object of a class; CLUSTER_DTYPES after an error. */
 static int read_dtype(Reader *reader, const char *name, const char *at, const char *owner) {
     int dtype = 0;
     while (dtype < CLUSTER_DTYPES && strcmp(dtype_words[dtype], name)) dtype++;
@@ -531,7 +531,7 @@ static void read_classes(Reader *reader, const json_t *classes) {
         array_push(reader->arena, &reader->classes, read_class(reader, class, name));
 }
 
-/* The class that an entry of the list of devices names; NULL after an error. */
+/* Returns the class that an entry of the list of devices names; NULL after an error. */
 static const DeviceClass *find_class(Reader *reader, const char *place, const char *name) {
     for (int i = 0; i < reader->classes.count; i++)
         if (!strcmp(reader->classes.at[i]->name, name)) return reader->classes.at[i];
@@ -539,7 +539,7 @@ static const DeviceClass *find_class(Reader *reader, const char *place, const ch
     return NULL;
 }
 
-/* How many devices an entry stands for; 0 after an error was reported. */
+/* Returns how many devices an entry stands for; 0 after an error was reported. */
 static json_int_t entry_count(Reader *reader, const json_t *entry, const char *place) {
     enum { MOST = 1 << 20 };
     const json_t *count = json_object_get(entry, "count");
@@ -557,7 +557,7 @@ static json_int_t entry_count(Reader *reader, const json_t *entry, const char *p
     return count ? json_integer_value(count) : 1;
 }
 
-/* The processor that all devices of an entry share; -1: each has its own. */
+/* Returns the processor that all devices of an entry share; -1: each has its own. */
 static int read_processor(Reader *reader, const json_t *entry, const char *place, int host,
                           int next) {
     const json_t *value = json_object_get(entry, "processor");
@@ -616,7 +616,7 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top) {
     return reader->failed ? NULL : cluster;
 }
 
-/* The text of a file; NULL after an error was reported. */
+/* Returns the text of a file; NULL after an error was reported. */
 static const char *read_text(Arena *arena, Diag *diag, const char *path) {
     enum { MOST_BYTES = 1 << 26 };
     struct stat about;

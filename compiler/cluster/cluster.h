@@ -145,24 +145,25 @@ typedef struct Cluster {
 /* Reads a cluster file; NULL after an error was reported. */
 const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
 
-/* The same, where keys that mean nothing are errors, and no warnings. */
+/* Returns the same, where keys that mean nothing are errors, and no warnings. */
 const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path);
 
-/* The class of a device; NULL where the cluster does not list it, or where there is none. */
+/* Returns the class of a device; NULL where the cluster does not list it, or where there is
+ * none. */
 const DeviceClass *cluster_class(const Cluster *cluster, int device);
 
-/* How many devices share the processor of a device. */
+/* Returns how many devices share the processor of a device. */
 int cluster_sharing(const Cluster *cluster, int device);
 
-/* The host of a device; devices that the cluster does not list, and all of no cluster, are on host
- * 0. */
+/* Returns the host of a device; devices that the cluster does not list, and all of no cluster,
+ * are on host 0. */
 int cluster_host(const Cluster *cluster, int device);
 
-/* The lowest device of a layout that the cluster does not list; -1 when it lists all, or when there
- * is none. */
+/* Returns the lowest device of a layout that the cluster does not list; -1 when it lists all, or
+ * when there is none. */
 int cluster_missing(const Cluster *cluster, const Layout *layout);
 
-/* The link between two devices. */
+/* Returns the link between two devices. */
 Link cluster_link(const Cluster *cluster, int a, int b);
 
 /* Which link that is: local, remote, and from LINK_PAIRS on those of `pairs`, of so many kinds. */
@@ -170,39 +171,38 @@ enum { LINK_LOCAL, LINK_REMOTE, LINK_PAIRS };
 int cluster_link_kind(const Cluster *cluster, int a, int b);
 int cluster_link_kinds(const Cluster *cluster);
 
-/* The kind of the link of `pairs` between two hosts; -1: there is none. */
+/* Returns the kind of the link of `pairs` between two hosts; -1: there is none. */
 int cluster_link_between(const Cluster *cluster, const char *a, const char *b);
 
-/* The number of a host by its name; -1: there is none. */
+/* Returns the number of a host by its name; -1: there is none. */
 int cluster_host_number(const Cluster *cluster, const char *name);
 
-/* The class of a name; NULL: no device has it. */
+/* Returns the class of a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
-/* What was measured of a verb on a link, on one group of the largest number of devices that is not
- * above `ranks`, or on the smallest that is not below; where there is none on that side, the
- * nearest on the other. Of as many devices on most processors. NULL: nothing. */
+/* Returns what was measured of a verb on a link, on one group of the largest number of devices
+ * that is not above `ranks`, or on the smallest that is not below; where there is none on that
+ * side, the nearest on the other. Of as many devices on most processors. NULL: nothing. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
-/* What was measured of a verb on a link in several groups at once, of the number of devices next to
- * `ranks`; NULL: nothing. */
+/* Returns what was measured of a verb on a link in several groups at once, of the number of
+ * devices next to `ranks`; NULL: nothing. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
 
-/* What was measured of a broadcast or a reduction of which the root has a processor for itself, and
- * the others share theirs; NULL: nothing.
- */
+/* Returns what was measured of a broadcast or a reduction of which the root has a processor for
+ * itself, and the others share theirs; NULL: nothing. */
 const Measured *link_alone(const Link *link, ht_verb verb);
 
-/* What was measured of a verb on two devices that share a processor; NULL: nothing. */
+/* Returns what was measured of a verb on two devices that share a processor; NULL: nothing. */
 const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
 
-/* How many of the devices of a measurement share a processor. */
+/* Returns how many of the devices of a measurement share a processor. */
 double measured_share(const Measured *measured);
 
-/* The word for an element type: "f32". */
+/* Returns the word for an element type: "f32". */
 const char *dtype_word(ht_dtype dtype);
 
-/* The word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
+/* Returns the word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);
 
 #endif

@@ -8,9 +8,9 @@
 #include "cluster/cluster.h"
 #include "support/intern.h"
 
-/* The first set, of those that `known` was asked about, to which `count` devices are alike; they
- * are ascending, and the result is, which lives as long as `known`, a table of this cluster and
- * this function alone. */
+/* Returns the first set, of those that `known` was asked about, to which `count` devices are
+ * alike; they are ascending, and the result is, which lives as long as `known`, a table of this
+ * cluster and this function alone. */
 const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,
                                       int count);
 

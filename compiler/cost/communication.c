@@ -63,8 +63,8 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* What a device moves between two steps of those in which it communicates; `step` goes on to behind
- * the second, or to -1. */
+/* Returns what a device moves between two steps of those in which it communicates; `step` goes
+ * on to behind the second, or to -1. */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {
     Moved sum = {0};
@@ -79,7 +79,7 @@ static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_re
     return sum;
 }
 
-typedef struct TensorMove {
+typedef struct VerbMover {
     const ht_reshard_device *part;
     const DeviceClass *class;
     double touched; // bytes, by which rates are read
@@ -88,9 +88,8 @@ typedef struct TensorMove {
     double seconds;
 } VerbMover;
 
-/* The most bytes that a device moves between two steps of those in which it communicates: whole
- * cache lines, of which it may need little.
- */
+/* Returns the most bytes that a device moves between two steps of those in which it
+ * communicates: whole cache lines, of which it may need little. */
 static double most_moved(const Plan *plan, int device) {
     static const DeviceClass none;
     double most = 0;
@@ -104,7 +103,7 @@ static double touched_bytes(const Plan *plan, int device) {
                 most_moved(plan, device));
 }
 
-/* Bytes that each device of a host touches on average. */
+/* Returns the bytes that each device of a host touches on average. */
 static double mean_touched(const Cluster *cluster, const Plan *plan, int host) {
     double bytes = 0;
     int count = 0;
@@ -127,15 +126,16 @@ static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) 
     return mover;
 }
 
-/* Seconds by which a row of so many bytes takes longer that is not next to the one before, by the
- * curve of such rows; none where that was not measured. */
+/* Returns the seconds by which a row of so many bytes takes longer that is not next to the one
+ * before, by the curve of such rows; none where that was not measured. */
 static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes,
                           double touched) {
     double apart = curve_at(rows, touched), together = curve_at(&class->memory_bandwidth, touched);
     return apart > 0 ? fmax(2 * bytes / apart - 2 * bytes / together, 0) : 0;
 }
 
-/* The same of all rows, as far as they lie on pages of their own by what those take longer. */
+/* Returns the same of all rows, as far as they lie on pages of their own by what those take
+ * longer. */
 static double rows_seconds(const Moved *moved, const DeviceClass *class, double touched) {
     double near = row_seconds(class, &class->row_bandwidth, ROW_BYTES, touched);
     double far = row_seconds(class, &class->page_bandwidth, PAGE_ROW_BYTES, touched);
@@ -149,8 +149,8 @@ static double moved_seconds(const Moved *moved, const VerbMover *mover) {
     return moved->moves * class->copy + fmax(moving, moved->combining);
 }
 
-/* Seconds of what the movers do until they next communicate: of the slowest processor, which does
- * in turn what its devices move. */
+/* Returns the seconds of what the movers do until they next communicate: of the slowest
+ * processor, which does in turn what its devices move. */
 static double turn_seconds(const Plan *plan, VerbMover *movers, int count) {
     double longest = 0;
     for (int i = 0; i < count; i++) {

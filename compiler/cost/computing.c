@@ -30,7 +30,7 @@ static Piece piece_of(Arena *arena, const Op *op, const double *extent) {
 
 /* ---- expressions ---- */
 
-/* The value of a clause over integer arguments and sizes. */
+/* Returns the value of a clause over integer arguments and sizes. */
 static double clause_value(const Piece *piece, const Expr *expr) {
     if (expr->kind == EXPR_NUMBER) return expr->number;
     if (expr->kind == EXPR_ATTR) return (double)piece->op->attrs[expr->index].i;
@@ -42,8 +42,8 @@ static double clause_value(const Piece *piece, const Expr *expr) {
     return expr_apply(expr->kind, a, clause_value(piece, expr->arg[1]));
 }
 
-/* Operations that give a value: of each term over its factors and the value's, with an addition
- * where it is summed, and one for each further term. */
+/* Returns the operations that give a value: of each term over its factors and the value's, with
+ * an addition where it is summed, and one for each further term. */
 static double value_operations(const Piece *piece, const Access *value, const Expr *expr) {
     ExprTerm terms[MOST_TERMS];
     int count = expr_terms(expr, terms, MOST_TERMS);
@@ -88,7 +88,7 @@ static bool is_repeated(const Op *op, int k) {
     return false;
 }
 
-/* Elements that are read and written; their bytes go to *bytes. */
+/* Returns the elements that are read and written; their bytes go to *bytes. */
 static double touched_elements(const Piece *piece, double *bytes) {
     const Op *op = piece->op;
     double total = 0;

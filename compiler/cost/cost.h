@@ -45,7 +45,8 @@ typedef struct Work {
     ht_dtype dtype; // that it works in
 } Work;
 
-/* The work of a call on a piece, whose extents are given by bound factor. Views do nothing. */
+/* Returns the work of a call on a piece, whose extents are given by bound factor. Views do
+ * nothing. */
 Work op_work(const Op *op, const double *extent);
 
 /* The piece of a device: extents by bound factor, of one micro-batch; `extent` has room for
@@ -57,12 +58,12 @@ double work_seconds(const DeviceClass *class, const Work *work);
 
 /* ---- communication ---- */
 
-/* Seconds in which the devices of a plan read and write their own memory beside communication,
- * between the steps in which they communicate: copies, packing, additions. Whole cache lines count;
- * of many devices, the first ones stand for all. */
+/* Returns the seconds in which the devices of a plan read and write their own memory beside
+ * communication, between the steps in which they communicate: copies, packing, additions. Whole
+ * cache lines count; of many devices, the first ones stand for all. */
 double moving_seconds(const Cluster *cluster, const Plan *plan);
 
-/* Seconds of a conversion, until its last device is done. */
+/* Returns the seconds of a conversion, until its last device is done. */
 double conversion_seconds(const Cluster *cluster, const Plan *plan);
 
 /* ---- memory ---- */
@@ -108,26 +109,27 @@ typedef struct KeptValue {
 } KeptValue;
 typedef Array(KeptValue) KeptValues;
 
-/* The same, with all values that it counts; but for gaps, their bytes are those of the kinds. */
+/* Returns the same, with all values that it counts; but for gaps, their bytes are those of the
+ * kinds. */
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
 
-/* The parameter that a value is, or has the elements of; NULL: none. */
+/* Returns the parameter that a value is, or has the elements of; NULL: none. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
 /* By value id: the parameter of which a value is the gradient on its way to the update; NULL: of
  * none. */
 const Parameter *const *gradients_of(Arena *arena, const Module *module);
 
-/* Where a value is made in the source, and what it is called there. */
+/* Returns where a value is made in the source, and what it is called there. */
 Position value_place(const Value *value);
 const char *value_called(const Value *value);
 
-/* Bytes of a role's arena that are in use, by operator. Requires pass memory. */
+/* Returns the bytes of a role's arena that are in use, by operator. Requires pass memory. */
 int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
 
-/* How many programs of a unit are under a strategy (NULL: one device): a session may have all of
- * them. */
+/* Returns how many programs of a unit are under a strategy (NULL: one device): a session may
+ * have all of them. */
 int session_programs(const Unit *unit, const Strategy *strategy);
 
 /* By device of the unit: the bytes that it keeps when one session has all these programs. Each

@@ -46,8 +46,8 @@ static void add_given(Count *count, Module *module, int device) {
 
 /* ---- the arena ---- */
 
-/* Whether an operator gives its operands in another layout, type, shape or place, or adds them up
- * over micro-batches. */
+/* Returns whether an operator gives its operands in another layout, type, shape or place, or
+ * adds them up over micro-batches. */
 static bool keeps_values(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
     return op->def == module->builtin.reshard || op->def == module->builtin.accumulate ||
@@ -97,13 +97,13 @@ typedef struct Room {
     int count;       // of slots; 1 of the arena
 } Room;
 
-/* Whether a value has a place of its own there. */
+/* Returns whether a value has a place of its own there. */
 static bool in_room(const Room *room, const Value *value) {
     return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept &&
            value->def->def != room->module->builtin.stage_union;
 }
 
-/* A conversion's scratch space in a room; that of messages is in the slot all the time. */
+/* Returns a conversion's scratch space in a room; that of messages is in the slot all the time. */
 static int64_t room_scratch(const Room *room, const Op *op) {
     return op->convert.plan && op_crosses_stages(room->module, op) == room->kept
                ? role_scratch_bytes(room->module, room->role, op)
@@ -134,8 +134,8 @@ static void find_live(const Room *room, int64_t *live) {
     for (int i = 1; i < module->ops.count; i++) live[i] += live[i - 1];
 }
 
-/* The operator while which most of the room is in use; -1 where there is none. `live` is scratch of
- * an entry an operator and two more. */
+/* Returns the operator while which most of the room is in use; -1 where there is none. `live` is
+ * scratch of an entry an operator and two more. */
 static int fullest(const Room *room, int64_t *live) {
     int most = -1;
     find_live(room, live);
@@ -182,8 +182,8 @@ static void add_room(Count *count, const Room *room, int at, const Parameter *co
     count->memory.bytes[MEMORY_GAPS] += (room->bytes - used) * room->count;
 }
 
-/* Bytes of the arena that operators of the forward section, of one micro-batch, make and those of
- * the backward section read. */
+/* Returns the bytes of the arena that operators of the forward section, of one micro-batch, make
+ * and those of the backward section read. */
 static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
     bool *counted = arena_array(scratch, bool, module->context.next_id);
     int64_t bytes = 0;
@@ -202,7 +202,7 @@ static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
     return bytes;
 }
 
-/* The room as a device has it: it ends where the next one may begin. */
+/* Returns the room as a device has it: it ends where the next one may begin. */
 static int64_t whole_lines(int64_t bytes) {
     return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
@@ -254,7 +254,7 @@ const char *value_called(const Value *value) {
     return value->name ? value->name : value->def ? value->def->def->name : "a value";
 }
 
-/* What makes a kind smaller on a stage: what the strategy does not do yet. */
+/* Returns what makes a kind smaller on a stage: what the strategy does not do yet. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
     static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS,
@@ -289,7 +289,7 @@ static MemoryKind largest_kind(const RoleMemory *memory, const bool *told) {
     return best;
 }
 
-/* The stage of the strategy that a device is in; NULL: none. */
+/* Returns the stage of the strategy that a device is in; NULL: none. */
 static const Stage *stage_of(Module *module, int device) {
     int number = 0;
     const PipelineRun *run = device_run(module, device, &number);
@@ -322,8 +322,8 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
     }
 }
 
-/* The first device of a role that keeps so many slots and has less memory than this; -1 when all
- * have it, or nothing is known. */
+/* Returns the first device of a role that keeps so many slots and has less memory than this; -1
+ * when all have it, or nothing is known. */
 static int short_device(Module *module, const Role *role, const RoleMemory *memory) {
     for (int i = 0; i < role->device_count; i++) {
         const DeviceClass *class = cluster_class(module->context.options.cluster, role->devices[i]);

@@ -10,7 +10,7 @@
 
 /* ---- rows ---- */
 
-/* The most that a device of the role receives. */
+/* Returns the most that a device of the role receives. */
 static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan,
                             const ReplicaGroups *replica_groups) {
     int64_t most = 0;
@@ -35,7 +35,7 @@ static CostRow conversion_row(Module *module, const Role *role, const Op *op) {
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 
-/* Seconds on the slowest device of a role; NAN where those of one are not known. */
+/* Returns the seconds on the slowest device of a role; NAN where those of one are not known. */
 static double role_seconds(const Cluster *cluster, const Role *role, const Work *work) {
     double slowest = 0;
     const DeviceClass *last = NULL;
@@ -61,7 +61,7 @@ static CostRow operator_row(Module *module, const Role *role, const Op *op) {
                      .product = work.product};
 }
 
-/* The most slots that a device of the role keeps. */
+/* Returns the most slots that a device of the role keeps. */
 static int role_slots(Module *module, const Role *role) {
     int most = 0;
     for (int i = 0; i < role->device_count; i++) {
@@ -112,7 +112,7 @@ static const char *row_word(const CostRow *row) {
     return row->plan ? plan_name(row->plan) : row->op->def->name;
 }
 
-/* The variable, or what a conversion is for. */
+/* Returns the variable, or what a conversion is for. */
 static const char *row_value(const CostRow *row) {
     const Value *value = row->op->results[0];
     return value->name                            ? value->name

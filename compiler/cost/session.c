@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* The parameter of that name, which a module before number `at` of the unit has in the same layout;
- * NULL: none. */
+/* Returns the parameter of that name, which a module before number `at` of the unit has in the
+ * same layout; NULL: none. */
 static const Parameter *shared_from(const Unit *unit, int at, const Parameter *parameter) {
     Module *own = unit->modules.at[at];
     for (int m = 0; m < at; m++) {

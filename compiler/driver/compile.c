@@ -9,7 +9,7 @@
 #include "ir/text/text.h"
 #include "migration/migration.h"
 #include "passes/pipeline.h"
-#include "planner/report/tables.h"
+#include "planner/report/report.h"
 
 #include <hetu/version.h>
 

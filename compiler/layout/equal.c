@@ -2,7 +2,8 @@
  * same contribution. */
 #include "layout/view.h"
 
-/* What two boxes have in common: its elements, its first one's coordinates and its extents. */
+/* Returns what two boxes have in common: its elements, its first one's coordinates and its
+ * extents. */
 static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corner,
                          int64_t *extents) {
     int64_t volume = 1;
@@ -15,8 +16,9 @@ static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corn
     return volume;
 }
 
-/* Whether the second of two holdings stores all elements of a box of the first as that does. The
- * search begins at its box *next, where the last one ended: both lists are mostly in one order. */
+/* Returns whether the second of two holdings stores all elements of a box of the first as that
+ * does. The search begins at its box *next, where the last one ended: both lists are mostly in
+ * one order. */
 static bool has_box(const CommonView *view, const Holding *first, const Range *box,
                     const Holding *second, const BoxList *boxes, int *next) {
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK],
@@ -40,8 +42,8 @@ static bool same_elements(Arena *arena, const CommonView *view, const Holding *a
     return true;
 }
 
-/* Whether the devices of a holding are those of holding `number` on the other side, and stand for
- * the same contribution. */
+/* Returns whether the devices of a holding are those of holding `number` on the other side, and
+ * stand for the same contribution. */
 static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
     if (holding->devices.count != other->devices.count || holding->replica != other->replica ||

@@ -20,7 +20,7 @@ static const int *smallest_devices(Arena *arena, const Region *regions, const in
     return smallest;
 }
 
-/* What makes the holding of two devices one, as bytes. */
+/* Returns what makes the holding of two devices one, as bytes. */
 static size_t holding_key(const Holding *holding, int64_t *key) {
     size_t n = 0;
     key[n++] = holding->replica;

@@ -27,10 +27,11 @@ typedef struct Holdings {
     Member *members; // in ascending order
 } Holdings;
 
-/* The holdings of a checked layout of a tensor of `shape`, in the order of their first devices. */
+/* Returns the holdings of a checked layout of a tensor of `shape`, in the order of their first
+ * devices. */
 Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape);
 
-/* The number of a device's holding; -1 when the device stands nowhere in the layout. */
+/* Returns the number of a device's holding; -1 when the device stands nowhere in the layout. */
 int holdings_find(const Holdings *holdings, int device);
 
 #endif

@@ -48,7 +48,7 @@ const Layout *layout_intern(Intern *shared, const Layout *layout) {
     return intern(shared, &own, sizeof own);
 }
 
-/* The layout with other devices: by their numbers in it, or NULL: by their places. */
+/* Returns the layout with other devices: by their numbers in it, or NULL: by their places. */
 static const Layout *with_devices(Arena *arena, const Layout *layout, const int *by_number) {
     Layout *renamed = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);

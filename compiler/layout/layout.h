@@ -115,7 +115,7 @@ int64_t layout_denominator(const int64_t *weights, int count);
  * do not multiply to the devices, weights that do not fit. */
 Layout *layout_parse(Tokens *tokens, const char *close);
 
-/* The same of a whole text, which stands at `at`. */
+/* Returns the same of a whole text, which stands at `at`. */
 Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text);
 
 /* Checks a layout, whose text begins at `at`, against a shape. False after an error was
@@ -123,19 +123,17 @@ Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *tex
  * of reduction. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
-/* Whether the cuts of a layout are fractions that can be told, as layout_check says of one with a
- * text. */
+/* Returns whether the cuts of a layout are fractions that can be told, as layout_check says of
+ * one with a text. */
 bool layout_fits(const Layout *layout, Shape shape);
 
-/* The layout in which devices that held the same of a tensor of `shape` have parts of it: every
- * element of a `dup` top and of `dup` states lies once, in pieces as even as can be. Each device
- * keeps a part of what it held; a subgroup under a `dup` top gets a share of every finest slice for
- * each of its devices. A number stays in copies, and so does what could only be cut by fractions
- * that cannot be told.
- *
- * Where no cut has weights, a device's elements are less than the product over the dimensions of
- * its part of the dimension, to which a row is added for each finest slice of which it has a part.
- * The layout has no contributions. */
+/* Returns the layout in which devices that held the same of a tensor of `shape` have parts of
+ * it: every element of a `dup` top and of `dup` states lies once, in pieces as even as can be.
+ * Each device keeps a part of what it held; a subgroup under a `dup` top gets a share of every
+ * finest slice for each of its devices. A number stays in copies, and so does what could only be
+ * cut by fractions that cannot be told. Where no cut has weights, a device's elements are less
+ * than the product over the dimensions of its part of the dimension, to which a row is added for
+ * each finest slice of which it has a part. The layout has no contributions. */
 const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout; it parses back to an equal one. */
@@ -145,39 +143,41 @@ void layout_print(Text *out, const Layout *layout);
 void layout_print_devices(Text *out, const int *devices, int count);
 void layout_print_weights(Text *out, const int64_t *weights, int count);
 
-/* The one copy in `shared` of a layout, without what it knows of the text that it was read from. */
+/* Returns the one copy in `shared` of a layout, without what it knows of the text that it was
+ * read from. */
 const Layout *layout_intern(Intern *shared, const Layout *layout);
 
-/* The layout as one of the devices 0, 1, ... in its own order. */
+/* Returns the layout as one of the devices 0, 1, ... in its own order. */
 const Layout *layout_renumbered(Arena *arena, const Layout *layout);
 
-/* The layout of devices 0, 1, ... as one of devices[0], devices[1], ... */
+/* Returns the layout of devices 0, 1, ... as one of devices[0], devices[1], ... */
 const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int *devices);
 
-/* The extents that the states number: the view's factors, or the shape's own. */
+/* Returns the extents that the states number: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);
 
-/* What `device` holds of a tensor of `shape`. */
+/* Returns what `device` holds of a tensor of `shape`. */
 Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device);
 
-/* The regions of all devices, in the order of layout_devices. */
+/* Returns the regions of all devices, in the order of layout_devices. */
 const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, int *count);
 
-/* The elements of the device that holds most of a tensor of `shape`. */
+/* Returns the elements of the device that holds most of a tensor of `shape`. */
 int64_t layout_most(const Layout *layout, Shape shape);
 
-/* Whether both layouts give every device the same elements in the same order of storage, and the
- * same contributions, of a tensor of `shape`. How replicas and contributions are numbered does not
- * matter. */
+/* Returns whether both layouts give every device the same elements in the same order of storage,
+ * and the same contributions, of a tensor of `shape`. How replicas and contributions are
+ * numbered does not matter. */
 bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 
 /* STATE_SUM or STATE_MAX where contributions are pending, else STATE_DUP. */
 StateKind layout_partial(const Layout *layout);
 
-/* Whether the pieces of a dimension of the view may be several parts of it that lie as one. */
+/* Returns whether the pieces of a dimension of the view may be several parts of it that lie as
+ * one. */
 bool layout_has_zigzag(const Layout *layout, int dim);
 
-/* The devices of a layout in its own order; the count goes to *count. */
+/* Returns the devices of a layout in its own order; the count goes to *count. */
 const int *layout_devices(Arena *arena, const Layout *layout, int *count);
 
 #endif

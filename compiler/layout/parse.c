@@ -40,7 +40,7 @@ static bool ended(const Parser *parser) {
            (parser->close && tokens_is(&parser->tokens, parser->close));
 }
 
-/* Whether the next token is `text`, which is then passed. */
+/* Returns whether the next token is `text`, which is then passed. */
 static bool accept(Parser *parser, const char *text) {
     return !parser->failed && tokens_take(&parser->tokens, text);
 }
@@ -52,7 +52,7 @@ static void expect(Parser *parser, const char *text, const char *where) {
     parser->failed = parser->failed || !tokens_expect(&parser->tokens, text, where);
 }
 
-/* A number from `least` to `most`. */
+/* Returns a number from `least` to `most`. */
 static int64_t parse_number(Parser *parser, const char *what, int64_t least, int64_t most) {
     const Token *token = here(parser);
     char *rest;
@@ -75,8 +75,8 @@ static void read_weights(Parser *parser, Numbers *weights) {
         while (accept(parser, ":"));
 }
 
-/* The weights that begin at `begin`, as many as `count`; NULL when there are none or all are
- * equal. */
+/* Returns the weights that begin at `begin`, as many as `count`; NULL when there are none or all
+ * are equal. */
 static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_t count,
                                   const Token *begin) {
     bool equal = true;
@@ -241,7 +241,7 @@ static void parse_union(Parser *parser, Layout *layout) {
     layout->top_weights = check_count(parser, &weights, groups.count, first);
 }
 
-/* Where the text names `device` for the second time. */
+/* Returns where the text names `device` for the second time. */
 static const Token *second_mention(const Parser *parser, int device) {
     bool seen = false;
     for (int i = 0; i < parser->mentions.count; i++) {
@@ -311,7 +311,7 @@ static Position shifted(Position at, int column) {
     return at;
 }
 
-/* Whether each dimension's factors multiply to its extent. */
+/* Returns whether each dimension's factors multiply to its extent. */
 static bool check_view(Diag *diag, Position at, const Layout *layout, Shape shape) {
     at = shifted(at, layout->view_column);
     int dims = layout->view_rank ? layout->view_dim[layout->view_rank - 1] + 1 : shape.rank;

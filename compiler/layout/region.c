@@ -69,15 +69,15 @@ const int *layout_devices(Arena *arena, const Layout *layout, int *count) {
     return devices;
 }
 
-/* The sum of the weights in front of each piece, and of all behind the last; NULL when all weights
- * are equal. */
+/* Returns the sum of the weights in front of each piece, and of all behind the last; NULL when
+ * all weights are equal. */
 static const int64_t *before_of(Arena *arena, const int64_t *weights, int count) {
     int64_t *before = weights ? arena_array(arena, int64_t, count + 1) : NULL;
     for (int i = 0; weights && i < count; i++) before[i + 1] = before[i] + weights[i];
     return before;
 }
 
-/* Where piece `k` of `count` begins. */
+/* Returns where piece `k` of `count` begins. */
 static Fraction cut_at(const int64_t *before, int count, int k) {
     return before ? fraction_make(before[k], before[count]) : fraction_make(k, count);
 }
@@ -86,8 +86,8 @@ static bool is_partial(const State *state) {
     return state->kind == STATE_SUM || state->kind == STATE_MAX;
 }
 
-/* The pieces into which a state cuts: a zigzag one has two for each position, and the weights of
- * the second half in reverse. */
+/* Returns the pieces into which a state cuts: a zigzag one has two for each position, and the
+ * weights of the second half in reverse. */
 static int piece_count(const State *state) {
     return state->zigzag ? 2 * state->count : state->count;
 }
@@ -129,7 +129,7 @@ static Interval interval_piece(Interval of, const State *state, const int64_t *b
                       fraction_between(of.lo, of.hi, cut_at(before, count, k + 1))};
 }
 
-/* What position k of a zigzag split has of an interval. */
+/* Returns what position k of a zigzag split has of an interval. */
 static Intervals zigzag_interval(Arena *arena, Interval of, const State *state,
                                  const int64_t *before, int k) {
     Intervals zigzag = {0};
@@ -138,7 +138,7 @@ static Intervals zigzag_interval(Arena *arena, Interval of, const State *state,
     return zigzag;
 }
 
-/* What position k of a cut has of several parts. */
+/* Returns what position k of a cut has of several parts. */
 static Intervals cut_several(Arena *arena, const Intervals *parts, const State *state,
                              const int64_t *before, int k) {
     Intervals cut = {0};
@@ -154,8 +154,8 @@ static bool cuts_dim(const State *state, int dim) {
     return state->kind == STATE_SPLIT && state->dim == dim;
 }
 
-/* The pieces into which a subgroup cuts a dimension, and the number of the one that a position
- * has. */
+/* Returns the pieces into which a subgroup cuts a dimension, and the number of the one that a
+ * position has. */
 static int dim_pieces(const Group *group, int dim) {
     int count = 1;
     for (int s = 0; s < group->state_count; s++)
@@ -173,8 +173,8 @@ static int piece_number(const Group *group, int position, int dim) {
     return number;
 }
 
-/* The parts of dimension `dim` that the device at `position` of subgroup g holds of what the
- * subgroup holds. */
+/* Returns the parts of dimension `dim` that the device at `position` of subgroup g holds of what
+ * the subgroup holds. */
 static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     int after = group->device_count;
@@ -195,7 +195,7 @@ static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
     return parts;
 }
 
-/* The same, made once for all subgroups and positions that have the piece. */
+/* Returns the same, made once for all subgroups and positions that have the piece. */
 static Intervals group_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     Intervals **by_dim = maker->parts[maker->like[g]];
@@ -209,8 +209,8 @@ static int compare_fractions(const void *a, const void *b) {
     return fraction_compare(*(const Fraction *)a, *(const Fraction *)b);
 }
 
-/* Whether the position is the first of those with its coordinates on `dim`: all other coordinates
- * are zero. */
+/* Returns whether the position is the first of those with its coordinates on `dim`: all other
+ * coordinates are zero. */
 static bool leads_piece(const Group *group, int position, int dim) {
     int after = group->device_count;
     for (int s = 0; s < group->state_count; s++) {
@@ -294,7 +294,7 @@ static void find_like(Maker *maker) {
     }
 }
 
-/* Which contribution of its subgroup a position holds. */
+/* Returns which contribution of its subgroup a position holds. */
 static int group_contribution(const Group *group, int position) {
     int after = group->device_count, id = 0;
     for (int s = 0; s < group->state_count; s++) {
@@ -316,7 +316,7 @@ static void count_contributions(Maker *maker) {
     maker->contributions = before;
 }
 
-/* The caller destroys its scratch arena. */
+/* Returns the caller destroys its scratch arena. */
 static Maker maker_for(Arena *arena, const Layout *layout, Shape shape) {
     Maker maker = {.arena = arena,
                    .scratch = arena_create(),
@@ -335,7 +335,7 @@ static void add_range(Arena *arena, Ranges *ranges, Interval part, int64_t n) {
     if (range.lo < range.hi) array_push(arena, ranges, range);
 }
 
-/* The number of a place among the edges. */
+/* Returns the number of a place among the edges. */
 static int find_edge(const Maker *maker, Fraction place) {
     int low = 0, high = maker->edge_count - 1;
     while (low < high) {
@@ -367,7 +367,7 @@ static bool cuts_slices(const Layout *layout, int dim) {
     return cut_by_top(layout, dim) && layout->inner;
 }
 
-/* The non-empty ranges of dimension `dim` that a device holds, in order. */
+/* Returns the non-empty ranges of dimension `dim` that a device holds, in order. */
 static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     const Layout *layout = maker->layout;
     int64_t n = maker->view.extent[dim];
@@ -390,8 +390,8 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     return ranges;
 }
 
-/* The same, made once for all positions that have the piece, and for all subgroups that do where
- * the top leaves the dimension whole. */
+/* Returns the same, made once for all positions that have the piece, and for all subgroups that
+ * do where the top leaves the dimension whole. */
 static Ranges device_ranges(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     Ranges **by_dim = maker->ranges[cut_by_top(maker->layout, dim) ? g : maker->like[g]];
@@ -407,7 +407,7 @@ static int contribution_id(const Maker *maker, int g, int position) {
 
 static int64_t range_length(Range range) { return range.hi - range.lo; }
 
-/* The length of the first `count` ranges. */
+/* Returns the length of the first `count` ranges. */
 static int64_t ranges_length(const Ranges *ranges, int count) {
     int64_t length = 0;
     for (int i = 0; i < count; i++) length += range_length(ranges->at[i]);
@@ -430,8 +430,9 @@ static void combine_ranges(const Maker *maker, Region *region, const Ranges *ran
     region->boxes = boxes;
 }
 
-/* Where box `b` lies. The finest slices of an inner split, which are ranges of one dimension, are
- * tensors one after another; in each of them the ranges of the other dimensions are joined. */
+/* Returns where box `b` lies. The finest slices of an inner split, which are ranges of one
+ * dimension, are tensors one after another; in each of them the ranges of the other dimensions
+ * are joined. */
 static Placing place_box(const Maker *maker, const Region *region, const Ranges *ranges, int b) {
     Placing placing = {0};
     int64_t slice = 1, in_front = 0, step = 1, offset = 0;
@@ -495,7 +496,7 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
     return regions;
 }
 
-/* What the device of a subgroup holds that holds most: cuts of different dimensions are
+/* Returns what the device of a subgroup holds that holds most: cuts of different dimensions are
  * independent. */
 static int64_t group_most(const Maker *maker, int g) {
     const Group *group = &maker->layout->groups[g];

@@ -18,8 +18,8 @@ static int position_before(const Group *group, int index) {
     return position;
 }
 
-/* The group with dimension `dim` cut further where it had copies: each device keeps a part of what
- * it held. */
+/* Returns the group with dimension `dim` cut further where it had copies: each device keeps a
+ * part of what it held. */
 static Group spread_group(Arena *arena, const Group *group, int dim) {
     State *states = arena_array(arena, State, group->state_count + 1);
     int *devices = arena_array(arena, int, group->device_count), count = 0;
@@ -40,8 +40,8 @@ static Group spread_group(Arena *arena, const Group *group, int dim) {
                    .states = states};
 }
 
-/* The layout with copies inside the subgroups cut along dimension `inside`, and those across them
- * along `across`, a subgroup's share being that of its devices. */
+/* Returns the layout with copies inside the subgroups cut along dimension `inside`, and those
+ * across them along `across`, a subgroup's share being that of its devices. */
 static Layout *spread_along(Arena *arena, const Layout *layout, int across, int inside) {
     Group *groups = arena_array(arena, Group, layout->group_count);
     int64_t *weights = arena_array(arena, int64_t, layout->group_count);

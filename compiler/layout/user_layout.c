@@ -47,7 +47,7 @@ static bool parse_axes(Tokens *tokens, const UserLayout *before, UserLayoutState
     return true;
 }
 
-/* Whether a reduction stands beside one of the other kind. */
+/* Returns whether a reduction stands beside one of the other kind. */
 static bool mixes_reductions(const UserLayout *before, const UserLayoutState *state) {
     for (int s = 0; s < before->state_count; s++)
         if (state->kind >= STATE_SUM && before->states[s].kind >= STATE_SUM &&

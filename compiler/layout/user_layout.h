@@ -39,7 +39,7 @@ const UserLayout *user_layout_parse(Tokens *tokens, const char *close);
 /* Appends its text, which parses back. */
 void user_layout_print(Text *out, const UserLayout *written);
 
-/* Whether the layout names the axis. */
+/* Returns whether the layout names the axis. */
 bool user_layout_names(const UserLayout *written, const char *axis);
 
 #endif

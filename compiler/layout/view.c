@@ -10,8 +10,8 @@ typedef Array(Range) Ranges;
 
 /* ---- the view ---- */
 
-/* The factors of dimension `dim` in the numbering of a layout: the first goes to *first, the result
- * is past the last. */
+/* Returns the factors of dimension `dim` in the numbering of a layout: the first goes to *first,
+ * the result is past the last. */
 static int view_factors(const Layout *layout, int dim, int *first) {
     if (!layout->view_rank) {
         *first = dim;
@@ -29,8 +29,8 @@ static int compare_down(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* The strides of all factors of a dimension in both layouts, and its extent, from the largest, each
- * once. */
+/* Returns the strides of all factors of a dimension in both layouts, and its extent, from the
+ * largest, each once. */
 static int collect_strides(Shape shape, const Layout *const *layouts, int dim, int64_t *strides) {
     int count = 0;
     for (int side = 0; side < 2; side++) {
@@ -80,7 +80,7 @@ CommonView view_common(Shape shape, const Layout *a, const Layout *b) {
     return view;
 }
 
-/* The same in the common view. */
+/* Returns the same in the common view. */
 static int common_factors(const CommonView *view, int dim, int *first) {
     int f = 0;
     while (f < view->rank && view->dim[f] < dim) f++;
@@ -128,7 +128,7 @@ BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, 
     return (BoxList){rank ? ranges.count / rank : 1, ranges.at};
 }
 
-/* The part of a box that lies in one dimension, as stretches of the whole dimension. */
+/* Returns the part of a box that lies in one dimension, as stretches of the whole dimension. */
 static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
     Ranges list = {0};
     int64_t stride = 1, count = 1;
@@ -151,7 +151,7 @@ static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
 }
 
 /* Ranges of some factors of the common view, one list after another. */
-typedef struct Product {
+typedef struct DimProduct {
     int count;
     BoxList list[VIEW_MAX_RANK];
     int width[VIEW_MAX_RANK]; // how many factors a list has
@@ -229,7 +229,7 @@ static void own_place(const CommonView *view, const Layout *layout, const int64_
     }
 }
 
-/* The box of a region in which an element lies, and where it lies in storage. */
+/* Returns the box of a region in which an element lies, and where it lies in storage. */
 static const Box *box_at(const Region *region, const int64_t *place, Placing *placing) {
     int64_t before = 0;
     for (int b = 0; b < region->box_count; b++) {

@@ -27,25 +27,26 @@ typedef struct BoxList {
     const Range *ranges;
 } BoxList;
 
-/* The common view of two checked layouts of a tensor of `shape`; without factors where that has no
- * elements. */
+/* Returns the common view of two checked layouts of a tensor of `shape`; without factors where
+ * that has no elements. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
-/* The boxes of a holding in the common view, in the order of its region. */
+/* Returns the boxes of a holding in the common view, in the order of its region. */
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
-/* Where an element, by its coordinates in the common view, lies in the storage of a holding's
- * devices; and a stride a factor of the common view, as it is within the box of the region in which
- * the element lies. */
+/* Returns where an element, by its coordinates in the common view, lies in the storage of a
+ * holding's devices; and a stride a factor of the common view, as it is within the box of the
+ * region in which the element lies. */
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 
-/* Whether two holdings store a box that lies within one box of each at the same place and in the
- * same order. */
+/* Returns whether two holdings store a box that lies within one box of each at the same place
+ * and in the same order. */
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 
-/* The boxes, over `rank` factors of these extents, of the elements [lo, hi) in row-major order. */
+/* Returns the boxes, over `rank` factors of these extents, of the elements [lo, hi) in row-major
+ * order. */
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi);
 
 #endif

@@ -72,7 +72,7 @@ int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin) 
     return order;
 }
 
-/* The device that stands for all that are joined with one; by slot. */
+/* Returns the device that stands for all that are joined with one; by slot. */
 static int representative(int *joined, int i) {
     while (joined[i] != i) i = joined[i] = joined[joined[i]];
     return i;
@@ -120,7 +120,7 @@ static void number_sets(const Plan *plan, const Devices *sets, int set_count,
         if (number[representative(joined, i)]) size[number[representative(joined, i)] - 1]++;
 }
 
-/* Whether each set has all devices of its component. */
+/* Returns whether each set has all devices of its component. */
 static bool all_full(const Devices *sets, int set_count, const int *component, const int *size) {
     for (int s = 0; s < set_count; s++)
         if (sets[s].count != size[component[s]]) return false;
@@ -214,7 +214,7 @@ bool may_collect(const PlanBuilder *planner, const Devices *devices) {
     return !planner->messages;
 }
 
-/* Whether all devices of a set are in the index. */
+/* Returns whether all devices of a set are in the index. */
 static bool all_indexed(const Index *places, const Devices *set) {
     for (int k = 0; k < set->count; k++)
         if (index_find(places, set->at[k]) < 0) return false;

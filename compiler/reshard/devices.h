@@ -5,10 +5,10 @@
 
 #include "reshard/plan_builder.h"
 
-/* The devices of two lists, one after the other. */
+/* Returns the devices of two lists, one after the other. */
 Devices devices_joined(Arena *arena, const Devices *a, const Devices *b);
 
-/* A list without one device. */
+/* Returns a list without one device. */
 Devices devices_without(Arena *arena, const Devices *devices, int device);
 
 /* Puts device numbers in ascending order; in a time that grows with their count where few are out
@@ -35,12 +35,12 @@ void index_set(Index *index, int device, int place);
 /* The list becomes that of these devices. */
 void index_devices(Index *index, const Devices *devices);
 
-/* A device's place; -1 when it is not in the list. */
+/* Returns a device's place; -1 when it is not in the list. */
 int index_find(const Index *index, int device);
 
 /* ---- groups ---- */
 
-/* Whether these devices may act together in a collective. */
+/* Returns whether these devices may act together in a collective. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
 /* From so many devices on, and so many sets of them, a collective is worth that some act in
@@ -60,13 +60,13 @@ typedef struct Components {
  * kind. */
 Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count);
 
-/* The numbers 0 .. count - 1 by their keys, which are below `keys`; those of one key stay in order.
- * `begin`, of keys + 1 entries that are zero, gets where each key's begin. */
+/* Returns the numbers 0 .. count - 1 by their keys, which are below `keys`; those of one key
+ * stay in order. `begin`, of keys + 1 entries that are zero, gets where each key's begin. */
 int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin);
 
-/* The devices of a component when all its sets have the same ones and these may act together in a
- * collective, else none: first the leaders of the sets, each once, then the others, ascending.
- * Their places go to the index, the number of leaders to *leading. */
+/* Returns the devices of a component when all its sets have the same ones and these may act
+ * together in a collective, else none: first the leaders of the sets, each once, then the
+ * others, ascending. Their places go to the index, the number of leaders to *leading. */
 Devices closed_group(const PlanBuilder *planner, const Components *components, int component,
                      const Devices *sets, const int *leaders, Index *places, int *leading);
 

@@ -1,6 +1,8 @@
 /* Plans as those see them who read them. */
 #include "reshard/plan.h"
 
+#include "support/intern.h"
+
 /* ---- devices ---- */
 
 int devices_find(const Devices *devices, int device) {
@@ -60,6 +62,15 @@ bool step_reduces(const Step *step) {
 
 /* ---- the plan ---- */
 
+PlanCache *plan_cache_create(Arena *arena, int device_count) {
+    PlanCache *cache = arena_new(arena, PlanCache);
+    cache->lowered = arena_array(arena, const ht_reshard_device *, device_count);
+    cache->step_parts = intern_create(arena);
+    cache->blocks = intern_create(arena);
+    cache->shared = intern_create(arena);
+    return cache;
+}
+
 bool plan_in_place(const Plan *plan) { return plan->in_place; }
 bool plan_nothing(const Plan *plan) { return plan->nothing; }
 
@@ -74,7 +85,7 @@ int64_t plan_bytes(const Plan *plan) {
     return total;
 }
 
-/* What a device moves, of a list by slot. */
+/* Returns what a device moves, of a list by slot. */
 static int64_t of_device(const Plan *plan, const int64_t *bytes, int device) {
     int slot = plan_slot(plan, device);
     return slot < 0 ? 0 : bytes[slot];

@@ -96,6 +96,15 @@ typedef struct Step {
 
 typedef Array(Step) Steps;
 
+/* What lowering (lower/) has made so far; each member is made when it is first asked for. */
+typedef struct PlanCache {
+    const ht_reshard_device **lowered; // by slot: the device's tables
+    struct DeviceSteps *device_steps;  // by slot: where the device acts (lower/lower.h)
+    struct Intern *step_parts; // by step: the parts of all devices as one list, and its moves
+    struct Intern *blocks;     // lists of blocks by the segments that they hold
+    struct Intern *shared;     // moves, blocks and steps that several devices have alike
+} PlanCache;
+
 struct Plan {
     Arena *arena;
     const Cluster *cluster;
@@ -108,56 +117,54 @@ struct Plan {
     Array(Bucket) buckets;
     TaskList tasks; // bucket by bucket
     Steps steps;
-    int64_t *received, *sent;          // bytes, by slot
-    const ht_reshard_device **lowered; // by slot, made on demand
-    // one place: by slot, what there is to lower (lower/device_steps.h), made on demand
-    struct DeviceSteps **seats;
-    struct Intern *
-        wholes; // by step, all its parts as one list, and the moves of these (lower/shared_parts.h)
-    // lists of blocks that lowered devices have alike, by what they follow from
-    struct Intern *blocks;
-    struct Intern *shared; // moves, blocks and steps that lowered devices have alike
+    int64_t *received, *sent; // bytes, by slot
+    PlanCache *cache;
     Array(ht_group) groups;
     const char *name;
     double seconds;
 };
 
-/* A device's slot, and its position in a list; -1 when it is not there. */
+/* Returns an empty cache for a plan of so many devices. */
+PlanCache *plan_cache_create(Arena *arena, int device_count);
+
+/* Returns a device's slot, and its position in a list; -1 when it is not there. */
 static inline int plan_slot(const Plan *plan, int device) {
     int offset = plan->span ? device - plan->devices[0] : -1;
     return offset >= 0 && offset < plan->span ? plan->slots[offset] : -1;
 }
 int devices_find(const Devices *devices, int device);
 
-/* How many lists of parts a step has, and whether it is a collective that reduces. */
+/* Returns how many lists of parts a step has, and whether it is a collective that reduces. */
 int step_part_count(const Step *step);
 bool step_reduces(const Step *step);
 
-/* The bucket that a task belongs to, the bytes of one of its elements, and all that it makes: as a
- * segment of what the target stores, or of its first contribution. */
+/* Returns the bucket that a task belongs to, the bytes of one of its elements, and all that it
+ * makes: as a segment of what the target stores, or of its first contribution. */
 const Bucket *task_bucket(const Plan *plan, int task);
 int task_element(const Plan *plan, int task);
 Segment task_segment(const Plan *plan, int task);
 
-/* The bytes of a segment, and of all segments of a list. */
+/* Returns the bytes of a segment, and of all segments of a list. */
 int64_t segment_bytes(const Plan *plan, const Segment *segment);
 int64_t segments_bytes(const Plan *plan, const Segments *segments);
 
-/* The bytes of the smallest elements among `count` lists of segments; 8 where all are empty. */
+/* Returns the bytes of the smallest elements among `count` lists of segments; 8 where all are
+ * empty. */
 int segments_element(const Plan *plan, const Segments *lists, int count);
 
-/* The bytes of the tensors that a step is about: of a collective's parts, and of its messages. */
+/* Returns the bytes of the tensors that a step is about: of a collective's parts, and of its
+ * messages. */
 double step_bytes(const Plan *plan, const Step *step);
 
-/* Bytes of the tensors that a device touches: all that it then holds, and what it sends or keeps of
- * what it held. */
+/* Returns the bytes of the tensors that a device touches: all that it then holds, and what it
+ * sends or keeps of what it held. */
 double plan_touched_bytes(const Plan *plan, int device);
 
-/* What `device` does; a device outside of the plan has no steps. Groups are numbered as in
- * plan->groups. */
+/* Returns what `device` does; a device outside of the plan has no steps. Groups are numbered as
+ * in plan->groups. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);
 
-/* The whole plan in the form that the run-time library executes. */
+/* Returns the whole plan in the form that the run-time library executes. */
 const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name);
 
 #endif

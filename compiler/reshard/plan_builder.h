@@ -8,7 +8,7 @@
 #include "reshard/plan.h"
 
 /* A part of a value that lies at its holders and shall go to its receivers. */
-typedef struct HostTransfer {
+typedef struct Transfer {
     Segment segment;
     Devices holders, receivers; // in the layout's order
 } Transfer;
@@ -42,5 +42,61 @@ void push_transfer(PlanBuilder *planner, Transfers *list, Segment segment, Devic
 /* Appends the transfer of a segment from one device to the others of a list. */
 void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int holder,
                  const Devices *targets);
+
+/* The steps of a plan while they are made. */
+
+/* Appends an empty step. */
+Step *add_step(PlanBuilder *planner, ht_verb verb);
+
+/* Appends the step of a collective over `group`, whose devices have `parts`; where only one device
+ * has some, that of a root: a broadcast or a reduce. */
+void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
+
+/* The same, in parts, each of a root, where an int does not count the elements. */
+void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts,
+                              ht_verb verb);
+
+/* Sends a segment in a step, an index of plan->steps; close_messages makes one message of all that
+ * goes from one device to another. */
+void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segment segment);
+void close_messages(PlanBuilder *planner, int step);
+
+/* Leaves out the exchanges that carry nothing. */
+void drop_empty_steps(PlanBuilder *planner);
+
+/* The last step of planning: what remains to be said of the steps, and a plan that has nothing
+ * else. */
+
+/* Numbers the groups of the steps, finds the types that they move and the tensors that stay in
+ * place, names the plan and prices it. */
+void finish_plan(PlanBuilder *planner);
+
+/* Returns the field's word for the steps; see plan_name. */
+const char *name_plan(PlanBuilder *planner);
+
+/* Returns a copy of a finished plan in `arena`, without what planning left behind. */
+Plan *plan_copy(Arena *arena, const Plan *plan);
+
+/* The steps of a plan, in order: made several times, in one tier or in two, and the cheapest are
+ * taken. */
+
+/* Makes the plan's steps of its tasks, and counts what they move. */
+void choose_steps(PlanBuilder *planner);
+
+/* Makes the steps once, in one tier or in two as the planner says. */
+void make_steps(PlanBuilder *planner);
+
+/* Makes one collective of several small ones, and several of those in which large tensors are
+ * together. */
+void fuse_collectives(PlanBuilder *planner);
+
+/* From conversions to tasks: which tensors are planned as one, what their layouts have in common,
+ * and which contributions make which value for whom. */
+
+/* Makes the plan's buckets of the conversions, each with the overlap of its layouts. */
+void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count);
+
+/* Makes the tasks of the buckets. */
+void find_tasks(PlanBuilder *planner);
 
 #endif

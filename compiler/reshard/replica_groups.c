@@ -51,8 +51,8 @@ static int group_count(const Folding *folding) {
     return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
 }
 
-/* The first state of a group that cuts a dimension; -1: none, or by weights. How many states do
- * goes to *count. */
+/* Returns the first state of a group that cuts a dimension; -1: none, or by weights. How many
+ * states do goes to *count. */
 static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;
@@ -117,7 +117,7 @@ static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
 
 /* ---- one cut ---- */
 
-/* The part of a cut that a position of a group is of. */
+/* Returns the part of a cut that a position of a group is of. */
 static int part_of(const Group *group, int state, int parts, int position) {
     int after = 1;
     for (int s = state + 1; s < group->state_count; s++) after *= group->states[s].count;
@@ -125,8 +125,8 @@ static int part_of(const Group *group, int state, int parts, int position) {
     return position / after % count / (count / parts);
 }
 
-/* The seats of the devices of a side, by member of the first replica group so far; the devices of a
- * part are as many as *count says. */
+/* Returns the seats of the devices of a side, by member of the first replica group so far; the
+ * devices of a part are as many as *count says. */
 static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *count) {
     const ReplicaGroups *replica_groups = folding->replica_groups;
     Seat *seats = arena_array(folding->arena, Seat, replica_groups->size);
@@ -145,9 +145,9 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
     return seats;
 }
 
-/* The members so far by part and place, the devices of `from` before those that `to` alone has;
- * NULL where the parts differ in more than their pieces. Their number in each part goes to
- * *size. */
+/* Returns the members so far by part and place, the devices of `from` before those that `to`
+ * alone has; NULL where the parts differ in more than their pieces. Their number in each part
+ * goes to *size. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);
@@ -186,7 +186,7 @@ static void keep_part(const Folding *folding, const Group *group, int state, con
             devices[kept->device_count++] = group->devices[i];
 }
 
-/* A layout of one part of what is cut; `first` is the number of its first group. */
+/* Returns a layout of one part of what is cut; `first` is the number of its first group. */
 static const Layout *part_layout(const Folding *folding, const Layout *layout, const Cut *cut,
                                  int first, int part) {
     Layout *own = arena_copy(folding->arena, layout, sizeof *layout);
@@ -203,7 +203,7 @@ static const Layout *part_layout(const Folding *folding, const Layout *layout, c
     return own;
 }
 
-/* The tensor's shape in one part. */
+/* Returns the tensor's shape in one part. */
 static Shape part_shape(const Folding *folding, const Cut *cut) {
     Shape shape = folding->first->shape;
     const Layout *from = folding->first->from;
@@ -265,7 +265,7 @@ static void cover(ReplicaGroups *replica_groups, const int *devices, int count) 
     }
 }
 
-/* All devices of all layouts as one replica group. */
+/* Returns all devices of all layouts as one replica group. */
 static ReplicaGroups one_replica_group(Arena *arena, const Conversion *conversions, int count) {
     ReplicaGroups replica_groups = {.count = 1};
     int total = 0, *counts = arena_array(arena, int, 2 * count), *all;
@@ -289,7 +289,7 @@ static ReplicaGroups one_replica_group(Arena *arena, const Conversion *conversio
     return replica_groups;
 }
 
-/* Whether states of both layouts number the same dimensions. */
+/* Returns whether states of both layouts number the same dimensions. */
 static bool same_view(const Layout *a, const Layout *b) {
     size_t rank = (size_t)a->view_rank;
     return a->view_rank == b->view_rank &&
@@ -328,8 +328,8 @@ static ReplicaGroups replica_groups_of_one(Arena *arena, const Conversion *conve
     return replica_groups;
 }
 
-/* The members' names: the first replica group's devices, counted in their order; on a cluster,
- * those of the first that were alike, in that order. */
+/* Returns the members' names: the first replica group's devices, counted in their order; on a
+ * cluster, those of the first that were alike, in that order. */
 static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups,
                              const Cluster *cluster, Intern *alike) {
     int *sorted = arena_copy(arena, replica_groups->devices,
@@ -343,7 +343,7 @@ static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups,
     return name;
 }
 
-/* A layout by the names of the first replica group's devices. */
+/* Returns a layout by the names of the first replica group's devices. */
 static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_groups,
                                   const Layout *layout) {
     Layout *own = arena_copy(arena, layout, sizeof *layout);
@@ -377,7 +377,7 @@ static bool same_replica_groups(const ReplicaGroups *a, const ReplicaGroups *b) 
            !memcmp(a->devices, b->devices, sizeof *a->devices * (size_t)(a->count * a->size));
 }
 
-/* The replica groups of conversions that fall apart alike; else one. */
+/* Returns the replica groups of conversions that fall apart alike; else one. */
 static ReplicaGroups common_replica_groups(Arena *arena, const Conversion *conversions, int count) {
     ReplicaGroups replica_groups = replica_groups_of_one(arena, &conversions[0]);
     Conversion *first = arena_copy(arena, conversions, sizeof *conversions * (size_t)count);

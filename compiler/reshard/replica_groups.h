@@ -32,17 +32,18 @@ typedef struct ReplicaGroups {
                         // nothing of the tensor
 } ReplicaGroups;
 
-/* The replica groups of conversions that are planned together; one, of all devices, where they do
- * not fall apart alike, and with a cluster. `alike` is cluster_equivalent_devices's table, for
- * those that go by it; NULL: on a cluster, devices have names of their own. */
+/* Returns the replica groups of conversions that are planned together; one, of all devices,
+ * where they do not fall apart alike, and with a cluster. `alike` is
+ * cluster_equivalent_devices's table, for those that go by it; NULL: on a cluster, devices have
+ * names of their own. */
 ReplicaGroups replica_groups_of(Arena *arena, const Cluster *cluster, Intern *alike,
                                 const Conversion *conversions, int count);
 
-/* The name of the device of the first replica group that does what `device` does; -1: there is
- * none. */
+/* Returns the name of the device of the first replica group that does what `device` does; -1:
+ * there is none. */
 int replica_groups_name(const ReplicaGroups *replica_groups, int device);
 
-/* Bytes that all replica groups receive together by the plan of the first. */
+/* Returns the bytes that all replica groups receive together by the plan of the first. */
 int64_t replica_groups_bytes(const ReplicaGroups *replica_groups, const Plan *plan);
 
 #endif

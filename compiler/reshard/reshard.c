@@ -2,15 +2,13 @@
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"
-#include "reshard/finish/finish.h"
-#include "reshard/order/order.h"
-#include "reshard/intersection/tasks.h"
+#include "reshard/plan_builder.h"
 #include "support/intern.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the first devices are those of a layout. */
+/* Returns whether the first devices are those of a layout. */
 static bool begins_with(const Devices *devices, const Holdings *holdings) {
     bool same = devices->count >= holdings->device_count;
     for (int i = 0; same && i < holdings->device_count; i++)
@@ -60,11 +58,7 @@ static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Convers
     choose_steps(&planner);
     finish_plan(&planner);
     plan = plan_copy(arena, plan);
-    plan->lowered = arena_array(arena, const ht_reshard_device *, plan->device_count);
-    plan->seats = arena_new(arena, struct DeviceSteps *);
-    plan->wholes = intern_create(arena);
-    plan->blocks = intern_create(arena);
-    plan->shared = intern_create(arena);
+    plan->cache = plan_cache_create(arena, plan->device_count);
     arena_destroy(scratch);
     return plan;
 }

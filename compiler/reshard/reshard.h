@@ -56,44 +56,46 @@ typedef struct Conversion {
 enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 
-/* The cheapest plan found for a tensor; never NULL. `cluster` NULL: one host, equal links. */
+/* Returns the cheapest plan found for a tensor; never NULL. `cluster` NULL: one host, equal
+ * links. */
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
 
-/* The same for `count` tensors that are converted together. The conversions need not live as long
- * as the plan, their layouts must. */
+/* Returns the same for `count` tensors that are converted together. The conversions need not
+ * live as long as the plan, their layouts must. */
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 
-/* The same by messages alone, among the holders that have the least to send, each way one for each
- * sender and receiver a round: of many tensors of many layouts that go from one use of all devices
- * to another. */
+/* Returns the same by messages alone, among the holders that have the least to send, each way
+ * one for each sender and receiver a round: of many tensors of many layouts that go from one use
+ * of all devices to another. */
 const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster,
                                   const Conversion *conversions, int count);
 
-/* Bytes of an element. */
+/* Returns the bytes of an element. */
 int ht_dtype_size(ht_dtype dtype);
 
-/* Bytes that all devices together receive, and those that one device receives and sends. */
+/* Returns the bytes that all devices together receive, and those that one device receives and
+ * sends. */
 int64_t plan_bytes(const Plan *plan);
 int64_t plan_bytes_received(const Plan *plan, int device);
 int64_t plan_bytes_sent(const Plan *plan, int device);
 
-/* Bytes of scratch that a device needs to run the plan; a multiple of 64. */
+/* Returns the bytes of scratch that a device needs to run the plan; a multiple of 64. */
 int64_t plan_scratch_bytes(const Plan *plan, int device);
 
-/* Whether every tensor may be converted in its own storage; then `from` and `to` may be one
- * buffer. */
+/* Returns whether every tensor may be converted in its own storage; then `from` and `to` may be
+ * one buffer. */
 bool plan_in_place(const Plan *plan);
 
-/* Whether there is nothing to do when `from` and `to` are one buffer. */
+/* Returns whether there is nothing to do when `from` and `to` are one buffer. */
 bool plan_nothing(const Plan *plan);
 
-/* Seconds by the cluster's latency-bandwidth model. */
+/* Returns the seconds by the cluster's latency-bandwidth model. */
 double plan_seconds(const Plan *plan);
 
-/* The field's word for what the plan does: "nothing", "local slice", "all-reduce",
- * "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "permute", "send-receive",
- * or a sequence such as "reduce-scatter, all-gather". */
+/* Returns the field's word for what the plan does: "nothing", "local slice", "all-reduce",
+ * "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "permute",
+ * "send-receive", or a sequence such as "reduce-scatter, all-gather". */
 const char *plan_name(const Plan *plan);
 
 #endif

@@ -1,4 +1,5 @@
-#include "reshard/steps.h"
+#include "reshard/plan_builder.h"
+#include "reshard/devices.h"
 
 #include <string.h>
 
@@ -21,7 +22,7 @@ static void add_rooted(PlanBuilder *planner, const Devices *group, const Segment
         if (i != root) array_push(planner->arena, &step->group, group->at[i]);
 }
 
-/* Whether an int counts the elements of a collective in which these parts are moved. */
+/* Returns whether an int counts the elements of a collective in which these parts are moved. */
 static bool parts_countable(const Plan *plan, const Segments *parts, int count) {
     int64_t bytes = 0;
     for (int i = 0; i < count; i++) bytes += segments_bytes(plan, &parts[i]);
@@ -117,4 +118,18 @@ void drop_empty_steps(PlanBuilder *planner) {
             plan->steps.at[s].reductions.count)
             plan->steps.at[kept++] = plan->steps.at[s];
     plan->steps.count = kept;
+}
+
+void push_transfer(PlanBuilder *planner, Transfers *list, Segment segment, Devices holders,
+                   Devices receivers) {
+    if (receivers.count && segment.lo < segment.hi)
+        array_push(planner->arena, list, (Transfer){segment, holders, receivers});
+}
+
+void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int holder,
+                 const Devices *targets) {
+    Devices holders = {0};
+    array_push(planner->arena, &holders, holder);
+    push_transfer(planner, list, segment, holders,
+                  devices_without(planner->arena, targets, holder));
 }

@@ -64,7 +64,7 @@ static void report_cycle(const Checker *checker, const ScheduleCycle *cycle) {
     }
 }
 
-/* Whether the row is one that the stage may have. */
+/* Returns whether the row is one that the stage may have. */
 static bool row_fits(const Checker *checker, int stage, int row) {
     const ScheduleRow *own = &checker->schedule->rows[stage][row];
     if (own->visit < 0 || own->visit >= checker->graph->visit_count ||
@@ -82,7 +82,7 @@ static bool row_fits(const Checker *checker, int stage, int row) {
            row_error(checker, stage, row, "is no part of a program that does not train");
 }
 
-/* Whether every part of the stage's visits stands there once for each micro-batch. */
+/* Returns whether every part of the stage's visits stands there once for each micro-batch. */
 static bool rows_are_whole(const Checker *checker, int stage) {
     int count = checker->graph->visit_count * checker->microbatches, expected = 0;
     char *seen = arena_array(checker->arena, char, count *SCHEDULE_PHASES);
@@ -114,8 +114,8 @@ static bool taken_error(const Checker *checker, int stage, int row, int visit, i
     return false;
 }
 
-/* Whether no slot has two pairs of a visit and a micro-batch at one time, or goes from one to
- * another of the same micro-batch. A pair has its slot from its first row to its last. */
+/* Returns whether no slot has two pairs of a visit and a micro-batch at one time, or goes from
+ * one to another of the same micro-batch. A pair has its slot from its first row to its last. */
 static bool slots_are_apart(const Checker *checker, int stage) {
     typedef struct Owner {
         int visit, microbatch, rows;

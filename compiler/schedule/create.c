@@ -1,4 +1,3 @@
-#include "schedule/graph.h"
 #include "schedule/wait.h"
 
 /* A stage while tables are made. */
@@ -82,7 +81,7 @@ static void begin_stage(const Maker *maker, int number) {
 
 /* ---- what can run ---- */
 
-/* Whether the other ends of a visit's edges are through the part. */
+/* Returns whether the other ends of a visit's edges are through the part. */
 static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *side, int end,
                       int visit, int microbatch) {
     for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
@@ -91,7 +90,7 @@ static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *s
     return true;
 }
 
-/* Whether the next micro-batch may go through a part of a visit; sets the row. */
+/* Returns whether the next micro-batch may go through a part of a visit; sets the row. */
 static bool is_ready(const Maker *maker, SchedulePhase part, int visit, ScheduleRow *row) {
     int microbatch = *done_of(maker, part, visit);
     *row = (ScheduleRow){part, visit, microbatch, 0};
@@ -103,7 +102,7 @@ static bool is_ready(const Maker *maker, SchedulePhase part, int visit, Schedule
             ends_done(maker, part, &maker->links.out, 1, visit, microbatch));
 }
 
-/* The visit that is next in the order of a part; -1 at its end. */
+/* Returns the visit that is next in the order of a part; -1 at its end. */
 static int next_visit(const Maker *maker, const StageState *stage, SchedulePhase part) {
     const int *order = part == SCHEDULE_FORWARD ? stage->forward : stage->backward;
     return stage->done[part] < stage->pairs ? order[stage->done[part]] / maker->microbatches : -1;
@@ -121,9 +120,9 @@ static bool weights_wait(const StageState *stage) {
     return stage->done[SCHEDULE_BACKWARD] > stage->done[SCHEDULE_WGRAD];
 }
 
-/* The part that comes next in a stage that trains. Forward as far as the limits allow, and then
- * backward and forward by turns; what weights need follows backward, in zero_bubble not before
- * another pair needs the slot; and when nothing is left to go forward, by turns again. */
+/* Returns the part that comes next in a stage that trains. Forward as far as the limits allow,
+ * and then backward and forward by turns; what weights need follows backward, in zero_bubble not
+ * before another pair needs the slot; and when nothing is left to go forward, by turns again. */
 static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
     int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD],
         live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
@@ -185,8 +184,8 @@ static void run_row(Maker *maker, const ScheduleRow *row) {
             most(stage->slot_count, stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD]);
 }
 
-/* Whether `row` is better than `best` to go on with where all stages stand still: what ends
- * something before what begins something, and then what is further along the data. */
+/* Returns whether `row` is better than `best` to go on with where all stages stand still: what
+ * ends something before what begins something, and then what is further along the data. */
 static bool is_better(const Maker *maker, const ScheduleRow *row, const ScheduleRow *best) {
     if ((row->phase == SCHEDULE_FORWARD) != (best->phase == SCHEDULE_FORWARD))
         return best->phase == SCHEDULE_FORWARD;
@@ -204,7 +203,7 @@ static void run_forced(Maker *maker, Choose *choose) {
     run_row(maker, &best);
 }
 
-/* All rows of all stages, each stage one a turn. */
+/* Returns all rows of all stages, each stage one a turn. */
 static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph, int microbatches,
                         Choose *choose) {
     Maker maker = {arena, graph,        graph_links(arena, graph),
@@ -247,9 +246,9 @@ static FreeSlots free_slots(Arena *arena, int slot_count, int room) {
     return slots;
 }
 
-/* The place in the ring of the first slot that another micro-batch had last; where there is none,
- * of a new slot, which the stage then has, too. A slot does not go from a visit to another for one
- * micro-batch: whose it is, its micro-batch says. */
+/* Returns the place in the ring of the first slot that another micro-batch had last; where there
+ * is none, of a new slot, which the stage then has, too. A slot does not go from a visit to
+ * another for one micro-batch: whose it is, its micro-batch says. */
 static int find_slot(FreeSlots *slots, int microbatch) {
     for (int i = 0; i < slots->count; i++)
         if (slots->last[slots->ring[(slots->first + i) % slots->room]] != microbatch)
@@ -289,7 +288,8 @@ static int give_slots(const Maker *maker, const StageState *stage, int slot_coun
     return slots.slot_count;
 }
 
-/* The table of rows; with `own`, each pair of a visit and a micro-batch has a slot of its own. */
+/* Returns the table of rows; with `own`, each pair of a visit and a micro-batch has a slot of
+ * its own. */
 static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     int count = maker->graph->stage_count;
     Schedule *schedule = arena_new(arena, Schedule);
@@ -306,16 +306,16 @@ static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     return schedule;
 }
 
-/* Whether an order takes less time than another, all parts taken to be of one length, and needs no
- * more slots in any stage. */
+/* Returns whether an order takes less time than another, all parts taken to be of one length,
+ * and needs no more slots in any stage. */
 static bool beats(const Maker *maker, const Maker *other) {
     for (int s = 0; s < maker->graph->stage_count; s++)
         if (maker->stages[s].slot_count > other->stages[s].slot_count) return false;
     return maker->turns < other->turns;
 }
 
-/* An order that no time has a say in is best where all stages are alike, such as in chains; where
- * they are not, running whatever can run may end sooner. */
+/* Returns an order that no time has a say in is best where all stages are alike, such as in
+ * chains; where they are not, running whatever can run may end sooner. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches) {
     Arena *scratch = arena_create();

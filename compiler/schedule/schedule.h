@@ -48,20 +48,16 @@ typedef struct Schedule {
     Position **at;      // of each row in the text that it was read from; NULL: it was made
 } Schedule;
 
-/* The table of a schedule. Micro-batches go through each part in ascending order. At most so many
- * are between a stage's forward and backward parts, d(v) being the most edges from visit v to one
- * that nothing follows, `first` and `last` the stage's visits with the most and the fewest:
- *
- *     gpipe        all
- *     1f1b         d(first) + 1: S - s at stage s of a chain of S stages
- *     interleaved  d(first) + 1 + d(last): (V - 1) S + 2 (S - s - 1) + 1 where a chain goes V times
- *                  round S stages
- *     zero_bubble  as 1f1b, but gradients of parameters wait until as many micro-batches as the
- *                  graph has visits on the longest way through the stage are in flight; this is
- *                  ZB-H1 of Qi and others, "Zero Bubble Pipeline Parallelism" (2023)
- *
- * and there are as many slots. Without training there are two, so that one is sent and received
- * while the other is at work. Graphs in which that stands still get more. */
+/* Returns the table of a schedule. Micro-batches go through each part in ascending order. At
+ * most so many are between a stage's forward and backward parts, d(v) being the most edges from
+ * visit v to one that nothing follows, `first` and `last` the stage's visits with the most and
+ * the fewest: gpipe all 1f1b d(first) + 1: S - s at stage s of a chain of S stages interleaved
+ * d(first) + 1 + d(last): (V - 1) S + 2 (S - s - 1) + 1 where a chain goes V times round S
+ * stages zero_bubble as 1f1b, but gradients of parameters wait until as many micro-batches as
+ * the graph has visits on the longest way through the stage are in flight; this is ZB-H1 of Qi
+ * and others, "Zero Bubble Pipeline Parallelism" (2023) and there are as many slots. Without
+ * training there are two, so that one is sent and received while the other is at work. Graphs in
+ * which that stands still get more. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches);
 
@@ -107,7 +103,7 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent);
  * is schedule_check's. */
 const Schedule *schedule_parse(Tokens *tokens);
 
-/* How messages call a row: "forward of visit 0, micro-batch 3". */
+/* Returns how messages call a row: "forward of visit 0, micro-batch 3". */
 const char *schedule_row_shown(Arena *arena, const ScheduleRow *row);
 
 #endif

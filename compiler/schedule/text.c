@@ -25,7 +25,7 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
 typedef Array(ScheduleRow) RowList;
 typedef Array(Position) PlaceList;
 
-/* The decimal number that is the whole of a text; -1 where it is none. */
+/* Returns the decimal number that is the whole of a text; -1 where it is none. */
 static int number_in(const char *text) {
     int64_t number = 0;
     for (; *text >= '0' && *text <= '9' && number < INT32_MAX; text++)
@@ -40,7 +40,7 @@ static bool parse_number(Tokens *tokens, const char *what, int *number) {
     return true;
 }
 
-/* Whether a token is a part and a visit, as F0. */
+/* Returns whether a token is a part and a visit, as F0. */
 static bool is_row(const Token *token) {
     return token->kind == TOKEN_NAME && strchr(letters, *token->text) && token->text[1] &&
            number_in(token->text + 1) >= 0;

@@ -29,8 +29,9 @@ typedef struct Timeline {
     const TimelineTransfer *transfers; // forward ones by edge and micro-batch, then backward ones
 } Timeline;
 
-/* Rows begin as soon as what they wait for has ended, and so do transfers, which need a slot at the
- * receiver and go one after the other along an edge. Of a table that schedule_check accepts. */
+/* Returns the rows begin as soon as what they wait for has ended, and so do transfers, which
+ * need a slot at the receiver and go one after the other along an edge. Of a table that
+ * schedule_check accepts. */
 const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
                                 const TimelineCosts *costs);
 

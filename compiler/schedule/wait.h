@@ -11,7 +11,23 @@
 #ifndef SCHEDULE_WAIT_H
 #define SCHEDULE_WAIT_H
 
-#include "schedule/graph.h"
+#include "schedule/schedule.h"
+
+/* What schedules ask of a graph of visits: who is next to whom, and how far the ends are. */
+
+/* The edges of each visit v: list[first[v]] to list[first[v + 1] - 1]. */
+typedef struct GraphSide {
+    int *first, *list;
+} GraphSide;
+
+typedef struct GraphLinks {
+    GraphSide in, out;
+    int *order;  // visits, each behind those that it needs
+    int *before; // by visit: the most edges on a way that ends there
+    int *after;  // by visit: the most edges on a way that begins there
+} GraphLinks;
+
+GraphLinks graph_links(Arena *arena, const StageGraph *graph);
 
 typedef struct Waits {
     const StageGraph *graph;
@@ -39,11 +55,11 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
     return &waits->schedule->rows[stage][row - waits->first_row[stage]];
 }
 
-/* The events that an event waits for; `to` has room for waits_most. How many. */
+/* Returns the events that an event waits for; `to` has room for waits_most. How many. */
 int waits_of(const Waits *waits, int event, WaitFor *to);
 int waits_most(const Waits *waits);
 
-/* The edge of a transfer, and whether it goes backward. */
+/* Returns the edge of a transfer, and whether it goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
 /* Calls `ends` for every event, those that it waits for first. NULL, or the rows that wait for each

@@ -133,7 +133,7 @@ static void check_axes_used(const Checker *checker, const Stage *stage, void *to
         }
 }
 
-/* The rule that splits a dimension; NULL for none. */
+/* Returns the rule that splits a dimension; NULL for none. */
 static const SplitRule *find_split(const Strategy *strategy, const char *dim) {
     for (int i = 0; i < strategy->splits.count; i++)
         if (!strcmp(strategy->splits.at[i].dim, dim)) return &strategy->splits.at[i];

@@ -76,7 +76,7 @@ static bool compute(const char *sign, int64_t a, int64_t b, int64_t *value) {
     return true;
 }
 
-/* How tightly the binary operator at the current token binds; 0: there is none. */
+/* Returns how tightly the binary operator at the current token binds; 0: there is none. */
 static int precedence(const StrategyParser *parser) {
     const Tokens *tokens = parser->tokens;
     return tokens_is(tokens, "*") || tokens_is(tokens, "/") || tokens_is(tokens, "%") ? 3

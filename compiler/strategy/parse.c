@@ -87,7 +87,7 @@ static bool parse_turns(StrategyParser *parser, Position at) {
 
 /* ---- zero, optimizer and schedule ---- */
 
-/* Whether the strategy has no such statement yet; an error with a note at the first one
+/* Returns whether the strategy has no such statement yet; an error with a note at the first one
  * otherwise. */
 static bool first_time(StrategyParser *parser, Position at, const char *statement,
                        Position before) {
@@ -308,7 +308,7 @@ static bool parse_statement(StrategyParser *parser) {
     return unknown_statement(parser);
 }
 
-/* Whether strategies know the token. */
+/* Returns whether strategies know the token. */
 static bool is_known(const Token *token) {
     static const char *const marks[] = {"(", ")", ":", ",", "=",  "+",
                                         "-", "*", "/", "%", "<<", ">>"};

@@ -48,12 +48,12 @@ bool pipeline_parse(StrategyParser *parser, Position at);
 bool stage_parse(StrategyParser *parser, Position at);
 bool idle_parse(StrategyParser *parser, Position at);
 
-/* Whether devices stand in the strategy by their classes; and reports devices that stand in it
- * twice, or are forgotten. */
+/* Returns whether devices stand in the strategy by their classes; and reports devices that stand
+ * in it twice, or are forgotten. */
 bool strategy_has_classes(const Strategy *strategy);
 void strategy_check_devices(Diag *diag, const Strategy *strategy);
 
-/* Whether both are none (NULL), or equal. */
+/* Returns whether both are none (NULL), or equal. */
 static inline bool name_same(const char *a, const char *b) {
     return a == b || (a && b && !strcmp(a, b));
 }

@@ -57,8 +57,9 @@ static int add_visit(Placer *placer, int stage, int item) {
     return placer->visits.count - 1;
 }
 
-/* The layer next to `layer` in the order of the model, in direction `step`, that is on the same
- * stage and in a range; -1 where names and nothing else stand between it and another stage. */
+/* Returns the layer next to `layer` in the order of the model, in direction `step`, that is on
+ * the same stage and in a range; -1 where names and nothing else stand between it and another
+ * stage. */
 static int neighbour(const Placer *placer, int layer, int step) {
     for (int l = layer + step;
          l >= 0 && l < placer->count && placer->stage[l] == placer->stage[layer]; l += step)
@@ -66,8 +67,8 @@ static int neighbour(const Placer *placer, int layer, int step) {
     return -1;
 }
 
-/* The layer that decides which visit `layer` belongs to: itself if it is in a range, for a name
- * what stands next to it, and else the first of the names that stand together. */
+/* Returns the layer that decides which visit `layer` belongs to: itself if it is in a range, for
+ * a name what stands next to it, and else the first of the names that stand together. */
 static int leader(const Placer *placer, int layer) {
     int before = neighbour(placer, layer, -1), after = neighbour(placer, layer, 1), first = layer;
     if (!item_of(placer, layer)->name) return layer;
@@ -76,7 +77,7 @@ static int leader(const Placer *placer, int layer) {
     return first;
 }
 
-/* The visit of a range, or of names alone, that an earlier layer began; -1: none did. */
+/* Returns the visit of a range, or of names alone, that an earlier layer began; -1: none did. */
 static int find_visit(const Placer *placer, int layer) {
     for (int v = 0; v < placer->visits.count; v++)
         if (placer->visits.at[v].stage == placer->stage[layer] &&
@@ -93,7 +94,7 @@ static void find_visits(Placer *placer) {
     }
 }
 
-/* Whether a stage has every layer; reports those that none has. */
+/* Returns whether a stage has every layer; reports those that none has. */
 static bool all_placed(const Placer *placer) {
     int missing = 0, first = -1, last = -1;
     for (int l = 0; l < placer->count; l++)
@@ -271,15 +272,15 @@ static void check_listed(const Order *order, int first, int second) {
               a->stage == b->stage ? "ranges" : "stages");
 }
 
-/* Whether the model runs some layer of an item in the loop. */
+/* Returns whether the model runs some layer of an item in the loop. */
 static bool is_run(const Order *order, const LayerRange *item) {
     for (int l = 0; l < order->placement->layer_count; l++)
         if (range_has(item, order->placement->layers[l])) return true;
     return false;
 }
 
-/* Whether nothing of the stage is listed before this visit: no other, no range, and no name of
- * which the model runs nothing in the loop. */
+/* Returns whether nothing of the stage is listed before this visit: no other, no range, and no
+ * name of which the model runs nothing in the loop. */
 static bool is_first(const Order *order, const Visit *visit) {
     const Stage *stage = &order->pipeline->stages.at[visit->stage];
     for (int i = 0; i < visit->item; i++)
@@ -370,7 +371,7 @@ static bool join_two(Joiner *joiner, const Placement *placement) {
     return false;
 }
 
-/* Whether a visit stands for itself, and those that it needs have their number. */
+/* Returns whether a visit stands for itself, and those that it needs have their number. */
 static bool comes_next(const Joiner *joiner, const int *number, int visit) {
     bool next = joiner->lead[visit] == visit && number[visit] < 0;
     for (int v = 0; v < joiner->count && next; v++)
@@ -378,12 +379,12 @@ static bool comes_next(const Joiner *joiner, const int *number, int visit) {
     return next;
 }
 
-/* Whether the strategy lists a visit before another. */
+/* Returns whether the strategy lists a visit before another. */
 static bool listed_before(const Visit *visit, const Visit *other) {
     return visit->stage != other->stage ? visit->stage < other->stage : visit->item < other->item;
 }
 
-/* Whether a visit of the stage that is listed before this one has no number yet. */
+/* Returns whether a visit of the stage that is listed before this one has no number yet. */
 static bool comes_early(const Joiner *joiner, const Placement *placement, const int *number,
                         int visit) {
     const Visit *own = &placement->visits[visit];
@@ -394,9 +395,9 @@ static bool comes_early(const Joiner *joiner, const Placement *placement, const 
     return false;
 }
 
-/* The next visit along the data, of several the one that is listed first; -1: none is left, or they
- * wait for each other. Those of one stage come in the order in which they are listed, as far as the
- * data lets them: so what others read, too, is not made in the later one. */
+/* Returns the next visit along the data, of several the one that is listed first; -1: none is
+ * left, or they wait for each other. Those of one stage come in the order in which they are
+ * listed, as far as the data lets them: so what others read, too, is not made in the later one. */
 static int find_next(const Joiner *joiner, const Placement *placement, const int *number) {
     int next = -1;
     bool next_early = false;

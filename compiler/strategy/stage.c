@@ -70,8 +70,8 @@ static bool parse_mesh_item(StrategyParser *parser, void *to) {
     return true;
 }
 
-/* Whether the current token is a name that stands for itself: no integer constant, no end of a
- * range. */
+/* Returns whether the current token is a name that stands for itself: no integer constant, no
+ * end of a range. */
 static bool at_plain_name(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;

@@ -178,35 +178,36 @@ bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *clus
 /* Writes a strategy as text that parses back to the same; `indent` stands before each line. */
 void strategy_print(Text *out, const Strategy *strategy, const char *indent);
 
-/* The 64-bit FNV-1a hash of that text: strategies of one name that say the same have one. `arena`
- * is scratch. */
+/* Returns the 64-bit FNV-1a hash of that text: strategies of one name that say the same have
+ * one. `arena` is scratch. */
 uint64_t strategy_digest(Arena *arena, const Strategy *strategy);
 
-/* Whether the word begins a statement inside a strategy. */
+/* Returns whether the word begins a statement inside a strategy. */
 bool strategy_has_statement(const char *word);
 
-/* Whether the word is one of a schedule; its kind. The words, in the order of their kinds. */
+/* Returns whether the word is one of a schedule; its kind. The words, in the order of their
+ * kinds. */
 bool schedule_kind(const char *word, ScheduleKind *kind);
 extern const char *const schedule_words[SCHEDULE_ZERO_BUBBLE + 1];
 
 /* ---- what it says ---- */
 
-/* How many devices the strategy has, idle ones included: the number of ranks. Of a strategy that is
- * resolved. */
+/* Returns how many devices the strategy has, idle ones included: the number of ranks. Of a
+ * strategy that is resolved. */
 int strategy_device_count(const Strategy *strategy);
 
-/* The schedule that is written; where none is, 1f1b, and interleaved where a stage of the strategy
- * has several ranges of layers. */
+/* Returns the schedule that is written; where none is, 1f1b, and interleaved where a stage of
+ * the strategy has several ranges of layers. */
 ScheduleKind strategy_schedule(const Strategy *strategy);
 
-/* Whether pipelines have lengths of their own. */
+/* Returns whether pipelines have lengths of their own. */
 bool strategy_has_lengths(const Strategy *strategy);
 
-/* Whether pieces of the dimension move on in turns along the axis. */
+/* Returns whether pieces of the dimension move on in turns along the axis. */
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis);
 
-/* Whether both are none (NULL), or one layer; and how messages call one: "layer 3", "layer 3 of the
- * tower \"vision\"", "the layer \"head\"". */
+/* Returns whether both are none (NULL), or one layer; and how messages call one: "layer 3",
+ * "layer 3 of the tower \"vision\"", "the layer \"head\"". */
 bool layer_same(const Layer *a, const Layer *b);
 const char *layer_shown(Arena *arena, const Layer *layer);
 
@@ -229,13 +230,13 @@ typedef struct Placement {
     int *visit_of; // by layer
 } Placement;
 
-/* Places the layers of a model, each once and in the order in which the model runs them, in a
- * pipeline of the strategy. A stage without a list has them all, in one visit. Otherwise each range
- * of its list is a visit; a name belongs to the visit of the layer that the model runs before it,
- * or else after it, on the same stage, and names that have no such layer beside them are a visit of
- * their own. What the list has and the model does not (strategy_check_layers) is in no visit. A
- * model without layers has a visit of the first stage. NULL after an error: layers that no stage
- * has. */
+/* Returns the places the layers of a model, each once and in the order in which the model runs
+ * them, in a pipeline of the strategy. A stage without a list has them all, in one visit.
+ * Otherwise each range of its list is a visit; a name belongs to the visit of the layer that the
+ * model runs before it, or else after it, on the same stage, and names that have no such layer
+ * beside them are a visit of their own. What the list has and the model does not
+ * (strategy_check_layers) is in no visit. A model without layers has a visit of the first stage.
+ * NULL after an error: layers that no stage has. */
 Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline,
                           const Layer *const *layers, int count);
 

@@ -1,8 +1,8 @@
-/* How long a planner may search.
+/* The budget of a search, and its random numbers.
  *
- * A planner counts its work, so that the same input has the same plan on every machine; seconds end
- * only what would take far too long. A user's limit in seconds (--limit) is also a promise of time
- * that work is measured out by: budget_work.
+ * A planner counts its work in steps, so that the same input gives the same plan on every
+ * machine; the clock ends only searches that would take far too long. A limit in seconds
+ * (--limit) is converted to a number of steps: budget_work.
  */
 #ifndef PLANNER_KINDS_BUDGET_H
 #define PLANNER_KINDS_BUDGET_H
@@ -12,23 +12,47 @@
 #include <time.h>
 
 typedef struct Budget {
-    double limit;  // seconds; INFINITY: none
-    double effort; // times the usual work
-    uint64_t seed; // of local searches: another one, other starts
+    double limit;  // of the search in seconds; INFINITY: none
+    double effort; // factor of the usual work
+    uint64_t seed; // of the random numbers of local searches
     struct timespec begin;
 } Budget;
 
-/* A budget that begins now; limit INFINITY: none. */
+/* Returns a budget that begins now; an infinite limit is none. */
 Budget budget_begin(double limit);
 
-/* Seconds that are left of the limit; INFINITY without one. */
+/* Returns the seconds that are left of the limit; INFINITY without one. */
 double budget_left(const Budget *budget);
 
 static inline bool budget_spent(const Budget *budget) { return budget_left(budget) <= 0; }
 
-/* How much work a search may do: `usual` times the effort, of which a core does at least `rate` a
- * second, or what is sure to be done within the limit when that is less. It depends on the limit
- * alone, not on the clock. */
+/* Returns how many steps a search may take: `usual` times the effort, or fewer when a core that
+ * does `rate` steps a second could not do them within the limit. The result depends on the
+ * limit, not on the clock. */
 long budget_work(const Budget *budget, long usual, double rate);
+
+/* ---- random numbers that are the same on every machine (Steele, Lea, Flood 2014: SplitMix64)
+ * ---- */
+
+typedef struct Random {
+    uint64_t state;
+} Random;
+
+static inline uint64_t random_bits(Random *random) {
+    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* Returns one of 0 .. count - 1. */
+static inline int random_below(Random *random, int count) {
+    return (int)((random_bits(random) >> 32) * (uint64_t)count >> 32);
+}
+
+/* Returns a number in [0, 1). */
+static inline double random_unit(Random *random) {
+    return (double)(random_bits(random) >> 11) * 0x1p-53;
+}
 
 #endif

@@ -12,12 +12,12 @@ struct Input {
     Arena *arena;
     const char *file;
     json_t *root;
-    const char *error; // the first one
+    const char *error; // the first error; NULL: none
 };
 
 /* ---- files ---- */
 
-/* The JSON of a file, or of standard input; NULL with the reason, or with what is wrong in it. */
+/* Reads a file or the standard input as JSON; NULL with the reason, or with what is wrong in it. */
 static json_t *load(Arena *arena, const char *file, const char **why, json_error_t *problem) {
     enum { MOST = 1 << 28 };
     struct stat status;
@@ -69,7 +69,7 @@ void field_refuse(Field field, const char *format, ...) {
                        : arena_format(input->arena, "%s: %s", input->file, reason);
 }
 
-/* A value as it stands in the input, cut where it is long. */
+/* Returns a value as it stands in the input, cut where it is long. */
 static const char *shown(Field field) {
     enum { MOST = 40 };
     char *text = json_dumps(field.json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
@@ -80,7 +80,7 @@ static const char *shown(Field field) {
     return copy;
 }
 
-/* Whether there is a value, and it is of the kind; says so when it is of another. */
+/* Returns whether a field has a value of the right type; reports a value of another type. */
 static bool is_kind(Field field, bool kind, const char *what) {
     if (field.json && !kind) field_refuse(field, "%s is not %s", shown(field), what);
     return field.json && kind;
@@ -94,14 +94,14 @@ static bool is_known(const char *key, const char *const *keys) {
     return false;
 }
 
-/* A key on one line: a space stands for each control character. */
+/* Returns a key on one line: a space stands for each control character. */
 static const char *on_one_line(Arena *arena, const char *key) {
     char *copy = arena_string(arena, key);
     for (char *at = copy; *at; at++) *at = (unsigned char)*at < ' ' || *at == 0x7f ? ' ' : *at;
     return copy;
 }
 
-/* The path of a member. */
+/* Returns the path of a member. */
 static const char *member_path(Field object, const char *key) {
     const char *shown = on_one_line(object.input->arena, key);
     return *object.path ? arena_format(object.input->arena, "%s.%s", object.path, shown) : shown;
@@ -149,8 +149,8 @@ Field field_at(Field list, int index) {
 
 /* ---- values ---- */
 
-/* No number that is measured is beyond these, and what planners multiply and divide of such numbers
- * stays finite. */
+/* Limits of numbers: no measured quantity is beyond them, and products and quotients of such
+ * numbers stay finite. */
 static const double LARGEST = 1e30, SMALLEST = 1e-30;
 
 double field_number(Field field, double low) {
@@ -199,4 +199,25 @@ int *field_integers(Field list, int least, int low, int high, int *count) {
     int *values = arena_array(list.input->arena, int, *count);
     for (int i = 0; i < *count; i++) values[i] = field_integer(field_at(list, i), low, high);
     return values;
+}
+
+void degrees_read(Field table, double *by_devices, int most) {
+    const char *key;
+    json_t *value;
+    memset(by_devices, 0, sizeof *by_devices * (size_t)(most + 1));
+    if (table.json && !json_is_object(table.json))
+        field_refuse(table, "it is not an object of numbers of devices");
+    json_object_foreach((json_t *)table.json, key, value) {
+        char *end;
+        long devices = strtol(key, &end, 10);
+        Field entry = field_get(table, key);
+        if (*end || *key < '1' || *key > '9' || devices > most)
+            field_refuse(entry, "the key is not a number of devices in 1..%d", most);
+        else
+            by_devices[devices] = field_positive(entry);
+    }
+}
+
+void degrees_need(Field table, const double *by_devices, int devices) {
+    if (by_devices[devices] <= 0) field_refuse(table, "there is no entry for %d", devices);
 }

@@ -1,11 +1,10 @@
-/* Inputs of planners: JSON read strictly. What is missing, of the wrong kind, out of range or
- * unknown is an error of one line,
+/* Inputs of planners: JSON, read strictly. A missing or unknown key, a value of the wrong type
+ * or out of range is an error of one line with the file, the key's path and the reason:
  *
  *     input.json: memory.per_layer[2]: -5 is not above 0
  *
- * with the file, the key's path and the reason. The first error counts; after it every function
- * still returns a legal value (the least allowed, an empty list), so that a reader reads on and
- * asks input_error once, before it plans.
+ * Only the first error is kept. After it every function still returns a legal value (the least
+ * allowed, an empty list), so that a reader goes on and asks input_error once, before it plans.
  */
 #ifndef PLANNER_KINDS_INPUT_H
 #define PLANNER_KINDS_INPUT_H
@@ -24,42 +23,53 @@ typedef struct Field {
     const char *path; // "" is the whole input
 } Field;
 
-/* Reads a file, "-" is the standard input; the whole input. The JSON lives until input_close. */
+/* Reads a file ("-": the standard input) and returns the whole input as a field. The JSON lives
+ * until input_close. */
 Field input_open(Arena *arena, const char *file);
 void input_close(Field any);
 
-/* An input that is there already; `name` is what messages call it. It takes the JSON. */
+/* Makes an input of JSON in memory, which it takes over; `name` is its name in messages. */
 Field input_of(Arena *arena, json_t *json, const char *name);
 
-/* The first error's line, without a newline; NULL when there is none. */
+/* Returns the first error's line without a newline; NULL when there is none. */
 const char *input_error(Field any);
 
-/* Reports an error at a field: printf's reason. */
+/* Reports an error at a field; the reason has printf's format. */
 void field_refuse(Field field, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Refuses every key of an object that is not in `keys` (ends with NULL), and what is no object. */
+/* Reports keys of an object that are not in `keys` (which ends with NULL), and values that are
+ * no object. */
 void field_keys(Field object, const char *const *keys);
 
-/* What an object has under a key, an error when it has nothing; without `field_has` before, all
- * keys are required. */
+/* Returns the member of an object under a key; a missing one is an error. Optional keys are
+ * asked for with field_has first. */
 Field field_get(Field object, const char *key);
 bool field_has(Field object, const char *key);
 
-/* The length of a list; what is no list, or has fewer than `least` entries, is an error and gives
- * 0. */
+/* Returns the length of a list. A value that is no list, or has fewer than `least` entries, is
+ * an error and gives 0. */
 int field_count(Field list, int least);
 Field field_at(Field list, int index);
 
-/* Numbers: at least `low`, or above 0, neither larger than 1e30 nor, above 0, smaller than 1e-30.
- * Integers: low .. high. */
+/* Return a number: one of at least `low`, one above 0, an integer in low .. high. Numbers above
+ * 1e30, and positive ones below 1e-30, are errors. */
 double field_number(Field field, double low);
 double field_positive(Field field);
 int field_integer(Field field, int low, int high);
 const char *field_string(Field field);
 
-/* A list of at least `least` numbers, each above 0; the count into *count. */
+/* Returns a list of at least `least` numbers, each above 0; the count into *count. */
 double *field_positives(Field list, int least, int *count);
-/* A list of at least `least` integers in low .. high; the count into *count. */
+/* Returns a list of at least `least` integers in low .. high; the count into *count. */
 int *field_integers(Field list, int least, int low, int high, int *count);
+
+/* ---- tables by a number of devices: {"2": 119.5, "4": 104.1} ---- */
+
+/* Reads the entries, each above 0, into by_devices[0..most]; 0 where the table has none. A key
+ * that is no number in 1..most is an error. */
+void degrees_read(Field table, double *by_devices, int most);
+
+/* Reports an error at the table when it has no entry for so many devices. */
+void degrees_need(Field table, const double *by_devices, int devices);
 
 #endif

@@ -1,10 +1,9 @@
-/* Planners: from what is to be trained, on which devices, to how it is laid over them, and a bound
- * that no plan is below.
+/* The planners of hetu-plan. A planner reads a model's costs and the devices and writes a plan;
+ * a certifier computes a lower bound of every plan's objective.
  *
- * A kind of plan is a row of the table: how its input is planned, and how the least objective that
- * any plan can have is bounded. Each kind has a folder with the paper that it follows. `input.h`
- * reads inputs, `linear_program.h` solves linear and integer programs, `budget.h` says when a
- * search ends.
+ * Each kind is a row of the table and follows one paper, which its folder names: malleus
+ * (stragglers), hydraulis (batches of unequal lengths), flexsp (sequence parallelism by length),
+ * galvatron (a strategy for each layer), spindle (several tasks).
  *
  *     const PlanKind *kind = plan_kind("malleus");
  *     Field input = input_open(arena, "input.json");
@@ -26,16 +25,16 @@ typedef json_t *PlanFunction(Arena *arena, Field input, Budget *budget);
 
 typedef struct PlanKind {
     const char *name;
-    const char *what;      // one line for the command's help
-    PlanFunction *plan;    // {...}: the kind's own format
-    PlanFunction *certify; // {"bound": number, "proof": {...}}: the proof has what a reader needs
-                           // to check the bound
+    const char *what;      // one line for --help
+    PlanFunction *plan;    // returns {...}: the kind's own format
+    PlanFunction *certify; // returns {"bound": number, "proof": {...}}; the proof lets a reader
+                           // check the bound
 } PlanKind;
 
 /* All kinds; the last one has no name. */
 extern const PlanKind plan_kinds[];
 
-/* The kind of this name, or NULL. */
+/* Returns the kind of this name, or NULL. */
 const PlanKind *plan_kind(const char *name);
 
 #endif

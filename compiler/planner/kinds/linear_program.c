@@ -8,10 +8,10 @@
 struct Program {
     Arena *arena;
     glp_prob *glpk;
-    Array(int) rows, columns; // entries, as GLPK numbers them, from 1 on
+    Array(int) rows, columns; // the entries' places, numbered from 1 as GLPK does
     Array(double) values;
-    bool loaded;     // GLPK has the entries
-    bool integers;   // the last solution is of integers
+    bool loaded;     // the entries have been handed to GLPK
+    bool integers;   // the last solution is that of program_integers
     bool impossible; // the last relaxation is proven to have no solution
     double bound;
 };
@@ -32,7 +32,7 @@ void program_destroy(Program *program) {
     arena_destroy(program->arena);
 }
 
-/* GLPK's word for which bounds there are. */
+/* Returns GLPK's constant for which of the two bounds are finite. */
 static int bounds_kind(double low, double high) {
     if (isinf(low)) return isinf(high) ? GLP_FR : GLP_UP;
     return isinf(high) ? GLP_LO : low == high ? GLP_FX : GLP_DB;
@@ -67,8 +67,7 @@ void program_entry(Program *program, int row, int column, double value) {
     program->loaded = false;
 }
 
-/* Runs the simplex method from the basis that there is, by a method of GLPK; false: it broke
- * down. */
+/* Runs one of GLPK's simplex methods from the current basis. Returns false where it broke down. */
 static bool run_simplex(Program *program, int method) {
     glp_smcp options;
     glp_init_smcp(&options);
@@ -102,7 +101,7 @@ bool program_relax(Program *program) {
 
 bool program_is_impossible(const Program *program) { return program->impossible; }
 
-/* Keeps the tree's bound while branch and bound goes on. */
+/* Records the best bound while branch and bound runs; GLPK calls it. */
 static void note_bound(glp_tree *tree, void *of) {
     Program *program = of;
     int best = glp_ios_best_node(tree);

@@ -1,5 +1,5 @@
-/* Linear and integer programs, solved by GLPK: minimise cost x columns, each column and each row
- * between its bounds.
+/* Linear and integer programs, solved by GLPK: minimise the sum of cost times column, with each
+ * column and each row between its bounds.
  *
  *     Program *program = program_create();
  *     int x = program_column(program, 0, INFINITY, 1, false);
@@ -21,29 +21,32 @@ typedef struct Program Program;
 Program *program_create(void);
 void program_destroy(Program *program);
 
-/* A new column or row, numbered from 0; infinite bounds are none. */
+/* Adds a column or a row, numbered from 0, and returns its number. Infinite bounds are none. */
 int program_column(Program *program, double low, double high, double cost, bool integer);
 int program_row(Program *program, double low, double high);
 
-/* Adds an entry to a row; each place once. */
+/* Adds the coefficient of a column in a row; each pair once. */
 void program_entry(Program *program, int row, int column, double value);
 
-/* Changes bounds. */
+/* Changes the bounds of a column or a row. */
 void program_bound_column(Program *program, int column, double low, double high);
 void program_bound_row(Program *program, int row, double low, double high);
 
-/* Solves without regard to integers, by the simplex method; false: no best solution was found. */
+/* Solves the relaxation, without regard to integers, by the simplex method. Returns false when
+ * no optimum was found. */
 bool program_relax(Program *program);
 
-/* Whether program_relax has proven that there is no solution: more than that it found none. */
+/* Returns whether program_relax has proven that there is no solution (it may also just have
+ * failed). */
 bool program_is_impossible(const Program *program);
 
-/* Solves with integers by branch and bound, after program_relax, within seconds and to a relative
- * gap; false: no solution was found. program_bound is then a bound on the least cost, of the
- * relaxation when nothing better is proven. */
+/* Solves with integers by branch and bound, after program_relax, within `seconds` and to a
+ * relative gap. Returns false when no solution was found. program_bound is then a bound of the
+ * least cost, that of the relaxation when nothing better is proven. */
 bool program_integers(Program *program, double seconds, double gap);
 
-/* Of the last solution: the cost, a bound on the least cost, a row's dual (of the relaxation). */
+/* Return, for the last solution, its cost, a lower bound of the least cost, and the dual of a
+ * row in the relaxation. */
 double program_cost(const Program *program);
 double program_bound(const Program *program);
 double program_dual(const Program *program, int row);

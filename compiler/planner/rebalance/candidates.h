@@ -1,37 +1,37 @@
-/* What balance tries, and what it makes of it. Rates are those of the devices times their classes'
- * slowness. */
+/* The candidates of rebalancing. In all functions `rates` are by device: its own slowness times
+ * that of its class. */
 #ifndef PLANNER_REBALANCE_CANDIDATES_H
 #define PLANNER_REBALANCE_CANDIDATES_H
 
 #include "planner/rebalance/layout_model.h"
 
-/* Gives the stages of a pipeline, in their order, the layers with which its micro-batches take the
- * least time. */
+/* Distributes the layers over the stages of a pipeline so that its micro-batches take the least
+ * time; the stages keep their order. */
 void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipeline,
                       const double *rates);
 
-/* Shares the rows of the batch out to the pipelines, in micro-batches of as many rows as they have;
- * where each pipeline is one stage with one micro-batch, row by row. Pipelines of unequal rows, or
- * with lengths of their own, keep what they have. */
+/* Distributes the rows of the batch over the pipelines in micro-batches of unchanged size, or
+ * row by row where each pipeline is one stage with one micro-batch. Pipelines of unequal
+ * micro-batches, or with lengths of their own, keep their rows. */
 void layout_model_share_rows(LayoutModel *laid, const double *rates);
 
-/* Both, as long as it helps. */
+/* Alternates pipeline_relayer and layout_model_share_rows as long as the step gets shorter. */
 void layout_model_settle_work(Arena *arena, LayoutModel *laid, const double *rates);
 
-/* The same groups of devices. */
+/* Returns the layout with the same groups of devices and other layers and rows. */
 LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const double *rates);
 
-/* The same groups; pipelines of one stage with weights along the axis that cuts the batch. NULL:
- * there is none. */
+/* Returns the layout with the same groups, in which pipelines of one stage get weights along the
+ * axis that cuts the batch. NULL: there is none. */
 LayoutModel *candidate_weighted(Arena *arena, const LayoutModel *now, const double *rates);
 
-/* Other groups, and `fewer` pipelines less, by the planner malleus. NULL where it has no plan, or
- * the strategy is not of its kind. */
+/* Returns a layout with other groups and `fewer` pipelines less, found by the planner malleus.
+ * NULL where malleus has no plan, or cannot describe the strategy. */
 LayoutModel *candidate_regrouped(Arena *arena, const LayoutModel *now, const double *rates,
                                  int fewer);
 
-/* Has devices of equal rates change places, and stages of a pipeline, so that a switch from `now`
- * moves little; it takes no longer then. */
+/* Swaps devices of equal rates, and stages of a pipeline, so that a switch from `now` moves few
+ * bytes and the step gets no longer. */
 void minimize_moves(Arena *arena, const LayoutModel *now, LayoutModel *laid, const double *rates);
 
 #endif

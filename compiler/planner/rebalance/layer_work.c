@@ -5,13 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-/* A model while its operators are looked through. */
+/* The state while the operators of a module are read. */
 typedef struct Reader {
     Arena *arena;
     Module *module;
     ModelWork *work;
     Array(const Layer *) layers;
-    int *layer_of; // by operator: the layer that it counts with
+    int *layer_of; // by operator: the layer that its work is added to
 } Reader;
 
 /* ---- layers ---- */
@@ -32,8 +32,8 @@ static void list_layers(Reader *reader) {
     if (!reader->layers.count) array_push(reader->arena, &reader->layers, NULL);
 }
 
-/* What stands outside of layers counts with the layer before it, and in front of all with the
- * first; what is the gradient of an operator counts as that does. */
+/* Assigns each operator to a layer. One outside of layers belongs to the layer before it, or to
+ * the first; one that computes a gradient belongs to the layer of its forward operator. */
 static void place_ops(Reader *reader) {
     const Module *module = reader->module;
     int most = -1, last = 0;
@@ -58,7 +58,7 @@ static void place_ops(Reader *reader) {
 
 /* ---- computing ---- */
 
-/* Of an operator on the devices of a role, a run. */
+/* Returns the work of one run of an operator on a device of a role. */
 static Work work_of(Module *module, const Role *role, const Op *op) {
     double extent[IR_MAX_FACTORS];
     op_local_extents(module, op, role->devices[0], extent);
@@ -70,8 +70,8 @@ static bool computes(Module *module, const Role *role, const Op *op) {
            role_runs(module, role, op);
 }
 
-/* Seconds of all that all devices compute, by layer, if they were of one class; in operations
- * without a class. NAN where the class does not say. */
+/* Returns, by layer, the seconds that all devices compute together as if all were of one class;
+ * operations where the class is NULL; NAN where the class lacks the rate. */
 static double sum_work(const Reader *reader, const DeviceClass *class, double *by_layer) {
     double sum = 0, weights = 0;
     memset(by_layer, 0, sizeof *by_layer * (size_t)reader->layers.count);
@@ -92,9 +92,8 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
     return sum;
 }
 
-/* How slow the classes are, and what the layers compute: in seconds of the fastest class where the
- * cluster says them, else in operations.
- */
+/* Sets the slowness of each device's class and the work of each layer: in seconds of the fastest
+ * class where the cluster has rates, else in operations. */
 static void weigh(Reader *reader) {
     ModelWork *work = reader->work;
     const Cluster *cluster = reader->module->context.options.cluster;
@@ -120,8 +119,8 @@ static void weigh(Reader *reader) {
 
 /* ---- parameters ---- */
 
-/* The layer of the first operator that reads a value, itself or by what only hands it on: parts and
- * conversions, which are of no layer. */
+/* Returns the layer of the first operator that reads a value, directly or through slices and
+ * conversions, which have no layer. */
 static int layer_reading(const Reader *reader, const Value *value) {
     for (int i = 0; i < reader->module->ops.count; i++) {
         const Op *op = reader->module->ops.at[i];
@@ -144,7 +143,7 @@ static void weigh_parameters(const Reader *reader) {
 
 /* ---- the rest ---- */
 
-/* Rows of the batch: the first dimension of the first input that has any. */
+/* Finds the rows of the batch: the first dimension of the first input that has any. */
 static void find_batch(Reader *reader) {
     ModelWork *work = reader->work;
     work->unit = reader->module->templates.row_unit > 1 ? reader->module->templates.row_unit : 1;
@@ -183,7 +182,7 @@ static void note_dims(const Reader *reader, const Value *value) {
             note_dim(reader, dim_name(value->dims, d).name, value->type.extent[d]);
 }
 
-/* The extents of named dimensions: the least where a name has several. */
+/* Collects the named dimensions with their extents, the least where a name has several. */
 static void find_dims(Reader *reader) {
     int most = count_dims(reader->module);
     reader->work->dims = arena_array(reader->arena, const char *, most);
@@ -195,7 +194,8 @@ static void find_dims(Reader *reader) {
             note_dims(reader, reader->module->ops.at[i]->results[r]);
 }
 
-/* How many hosts there are, where each has as many devices, which stand together; else 1. */
+/* Returns the number of hosts when each has equally many devices with consecutive numbers; else
+ * 1. */
 static int count_hosts(const Cluster *cluster, int devices) {
     int count = 1;
     for (int d = 1; d < devices; d++)

@@ -14,8 +14,8 @@ static bool in_range(const LayerRange *range, const Layer *layer) {
     return layer->number >= range->first && layer->number <= range->last;
 }
 
-/* The layers of a stage: those of its list; without one all, and what no list names joins the stage
- * of the layer before it. */
+/* Sets the layers of a stage: those of its list, or all. A layer that no list names joins the
+ * stage of the layer before it. */
 static void take_layers(const ModelWork *work, const Pipeline *pipeline, ModelPipeline *laid) {
     int last = 0;
     for (int l = 0; l < work->count; l++) {
@@ -36,7 +36,7 @@ static ModelStage take_stage(Arena *arena, const ModelWork *work, const Stage *s
     return laid;
 }
 
-/* What a pipeline reads of its rows, of what the strategy says. */
+/* Returns the fraction of its rows' length that a pipeline reads. */
 static double length_of(const Strategy *strategy, const Pipeline *pipeline) {
     double length = 1;
     for (int i = 0; i < pipeline->lengths.count; i++)
@@ -62,7 +62,7 @@ static void take_pipeline(Arena *arena, const ModelWork *work, const Strategy *s
     take_layers(work, pipeline, laid);
 }
 
-/* Ranges of layers of the stage that has most. */
+/* Returns the number of ranges of layers of the stage that has most. */
 static int most_ranges(const Strategy *strategy) {
     int most = 1;
     for (int p = 0; p < strategy->pipelines.count; p++)
@@ -126,7 +126,7 @@ LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid) {
 
 /* ---- to a strategy ---- */
 
-/* Adds a layer to the list of a stage: to its last range where it goes on. */
+/* Appends a layer to a stage's list: extends the last range where the layer continues it. */
 static void add_layer(Arena *arena, Stage *stage, const Layer *layer) {
     LayerRange *last = stage->layers.count ? &stage->layers.at[stage->layers.count - 1] : NULL;
     bool same = last && !last->name && !layer->name &&
@@ -195,7 +195,7 @@ static double weight_of(const MeshAxis *axis, int first, int end) {
     return sum;
 }
 
-/* The part of an axis that coordinate c has: of rows, whole ones. */
+/* Returns the fraction of an axis that coordinate c has; with `rows` above 0 in whole rows. */
 static double part_of(const MeshAxis *axis, int c, int64_t rows) {
     double all = weight_of(axis, 0, axis->count), low = weight_of(axis, 0, c) / all,
            high = weight_of(axis, 0, c + 1) / all;
@@ -203,7 +203,7 @@ static double part_of(const MeshAxis *axis, int c, int64_t rows) {
     return (floor((double)rows * high + 1e-9) - floor((double)rows * low + 1e-9)) / (double)rows;
 }
 
-/* The coordinate of a device along an axis. */
+/* Returns the coordinate of a device along an axis. */
 static int coordinate(const ModelStage *stage, int index, int axis) {
     for (int a = stage->mesh.count - 1; a > axis; a--) index /= stage->mesh.at[a].count;
     return index % stage->mesh.at[axis].count;
@@ -295,7 +295,7 @@ double *layout_model_work(Arena *arena, const LayoutModel *laid) {
 
 /* ---- what a switch moves ---- */
 
-/* The stage of a device, and its number there; NULL: it is idle. */
+/* Returns the stage of a device and its index there; NULL: the device is idle. */
 static const ModelStage *stage_of(const LayoutModel *laid, int device, int *index) {
     for (int p = 0; p < laid->pipeline_count; p++)
         for (int s = 0; s < laid->pipelines[p].stage_count; s++)
@@ -307,7 +307,7 @@ static const ModelStage *stage_of(const LayoutModel *laid, int device, int *inde
     return NULL;
 }
 
-/* Bytes of layers that are in both lists. */
+/* Returns the bytes of layers that are in both lists. */
 static double common_bytes(const LayoutModel *laid, const ModelStage *a, const ModelStage *b) {
     double sum = 0;
     for (int i = 0, k = 0; i < a->layer_count && k < b->layer_count;) {

@@ -1,12 +1,14 @@
-/* A model as it is laid over devices, and how long a step takes so: what a strategy says, in
- * numbers that a planner changes.
+/* A strategy as numbers that rebalancing changes, and the time of a step under it.
  *
- * A stage of a pipeline takes t = rows x work of its layers x the largest (share of a device x its
- * rate) for a micro-batch, where the whole batch on one healthy device of the fastest class takes
- * as many units as it has rows. m micro-batches take m max t + fill (sum t - max t); fill is 1 for
- * gpipe and 1f1b, less where a stage has several ranges of layers, or gradients of parameters fill
- * what is left of the waiting. A step takes as long as the slowest pipeline. Conversions of layouts
- * are left out: they are in both sides of a comparison.
+ *     stage devices(0-3) mesh(tp:4) layers(0-9)     before: device 3 takes twice as long
+ *     stage devices(0-3) mesh(tp:4) layers(0-5)     after, with the other layers on other stages
+ *
+ * A stage of a pipeline takes t = rows x work of its layers x the largest (share of a device x
+ * its rate) for a micro-batch; the unit is one row of the whole model on one healthy device of
+ * the fastest class. m micro-batches take m max t + fill (sum t - max t); fill is 1 for gpipe
+ * and 1f1b, and less where a stage has several model chunks, or where parameters' gradients fill
+ * the bubble. A step takes as long as the slowest pipeline. Layout conversions are left out,
+ * since both sides of a comparison have them.
  */
 #ifndef PLANNER_REBALANCE_LAYOUT_MODEL_H
 #define PLANNER_REBALANCE_LAYOUT_MODEL_H
@@ -16,61 +18,65 @@
 typedef struct ModelStage {
     int count, *devices;
     Array(MeshAxis) mesh;
-    const char *recompute;    // as in Stage
+    const char *recompute;    // as in struct Stage
     int layer_count, *layers; // of the model, ascending
 } ModelStage;
 
 typedef struct ModelPipeline {
-    int64_t microbatches, rows; // rows of one micro-batch
-    double length;              // what it reads of its rows: 1 all
+    int64_t microbatches, rows; // rows are those of one micro-batch
+    double length;              // the fraction of its rows' length that it reads, at most 1
     ShapeValues lengths;
     int stage_count;
     ModelStage *stages;
 } ModelPipeline;
 
 typedef struct LayoutModel {
-    const Strategy *like; // all that is not here
+    const Strategy *like; // the strategy that supplies all that is not listed here
     const ModelWork *work;
     double fill;
-    bool ranges; // some stage has several ranges of layers
-    bool whole;  // every pipeline has one stage and one micro-batch: rows are shared out one by one
+    bool ranges; // some stage has several ranges of layers (model chunks)
+    bool whole; // every pipeline is one stage with one micro-batch; rows are then shared one by one
     int pipeline_count;
     ModelPipeline *pipelines;
 } LayoutModel;
 
-/* NULL where the strategy is of a kind that cannot be described so: *why says it. */
+/* Makes the layout model of a strategy. Returns NULL with *why where the strategy has a form
+ * that it cannot describe. */
 LayoutModel *layout_model_of(Arena *arena, const ModelWork *work, const Strategy *strategy,
                              const char **why);
 
-/* A copy whose pipelines, stages and lists of layers are its own. */
+/* Returns a copy with its own pipelines, stages and lists of layers. */
 LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid);
 
-/* The strategy under a name. */
+/* Returns the layout model as a strategy with a name. */
 Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const char *name);
 
-/* The share that device number `index` of a stage has of its work with so many rows. */
+/* Returns the fraction of a stage's work that its device number `index` has when a micro-batch
+ * has `rows` rows. */
 double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
                           int index);
 
-/* The part of each parameter that it has: from *low to *high of 0 to 1. */
+/* Sets the slice [*low, *high) of [0, 1) that device number `index` of a stage holds of each
+ * parameter. */
 void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index, double *low,
                         double *high);
 
-/* What a stage takes for one row and all of the model's work. */
+/* Returns the time of a stage for one row if it had all layers. */
 double layout_model_rate(const LayoutModel *laid, const ModelPipeline *pipeline,
                          const ModelStage *stage, const double *rates);
 
-/* A pipeline's m micro-batches; *most is the time of its slowest stage for one. */
+/* Returns the time of a pipeline for so many micro-batches. */
 double layout_model_pipeline_time(const LayoutModel *laid, const ModelPipeline *pipeline,
                                   const double *rates, int64_t microbatches);
 
-/* A step; `rates` are those of the devices times their classes' slowness. */
+/* Returns the time of a step; `rates` are by device, its own slowness times that of its class. */
 double layout_model_time(const LayoutModel *laid, const double *rates);
 
-/* What each device computes in a step, in the same unit, healthy. */
+/* Returns, by device, what it computes in a step, in the same unit and as if it were healthy. */
 double *layout_model_work(Arena *arena, const LayoutModel *laid);
 
-/* Bytes of parameters and states that devices have under `to` and not under `from`. */
+/* Returns the bytes of parameters and optimizer states that devices hold under `to` and not
+ * under `from`. */
 double layout_model_moves(const LayoutModel *from, const LayoutModel *to);
 
 #endif

@@ -1,5 +1,5 @@
-/* Moving less: of all ways to give equal devices, and stages of a pipeline, their places, one near
- * which no other moves less. */
+/* Minimizes what a switch of strategies moves: swaps devices of equal rates, and stages of a
+ * pipeline, until no swap moves less. */
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
@@ -10,11 +10,10 @@ typedef struct Settling {
     LayoutModel *laid;
     const double *rates;
     double time, moves;
-    long
-        left; // changes that are tried: fewer where there are many devices, since each takes longer
+    long left; // swaps still to be tried: fewer with many devices, since each takes longer
 } Settling;
 
-/* Whether a change is for the better; then it stays. */
+/* Returns whether a swap moves less without being slower; then it is kept, else undone. */
 static bool better(Settling *settling) {
     settling->left--;
     double moves = layout_model_moves(settling->now, settling->laid),
@@ -32,7 +31,8 @@ static void swap_devices(int *a, int *b) {
     *b = device;
 }
 
-/* All places of devices, and behind them the idle devices. */
+/* Lists the positions of all devices, and behind them the idle devices. Returns how many
+ * positions there are. */
 static int list_places(const LayoutModel *laid, int **places, int *idle) {
     int count = 0, idle_count = 0;
     bool used[laid->work->device_count];
@@ -51,7 +51,7 @@ static int list_places(const LayoutModel *laid, int **places, int *idle) {
     return count;
 }
 
-/* Groups stay on their hosts. */
+/* Returns the host of a device; a group must stay on its host. */
 static int host_of(const Settling *settling, int device) {
     return device / (settling->laid->work->device_count / settling->laid->work->hosts);
 }
@@ -73,7 +73,8 @@ static bool swap_places(Settling *settling, int **places, int count) {
     return changed;
 }
 
-/* Two neighbouring stages of a pipeline change places; layers are shared out anew. */
+/* Swaps two neighbouring stages of a pipeline and shares the layers out anew. Returns whether
+ * the swap is kept. */
 static bool swap_stages(Settling *settling, ModelPipeline *pipeline, int s) {
     LayoutModel *before = layout_model_copy(settling->arena, settling->laid);
     ModelStage stage = pipeline->stages[s];

@@ -1,16 +1,19 @@
-/* Balance: a strategy for a model some of whose devices have become slow, from the strategy that it
- * runs under.
+/* Rebalancing (replanning for stragglers): finds a strategy for a model some of whose devices
+ * have become slow, starting from the strategy in force.
  *
  *     BalanceRequest request = {.rates = rates, .now = "base", .base = "base", .name =
  *         "balanced1"};
  *     BalanceAnswer *answer = balance_plan(arena, modules, count, &request);
  *
- * Devices take `rates` times as long as healthy ones of their class. What is tried: the strategies
- * that there are; the one in force with other layers on its stages, and other rows to its pipelines
- * (same_groups.c); weights of the mesh axis that cuts the batch (same_groups.c); and other groups
- * of devices, by the planner malleus (regroup.c). Of those that are within 1% of the fastest, the
- * one that moves least is taken (minimize_moves.c makes each of them move little), if hetucc
- * accepts it. layer_work.h says what is known of the model, layout_model.h what a strategy takes.
+ * A device takes `rates` times as long as a healthy one of its class. Candidates are: the
+ * existing strategies; the one in force with other layers on its stages and other rows for its
+ * pipelines (same_groups.c); weights of the mesh axis that cuts the batch (same_groups.c); other
+ * groups of devices, by the planner malleus (regroup.c). Of those within 1% of the fastest, the
+ * one that moves fewest bytes is taken if hetucc accepts it (minimize_moves.c lowers the bytes
+ * of each). layer_work.h has the work of the model, layout_model.h the time of a strategy.
+ *
+ *     before  pipeline microbatches(4): stage devices(0,1), stage devices(2,3)   device 3 slow
+ *     after   fewer layers on devices(2,3), and fewer micro-batches for that pipeline
  */
 #ifndef PLANNER_REBALANCE_REBALANCE_H
 #define PLANNER_REBALANCE_REBALANCE_H
@@ -20,28 +23,28 @@
 typedef struct BalanceRequest {
     int rate_count;
     const double *rates; // by device
-    const char *now;     // the strategy in force
-    // the one that the program began with: where all devices are healthy, it is taken
+    const char *now;     // name of the strategy in force
     const char *base;
-    const char *name; // of what is made
+    const char *name; // name of a new strategy
     bool (*accepts)(void *state,
-                    const Strategy *strategy); // whether the model can be laid so, and its devices
-                                               // have the memory; NULL: it is not asked
+                    const Strategy *strategy); // whether hetucc accepts the strategy and the
+                                               // devices have the memory; NULL: always
     void *state;
 } BalanceRequest;
 
 typedef struct BalanceAnswer {
     const Strategy *strategy;
-    bool made;             // it is new
-    double now, then;      // of a step under the strategy in force, and under this one, in one unit
-    double bytes, seconds; // that a switch to it moves, at most
+    bool made; // the strategy is new
+    double now,
+        then; // time of a step under the strategy in force, and under the new one, in one unit
+    double bytes, seconds; // of the switch, at most
     int device_count;
-    // of each device under the base, and under this one, when it is healthy
+    // by device: its work under the base strategy, and under this one, as if healthy
     const double *first, *work;
-    const char *error; // a line: why there is no answer
+    const char *error; // one line that says why there is no answer; NULL: there is one
 } BalanceAnswer;
 
-/* `modules` are those of one model, trained, by strategy, that have come through pass
+/* Finds a strategy. `modules` are those of one trained model, one for each strategy, after pass
  * specialize. */
 BalanceAnswer *balance_plan(Arena *arena, Module *const *modules, int count,
                             const BalanceRequest *request);

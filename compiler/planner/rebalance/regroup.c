@@ -1,9 +1,9 @@
-/* Other groups of devices, by the planner malleus.
+/* Forms other groups of devices, by the planner malleus (planner/kinds/malleus).
  *
- * It wants groups of a power of two of equal units, on one host, and equal micro-batches. A stage
- * whose mesh has an axis that cuts nothing but rows stands for as many pipelines. A smaller group
- * loses the outer axes of its mesh first. Malleus says which devices form which stages; layers and
- * rows are then shared out by what the layers compute.
+ * Malleus expects groups of a power of two of equal units, each on one host, and equal
+ * micro-batches. A stage whose mesh has a data-parallel axis, one that cuts rows alone, stands
+ * for several pipelines. A smaller group drops the outer axes of its mesh first. Malleus decides
+ * which devices form which stages; layers and rows are then shared out by the model's work.
  */
 #include "planner/rebalance/candidates.h"
 #include "planner/kinds/input.h"
@@ -12,24 +12,24 @@
 #include <math.h>
 #include <string.h>
 
-/* What malleus is asked. */
+/* The input of malleus, and the strategy that it is made from. */
 typedef struct Regrouping {
     Arena *arena;
     const LayoutModel *now;
     const double *rates;
-    int unit, tp; // devices of a unit, and units of a whole group
+    int unit, tp; // devices of a unit; units of a whole group
     int pipelines;
-    int64_t rows, microbatches; // of a micro-batch; of the step
-    bool whole;                 // rows one by one
-    ModelStage like;            // a whole group's mesh, without axes of rows
-    int stages;                 // of a pipeline now, at most
+    int64_t rows, microbatches; // rows of a micro-batch; micro-batches of the step
+    bool whole;                 // rows are shared out one by one
+    ModelStage like; // a stage with the mesh of a whole group, without axes that cut rows
+    int stages;      // the most stages of a pipeline now
 } Regrouping;
 
 static bool is_rows(const LayoutModel *laid, const MeshAxis *axis) {
     return model_cuts_rows(laid->work, laid->like, axis->name);
 }
 
-/* How many pipelines a stage stands for. */
+/* Returns how many pipelines a stage stands for. */
 static int count_copies(const LayoutModel *laid, const ModelStage *stage) {
     int count = 1;
     for (int a = 0; a < stage->mesh.count; a++)
@@ -39,7 +39,8 @@ static int count_copies(const LayoutModel *laid, const ModelStage *stage) {
 
 static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
 
-/* The mesh of the largest group; axes of rows stay with one coordinate, since rules name them. */
+/* Takes the mesh of the largest group. Axes that cut rows stay with a count of one, since rules
+ * name them. */
 static void take_mesh(Regrouping *r, const ModelStage *stage) {
     ModelStage like = {.recompute = stage->recompute, .count = 1};
     for (int a = 0; a < stage->mesh.count; a++) {
@@ -52,7 +53,8 @@ static void take_mesh(Regrouping *r, const ModelStage *stage) {
     if (like.count > r->like.count || like.mesh.count > r->like.mesh.count) r->like = like;
 }
 
-/* Groups, rows and micro-batches of one pipeline; false where it is not of this kind. */
+/* Reads the groups, rows and micro-batches of one pipeline. Returns false where they are not of
+ * a form that malleus plans. */
 static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
     int copies = count_copies(r->now, &pipeline->stages[0]);
     for (int s = 0; s < pipeline->stage_count; s++) {
@@ -67,7 +69,8 @@ static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
     return true;
 }
 
-/* The unit of groups: the odd part of the largest; every other group is a power of two of it. */
+/* Finds the unit of groups: the odd factor of the largest. Returns false when another group is
+ * not a power of two of it. */
 static bool find_unit(Regrouping *r) {
     r->unit = r->like.count;
     while (r->unit % 2 == 0) r->unit /= 2;
@@ -78,7 +81,7 @@ static bool find_unit(Regrouping *r) {
                       count_copies(r->now, &r->now->pipelines[p].stages[s]);
             if (own % r->unit || (own / r->unit & (own / r->unit - 1))) return false;
         }
-    return r->unit == 1; // rates of units of several devices are not told apart yet
+    return r->unit == 1; // a unit of several devices with different rates is not supported
 }
 
 static bool describe(Regrouping *r) {
@@ -97,7 +100,8 @@ static bool describe(Regrouping *r) {
 
 /* ---- asking ---- */
 
-/* Groups stand on one host, where a whole one has room there. */
+/* Returns the rates of the devices by node: the hosts when a whole group fits on one, else one
+ * node. */
 static json_t *rates_json(const Regrouping *r) {
     int devices = r->now->work->device_count,
         hosts = r->tp <= devices / r->now->work->hosts ? r->now->work->hosts : 1;
@@ -118,7 +122,8 @@ static json_t *slowdown_json(const Regrouping *r) {
     return list;
 }
 
-/* No bound: hetucc knows whether a strategy's devices have the memory for it. */
+/* Returns memory numbers without a bound; hetucc itself checks whether the devices have enough
+ * memory. */
 static json_t *memory_json(int stages) {
     json_t *per_layer = json_array();
     for (int s = 0; s < stages; s++) json_array_append_new(per_layer, json_real(1));
@@ -126,7 +131,8 @@ static json_t *memory_json(int stages) {
                      "bound", 1e12, "gap", 0.0);
 }
 
-/* Stages that a pipeline may have: one more than now, as far as there are layers. */
+/* Returns the most stages that a pipeline may have: one more than now, as far as there are
+ * layers. */
 static int most_stages(const Regrouping *r) {
     int layers = r->now->work->count;
     return r->stages == 1 ? 1 : r->stages + 1 < layers ? r->stages + 1 : layers;
@@ -139,7 +145,8 @@ static json_t *input_json(const Regrouping *r) {
                      memory_json(most_stages(r)));
 }
 
-/* A fortieth of a second's work for each device, whatever the clock says within a minute. */
+/* Returns the budget of the search: work worth 1/40 s a device, cut off by the clock only after
+ * a minute. */
 static Budget search_budget(const Regrouping *r) {
     Budget budget = budget_begin(0.025 * r->now->work->device_count);
     budget.begin.tv_sec += 60;
@@ -148,7 +155,7 @@ static Budget search_budget(const Regrouping *r) {
 
 /* ---- the answer ---- */
 
-/* The mesh of a group of so many devices: the outer axes go first. */
+/* Sets the mesh of a smaller group of so many devices: the outer axes are dropped first. */
 static void shrink_mesh(const Regrouping *r, ModelStage *stage, int count) {
     int left = count;
     stage->recompute = r->like.recompute;

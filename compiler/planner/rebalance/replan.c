@@ -5,18 +5,18 @@
 #include <math.h>
 #include <string.h>
 
-/* A plan that may be taken. */
+/* A candidate strategy with its predicted time. */
 typedef struct Candidate {
     LayoutModel *laid;
-    const Strategy *known; // NULL: it is new
+    const Strategy *known; // an existing strategy; NULL: it is new
     double time, moves;
-    bool refused; // hetucc does not accept it
+    bool refused; // hetucc refused it
 } Candidate;
 
 typedef struct Choice {
     Arena *arena;
     const ModelWork *work;
-    const double *rates; // times the slowness of the classes
+    const double *rates; // by device: its own slowness times that of its class
     const LayoutModel *now;
     Array(Candidate) list;
 } Choice;
@@ -31,8 +31,8 @@ static void add(Choice *choice, LayoutModel *laid, const Strategy *known) {
                            layout_model_moves(choice->now, laid), false});
 }
 
-/* Whether two strategies have the same values of shape variables: a step goes on under the one as
- * under the other. */
+/* Returns whether two strategies have the same values of shape variables, so that a step can
+ * continue under the other one. */
 static bool same_shapes(const Strategy *a, const Strategy *b) {
     bool same = a->shapes.count == b->shapes.count;
     for (int i = 0; same && i < a->shapes.count; i++)
@@ -66,8 +66,8 @@ static void add_known(Choice *choice, Module *const *modules, int count) {
 
 /* ---- the choice ---- */
 
-/* Of those within 1% of the fastest that are left the one that moves least; of these one that there
- * is. NULL: none is left. */
+/* Returns, of the candidates within 1% of the fastest that are not refused, the one that moves
+ * least; of equal ones an existing strategy. NULL: none is left. */
 static Candidate *choose(const Choice *choice) {
     const double within = 1.01;
     double fastest = INFINITY;
@@ -83,15 +83,15 @@ static Candidate *choose(const Choice *choice) {
     return best;
 }
 
-/* Whether hetucc might refuse a strategy: it wants memory that the cluster limits, or has the batch
- * cut into parts for the first time. */
+/* Returns whether hetucc might refuse a strategy: memory is limited, or the batch would be
+ * divided into micro-batches for the first time. */
 static bool may_be_refused(const Choice *choice, const LayoutModel *laid) {
     bool whole = choice->now->whole && choice->now->pipeline_count == 1,
          cut = !laid->whole || laid->pipeline_count > 1;
     return choice->work->limited || (whole && cut);
 }
 
-/* The best one that hetucc accepts; the strategy in force is one. */
+/* Returns the best candidate that hetucc accepts; the strategy in force is one of them. */
 static const Candidate *choose_accepted(const Choice *choice, const BalanceRequest *request) {
     Candidate *best = choose(choice);
     while (!best->known && may_be_refused(choice, best->laid) && request->accepts &&
@@ -116,7 +116,8 @@ static bool all_healthy(const BalanceRequest *request) {
     return true;
 }
 
-/* How many devices are so slow that a pipeline may do better without: a few at most. */
+/* Returns how many devices are so slow that a pipeline may be faster without them; at most a
+ * few. */
 static int count_slow(const Choice *choice) {
     enum { MOST = 3 };
     const double slow = 1.25;
@@ -137,7 +138,7 @@ static BalanceAnswer *refuse(Arena *arena, const char *error) {
 
 static BalanceAnswer *answer_of(const Choice *choice, const Candidate *taken,
                                 const LayoutModel *base, const BalanceRequest *request) {
-    const double start = 0.05; // seconds: what a switch takes however little it moves
+    const double start = 0.05; // seconds that any switch takes
     BalanceAnswer *answer = arena_new(choice->arena, BalanceAnswer);
     *answer = (BalanceAnswer){
         .strategy = taken->known ? taken->known

@@ -1,5 +1,5 @@
-/* The same groups of devices: other layers on their stages, other rows for their pipelines, other
- * weights of a mesh axis. */
+/* Rebalances without changing the groups of devices: other layers on their stages, other rows
+ * for their pipelines, other weights of a mesh axis. */
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
@@ -8,21 +8,21 @@
 
 /* ---- layers ---- */
 
-/* A pipeline while its layers are cut into stages: sum of work of layers before each, and what a
- * stage takes for all of it. */
+/* The partition of a pipeline's layers into stages: prefix sums of the layers' work, and each
+ * stage's time for all of it. */
 typedef struct Cutting {
     int layers, stages;
     const double *before, *rate;
-    double *best; // by stage and layers before its end: the least sum of the stages so far
-    int *cut;     // where its last stage begins
+    double *best; // by stage and layers before its end: the least sum of stage times so far
+    int *cut;     // where the last stage of that partition begins
 } Cutting;
 
 static double span(const Cutting *cutting, int stage, int from, int to) {
     return cutting->rate[stage] * (cutting->before[to] - cutting->before[from]);
 }
 
-/* The least sum of all stages' times of which none is above `most`, a layer at least in each;
- * INFINITY: there is none. */
+/* Returns the least sum of stage times none of which is above `most`, each stage with a layer at
+ * least; INFINITY: there is none. */
 static double cut_below(Cutting *cutting, double most) {
     int wide = cutting->layers + 1;
     for (int s = 0; s < cutting->stages; s++)
@@ -41,7 +41,7 @@ static double cut_below(Cutting *cutting, double most) {
     return cutting->best[(cutting->stages - 1) * wide + cutting->layers];
 }
 
-/* A bottleneck that can be kept, little above the least. */
+/* Returns a bottleneck, slightly above the least one, that some partition keeps. */
 static double least_bottleneck(Cutting *cutting) {
     double low = 0, high = 0;
     for (int s = 0; s < cutting->stages; s++)
@@ -101,8 +101,8 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* A pipeline's time for so many micro-batches, or where rows are shared one by one, units of
- * rows. */
+/* Returns a pipeline's time for so many micro-batches, or for so many units of rows where rows
+ * are shared one by one. */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;
@@ -150,7 +150,7 @@ LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const d
 
 /* ---- weights ---- */
 
-/* The mesh axis that cuts the batch; -1: there is none. */
+/* Returns the mesh axis that cuts the batch; -1: there is none. */
 static int axis_of_rows(const LayoutModel *laid, const ModelStage *stage) {
     for (int a = 0; a < stage->mesh.count; a++)
         if (stage->mesh.at[a].count > 1 &&
@@ -159,7 +159,7 @@ static int axis_of_rows(const LayoutModel *laid, const ModelStage *stage) {
     return -1;
 }
 
-/* The largest rate along an axis's coordinate. */
+/* Returns the largest rate of the devices at coordinate c of an axis. */
 static double rate_at(const ModelStage *stage, int axis, int c, const double *rates) {
     int inner = 1;
     double most = 0;
@@ -170,7 +170,7 @@ static double rate_at(const ModelStage *stage, int axis, int c, const double *ra
     return most;
 }
 
-/* Takes the devices of coordinates without rows out of a stage; they are idle. */
+/* Removes the devices whose coordinate got no rows from a stage; they become idle. */
 static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) {
     MeshAxis *own = &stage->mesh.at[axis];
     int inner = 1, kept = 0, count = 0;
@@ -182,8 +182,8 @@ static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) 
     own->count = count;
 }
 
-/* Gives each coordinate so many units of rows that the slowest takes least. False where all get as
- * many. */
+/* Sets the weights of an axis: units of rows by coordinate such that the slowest takes least.
+ * Returns false where all get equally many. */
 static bool weigh_axis(Arena *arena, const LayoutModel *laid, const ModelPipeline *pipeline,
                        ModelStage *stage, int axis, const double *rates) {
     MeshAxis *own = &stage->mesh.at[axis];

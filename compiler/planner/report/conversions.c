@@ -1,4 +1,4 @@
-#include "planner/report/conversions.h"
+#include "planner/report/simulation.h"
 
 #include "cost/cost.h"
 #include "reshard/plan.h"
@@ -22,7 +22,7 @@ static int64_t most_received(const Plan *plan) {
     return most;
 }
 
-/* What the operators of a row have in common. */
+/* Returns the key of a row: source line, phase and plan. */
 static const char *row_key(Arena *arena, const Module *module, const Op *op) {
     const char *name = op->results[0]->name;
     return arena_format(arena, "%s:%d:%d %d %d %d %d %d\n%s\n%s", op->at.file ? op->at.file : "",

@@ -1,7 +1,6 @@
 #include "planner/report/report.h"
-
 #include "cost/cost.h"
-#include "planner/report/conversions.h"
+#include "planner/report/simulation.h"
 #include "planner/report/values.h"
 #include "support/reading.h"
 
@@ -12,7 +11,8 @@
 
 /* ---- words ---- */
 
-/* A text; what is not UTF-8, as names of files may be, with question marks. NULL is null. */
+/* Returns a string as JSON; bytes that are not UTF-8, as in file names, become question marks.
+ * NULL becomes null. */
 static json_t *json_text(Arena *arena, const char *text) {
     json_t *exact = text ? json_string(text) : json_null();
     if (exact) return exact;
@@ -27,7 +27,7 @@ static json_t *json_devices(Arena *arena, const int *devices, int count) {
     return json_string(text_bytes(&text));
 }
 
-/* "dp:2, tp:3 by 5:3:1", as strategies write it. */
+/* Returns the mesh as strategies write it: "dp:2, tp:3 by 5:3:1". */
 static const char *mesh_text(Arena *arena, const Stage *stage) {
     Text text = {.arena = arena};
     for (int a = 0; stage && a < stage->mesh.count; a++) {
@@ -40,7 +40,7 @@ static const char *mesh_text(Arena *arena, const Stage *stage) {
 
 /* ---- layers ---- */
 
-/* Whether `next` is the layer behind `last`. */
+/* Returns whether `next` is the layer behind `last`. */
 static bool layer_follows(const Layer *last, const Layer *next) {
     bool same_tower = last->tower == next->tower ||
                       (last->tower && next->tower && !strcmp(last->tower, next->tower));
@@ -57,7 +57,7 @@ static void print_layer_run(Text *out, const Layer *first, const Layer *last) {
                    last->number);
 }
 
-/* The layers of a visit in the order in which it runs them: "0-9, head". */
+/* Returns the layers of a visit in the order in which it runs them: "0-9, head". */
 static const char *layers_text(Arena *arena, const Module *module, const PipelineGroup *group,
                                int visit) {
     Text text = {.arena = arena};
@@ -95,7 +95,7 @@ static json_t *json_visits(Arena *arena, const Module *module, const PipelineGro
 
 static json_t *json_span(Span span) { return json_pack("[f,f]", span.begin, span.end); }
 
-/* [part, visit, micro-batch, slot, begin, end] */
+/* Returns the rows of a stage: [phase, visit, micro-batch, slot, begin, end]. */
 static json_t *json_rows(const PipelineGroup *group, int stage) {
     static const char *const letters[] = {
         [SCHEDULE_FORWARD] = "F", [SCHEDULE_BACKWARD] = "B", [SCHEDULE_WGRAD] = "W"};
@@ -110,7 +110,7 @@ static json_t *json_rows(const PipelineGroup *group, int stage) {
     return rows;
 }
 
-/* [from visit, to visit, micro-batch, begin, end] */
+/* Returns the messages of a group: [from visit, to visit, micro-batch, begin, end]. */
 static json_t *json_messages(const PipelineGroup *group) {
     json_t *messages = json_array();
     for (int i = 0; i < group->timeline->transfer_count; i++) {
@@ -124,7 +124,7 @@ static json_t *json_messages(const PipelineGroup *group) {
     return messages;
 }
 
-/* The classes of the devices of a stage, each once. */
+/* Returns the classes of the devices of a stage, each once. */
 static json_t *json_classes(Arena *arena, const Module *module, const TimelineRow *lane) {
     json_t *names = json_array();
     Array(const DeviceClass *) classes = {0};
@@ -139,7 +139,7 @@ static json_t *json_classes(Arena *arena, const Module *module, const TimelineRo
     return names;
 }
 
-/* The devices of a stage in each pipeline of its group. */
+/* Returns the devices of a stage in each pipeline of its group. */
 static json_t *json_stage_devices(Arena *arena, const Module *module, const PipelineGroup *group,
                                   int stage) {
     json_t *devices = json_array();
@@ -189,7 +189,7 @@ static json_t *json_group(Arena *arena, const Simulation *simulation, const Pipe
 
 static json_t *json_place(int group, int stage) { return json_pack("[i,i]", group, stage); }
 
-/* The groups and stages of an operator; of what runs on all devices none. */
+/* Returns the groups and stages that run an operator; an empty list where all devices do. */
 static json_t *json_places(const Simulation *simulation, const Op *op) {
     json_t *places = json_array();
     for (int g = 0; g < simulation->groups.count && op->stage != STAGE_ALL; g++)
@@ -226,7 +226,7 @@ static json_t *json_conversions(Arena *arena, Simulation *simulation) {
     return list;
 }
 
-/* [file, line, conversion, begin, end] */
+/* Returns the gradient reductions: [file, line, conversion, begin, end]. */
 static json_t *json_async_collectives(Arena *arena, const Simulation *simulation) {
     json_t *collectives = json_array();
     for (int i = 0; i < simulation->collectives.count; i++) {
@@ -242,7 +242,7 @@ static json_t *json_async_collectives(Arena *arena, const Simulation *simulation
 
 /* ---- memory ---- */
 
-/* Devices of a role that have as much memory, and keep as many slots. */
+/* Devices of a role with equal memory limits and equal numbers of slots. */
 typedef struct Holders {
     int slots;
     const DeviceClass *class;
@@ -263,7 +263,7 @@ static HolderList holders_of_role(Arena *arena, Module *module, const Role *role
     return list;
 }
 
-/* Where devices stand, each group and stage once. */
+/* Returns the groups and stages of some devices, each pair once. */
 static json_t *json_device_places(const Simulation *simulation, const Holders *holders) {
     json_t *places = json_array();
     for (int i = 0; i < holders->devices.count; i++) {
@@ -313,9 +313,9 @@ static json_t *json_memories(Arena *arena, const Simulation *simulation) {
 
 /* ---- layouts ---- */
 
-enum { MOST_DRAWN = 64 }; // devices of a value whose pieces are told
+enum { MOST_DRAWN = 64 }; // a value on more devices is listed without its pieces
 
-/* [[lo, hi], ...] by dimension of the view, for each box. */
+/* Returns the boxes of a region, each as [[lo, hi], ...] by dimension of the view. */
 static json_t *json_boxes(const Region *region) {
     json_t *boxes = json_array();
     for (int b = 0; b < region->box_count; b++) {
@@ -328,8 +328,8 @@ static json_t *json_boxes(const Region *region) {
     return boxes;
 }
 
-/* What devices have, those together that have the same: [devices, contribution, boxes]; null where
- * there are too many. */
+/* Returns the pieces of a value, devices with equal pieces together: [devices, contribution,
+ * boxes]; null for more than MOST_DRAWN devices. */
 static json_t *json_pieces(Arena *arena, const Value *value) {
     int count = 0;
     Shape shape = {value->type.rank, value->type.extent};
@@ -380,7 +380,7 @@ static json_t *json_values(Arena *arena, const Module *module) {
     return list;
 }
 
-/* The lines of the source; null where it cannot be read any more. */
+/* Returns the lines of the source file; null where it can no longer be read. */
 static json_t *json_lines(Arena *arena, const Module *module) {
     const char *why;
     int opened = module->source.file ? reading_open(module->source.file, &why) : -1;
@@ -400,8 +400,8 @@ static json_t *json_lines(Arena *arena, const Module *module) {
 
 /* ---- models ---- */
 
-/* The devices of the strategy that have no part in the program: the idle ones, and where models do
- * not train the other pipelines. */
+/* Returns the devices without a part in the program: idle ones, and in inference those of the
+ * other pipelines. */
 static json_t *json_idle(Arena *arena, const Module *module) {
     int count = module->strategy ? strategy_device_count(module->strategy) : 1;
     Array(int) idle = {0};
@@ -444,7 +444,7 @@ void report_simulations(Text *out, Simulation *simulations, int count) {
     json_decref(top);
 }
 
-/* By the schedules' tables alone. */
+/* Returns the timelines of modules, computed from the schedules' tables alone. */
 static Simulation *simulations_of(Arena *arena, Module *const *modules, int count) {
     Simulation *simulations = arena_array(arena, Simulation, count);
     for (int i = 0; i < count; i++) simulations[i] = simulation_create(arena, modules[i]);
@@ -457,4 +457,34 @@ void report_json(Text *out, Module *const *modules, int count) {
 
 void report_page(Text *out, Module *const *modules, int count) {
     report_simulations_page(out, simulations_of(out->arena, modules, count), count);
+}
+
+0
+}
+
+/* ---- the report as a page: page.html with the JSON where it says so ---- */
+
+static const char page[] = {
+#include "planner/report/page.inc"
+    0};
+
+/* The place of page.html where the JSON goes. */
+static const char mark[] = "PLAN_JSON";
+
+/* Prints JSON inside an HTML script; "<" is escaped, since it would begin a tag. */
+static void print_inside(Text *out, const char *json) {
+    for (const char *next; (next = strchr(json, '<')); json = next + 1) {
+        text_append(out, json, (size_t)(next - json));
+        text_string(out, "\\u003c");
+    }
+    text_string(out, json);
+}
+
+void report_simulations_page(Text *out, Simulation *simulations, int count) {
+    Text json = {.arena = out->arena};
+    const char *at = strstr(page, mark);
+    report_simulations(&json, simulations, count);
+    text_append(out, page, (size_t)(at - page));
+    print_inside(out, text_bytes(&json));
+    text_string(out, at + sizeof mark - 1);
 }

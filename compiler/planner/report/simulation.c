@@ -7,7 +7,7 @@
 
 /* ---- groups ---- */
 
-/* Whether the devices of two pipelines of one body are of the same classes. */
+/* Returns whether the devices of two pipelines of one body are of the same classes. */
 static bool same_classes(const Module *module, const Pipeline *a, const Pipeline *b) {
     for (int s = 0; s < a->stages.count; s++)
         for (int i = 0; i < a->stages.at[s].devices.count; i++)
@@ -17,12 +17,13 @@ static bool same_classes(const Module *module, const Pipeline *a, const Pipeline
     return true;
 }
 
-/* The pipeline of the strategy that stands for a group. */
+/* Returns the pipeline of the strategy that stands for a group. */
 static const Pipeline *group_pipeline(const Module *module, const PipelineGroup *group) {
     return &module->strategy->pipelines.at[module->templates.runs.at[group->runs.at[0]].pipeline];
 }
 
-/* The group that a pipeline joins; NULL: there is none yet. */
+/* Returns the group of pipelines with equal times that a pipeline belongs to; NULL when it is
+ * the first of its kind. */
 static PipelineGroup *group_of_run(Simulation *simulation, const PipelineRun *run) {
     const Pipeline *pipeline = &simulation->module->strategy->pipelines.at[run->pipeline];
     for (int g = 0; g < simulation->groups.count; g++) {
@@ -63,7 +64,7 @@ static void add_run(Arena *arena, Simulation *simulation, int number) {
     if (!known) set_lanes(arena, module, group);
 }
 
-/* All devices as one stage, through which the batch runs as a whole. */
+/* Adds a group of one stage with all devices, for a program whose batch runs as a whole. */
 static void add_whole(Arena *arena, Simulation *simulation) {
     static const int zero[] = {0};
     const Module *module = simulation->module;
@@ -96,7 +97,7 @@ static double lane_time(const PipelineGroup *group, const TimelineRow *lane, Pha
     return lane->times[(int)phase * group->graph.visit_count + visit];
 }
 
-/* What a lane does before its table. */
+/* Returns the seconds of a stage before its table begins. */
 static double before_time(const PipelineGroup *group, const TimelineRow *lane) {
     double counting = 0;
     for (int v = 0; v < group->graph.visit_count; v++)
@@ -124,8 +125,8 @@ static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group
 
 /* ---- sums of gradients ---- */
 
-/* When a part of a visit has ended with the last micro-batch in a group; what is of no row has
- * ended when the table begins. */
+/* Returns when the phase of a visit has ended for the last micro-batch of a group; the begin of
+ * the table where no row runs it. */
 static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     if (!phase_loops(phase) || phase == PHASE_COUNTING) return group->begin;
     SchedulePhase part = phase == PHASE_FORWARD    ? SCHEDULE_FORWARD
@@ -141,8 +142,8 @@ static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     return end;
 }
 
-/* When what an operator makes is there, on all lanes that have it; `busy` is until when a lane has
- * other sums under way. */
+/* Returns when the result of an operator is complete on all stages that run it. `busy` is by
+ * stage when its earlier gradient reductions end. */
 static double made_at(const Simulation *simulation, const Op *maker, double *const *busy) {
     double begin = 0;
     for (int g = 0; g < simulation->groups.count; g++)
@@ -163,7 +164,8 @@ static void occupy(const Simulation *simulation, const Op *maker, double *const 
 
 typedef Array(const Op *) Makers;
 
-/* The operators that make what an async collective takes: of a union, those of its operands. */
+/* Returns the operators whose results an asynchronous collective reduces; for a fused
+ * collective, those of all its operands. */
 static Makers makers(Arena *arena, const Module *module, const AsyncCollective *collective) {
     Makers made = {0};
     for (int t = 0; t < collective->count; t++) {
@@ -196,7 +198,7 @@ static void let_fly(Arena *arena, Simulation *simulation) {
 
 /* ---- the step ---- */
 
-/* Lays what runs before the tables from 0 on; when the last of it ends. */
+/* Sets the spans of what precedes the tables, from 0 on. Returns when the last of it ends. */
 static double begin_lanes(Simulation *simulation) {
     double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)
@@ -213,7 +215,7 @@ static double begin_lanes(Simulation *simulation) {
     return end;
 }
 
-/* When the tables and what goes beside them have ended. */
+/* Returns when the tables and the gradient reductions have ended. */
 static double tables_end(const Simulation *simulation) {
     double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)

@@ -1,41 +1,44 @@
-/* When the stages of each pipeline run what in a step, if what they do takes the times of
- * stage_seconds.h.
+/* The timeline of a step: when the stages of each pipeline run which part, by the seconds of
+ * cost/stage_seconds.h.
  *
- * Pipelines whose times are the same, those of one body with as many micro-batches on devices of
- * the same classes, form a group, of which the first pipeline stands for all. What comes before the
- * schedules' tables ends on all devices before one of these begins; sums of gradients go beside the
- * tables, one after the other on a stage, in the order in which the run-time library begins them;
- * the update begins when all of that has ended.
+ * Pipelines with equal times form a group, and the first one stands for all: they share a
+ * template, the number of micro-batches and the classes of their devices. A step has three
+ * phases: what precedes the schedules' tables ends on all devices; then the tables run, and
+ * gradient reductions run beside them, one after another on each stage, in the order of the
+ * run-time library; the update begins when all of that has ended.
+ *
+ *     stage 0   F0 F1 F2 .  .  B0 .  B1 B2  | update
+ *     stage 1   .  F0 F1 F2 B0 B1 B2 reduce | update
  */
 #ifndef PLANNER_REPORT_SIMULATION_H
 #define PLANNER_REPORT_SIMULATION_H
 
-#include "planner/report/stage_seconds.h"
+#include "cost/stage_seconds.h"
 #include "schedule/timeline.h"
 
-/* A stage of a group. */
-typedef struct Lane {
-    const Stage *stage; // of the strategy; NULL: there is none
-    int device_count;   // of the first pipeline
+/* The row of the timeline that shows one stage of a group. */
+typedef struct TimelineRow {
+    const Stage *stage; // of the strategy; NULL: the batch runs as a whole
+    int device_count;   // of the group's first pipeline
     const int *devices;
-    double *times;       // times_of_stage
-    Span before, update; // what runs once, with what micro-batches do before their tables
+    double *times;       // seconds by phase and visit, as times_of_stage returns them
+    Span before, update; // what runs once a step, in front of the table and behind it
     double busy;
 } TimelineRow;
 
 typedef struct PipelineGroup {
-    int body, first_stage; // -1, STAGE_ALL: the batch runs as a whole
+    int body, first_stage; // -1 and STAGE_ALL where the batch runs as a whole
     int64_t microbatches, rows;
-    Array(int) runs; // of module->templates
+    Array(int) runs; // indices of module->templates.runs
     StageGraph graph;
     const Schedule *schedule;
-    const Timeline *timeline; // from `begin` on
+    const Timeline *timeline; // its spans count from `begin`
     double begin;
     TimelineRow *lanes; // by stage
 } PipelineGroup;
 
-/* A sum of gradients that is under way beside the tables. */
-typedef struct AsyncExchange {
+/* An asynchronous gradient reduction, which runs beside the tables. */
+typedef struct SimulatedMessage {
     const Op *op;
     Span span;
 } SimulatedMessage;
@@ -45,16 +48,42 @@ typedef struct Simulation {
     Times times;
     Array(PipelineGroup) groups;
     Array(SimulatedMessage) collectives;
-    double length; // in the unit of times
+    double length; // of the step, in the unit of `times`
 } Simulation;
 
-/* Requires all passes. */
+/* Computes the timeline. Requires all passes. */
 Simulation simulation_create(Arena *arena, Module *module);
 
-/* The group of a run of the module's bodies; 0 where the batch runs as a whole. */
+/* Returns the index of the group of a run (an index of module->templates.runs); 0 where the
+ * batch runs as a whole. */
 int simulation_group(const Simulation *simulation, int run);
 
-/* Whether what an operator makes is on the lanes of a group and stage. */
+/* Returns whether the stage of a group runs an operator. */
 bool op_on_lane(const Simulation *simulation, const Op *op, int group, int stage);
+
+/* ---- conversions (conversions.c) ----
+ *
+ * A row of the list of conversions. Conversions that differ in their scope alone, such as those
+ * of the layers of a loop, are one row.
+ */
+
+typedef struct ConversionRow {
+    const Op *op;               // the first conversion of the row
+    const Plan *plan;           // the plan of one of them
+    int64_t runs;               // of all conversions of the row in a step
+    int64_t bytes;              // that all devices receive in a step
+    int64_t received;           // that one device receives at most
+    double seconds;             // of all runs
+    Array(const char *) scopes; // by operator; NULL: none
+} ConversionRow;
+
+typedef struct ConversionRows {
+    Array(ConversionRow) at; // in the program's order
+} ConversionRows;
+
+/* Returns how often all pipelines together run an operator in a step. */
+int64_t conversion_runs(const Module *module, const Op *op);
+
+ConversionRows conversion_rows(Arena *arena, Simulation *simulation);
 
 #endif

@@ -1,7 +1,7 @@
-#include "planner/report/tables.h"
+#include "planner/report/report.h"
 
 #include "cost/cost.h"
-#include "planner/report/conversions.h"
+#include "planner/report/simulation.h"
 #include "planner/report/values.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void print_largest(Text *out, const Module *module, KeptValues *values) {
     }
 }
 
-/* Devices of a role that keep equally many slots. */
+/* Prints the memory of the devices of a role that have equally many slots. */
 static void print_memory(Text *out, Module *module, const Role *role, const int *devices, int count,
                          int slots) {
     KeptValues values = {0};
@@ -121,8 +121,7 @@ typedef struct CommSum {
 } CommSum;
 typedef Array(CommSum) CommSums;
 
-/* By parameter: the first operator of the forward section that reads it, in whatever layout; NULL:
- * none. */
+/* Returns, by parameter, the first forward operator that reads it in any layout; NULL: none. */
 static const Op **find_readers(Arena *arena, const Module *module) {
     const Op **readers = arena_array(arena, const Op *, module->params.count + 1);
     for (int i = 0; i < module->ops.count; i++) {
@@ -136,7 +135,7 @@ static const Op **find_readers(Arena *arena, const Module *module) {
     return readers;
 }
 
-/* By value id: the parameter that a value becomes; NULL: it becomes none. */
+/* Returns, by value id, the parameter whose new value it is; NULL: none. */
 static const Parameter **find_updated(Arena *arena, const Module *module) {
     const Parameter **updated = arena_array(arena, const Parameter *, module->context.next_id);
     for (int p = 0; p < module->params.count; p++) {
@@ -147,7 +146,8 @@ static const Parameter **find_updated(Arena *arena, const Module *module) {
     return updated;
 }
 
-/* "3", "vision 3", "head", else the scope's first part; "-": neither. */
+/* Returns an operator's layer: "3", "vision 3", "head"; else the first component of its scope;
+ * "-" for neither. */
 static const char *layer_word(Arena *arena, const Op *op) {
     const char *tower = op->source.layer && op->source.layer->tower
                             ? arena_format(arena, "%s ", op->source.layer->tower)

@@ -20,8 +20,7 @@ static bool begins_with(const char *name, const char *scope) {
     return !strncmp(name, scope, length) && name[length] == '.';
 }
 
-/* What an operator has taken its elements from, where it is a conversion and has no name of its
- * own. */
+/* Returns the value that an unnamed conversion converts; other values are returned as they are. */
 static const Value *converted(const Value *value) {
     while (!value->name && value->def && value->def->convert.plan) value = value->def->operands[0];
     return value;
@@ -60,7 +59,7 @@ static void add_value(Arena *arena, NamedValues *values, const char *kind, const
     array_push(arena, values, (NamedValue){kind, name, value});
 }
 
-/* The named results of an operator, unless they are known. */
+/* Appends the named results of an operator that are not in the list yet. */
 static void add_results(Arena *arena, NamedValues *values, Intern *known, const Op *op) {
     for (int r = 0; r < op->result_count; r++) {
         const Value *value = op->results[r];

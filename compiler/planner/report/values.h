@@ -13,8 +13,8 @@ typedef struct NamedValue {
 } NamedValue;
 typedef Array(NamedValue) NamedValues;
 
-/* Each once for a name, line and layout, in the program's order. Of a module that has come through
- * pass propagate_layouts. */
+/* Returns each once for a name, line and layout, in the program's order. Of a module that has
+ * come through pass propagate_layouts. */
 NamedValues named_values(Arena *arena, const Module *module);
 
 /* "h3.y", "h3.w", "ht_linear in h3". */
@@ -26,7 +26,7 @@ const char *type_text(Arena *arena, Type type);
 const char *layout_text(Arena *arena, const Layout *layout);
 const char *place_text(Arena *arena, Position at);
 
-/* The last part of a path; "" for none. */
+/* Returns the last part of a path; "" for none. */
 const char *path_end(const char *path);
 
 #endif

@@ -1,5 +1,3 @@
-#include "planner/search/baselines.h"
-
 #include "planner/search/neighbours.h"
 
 /* The first devices of a group in equal stages of equal meshes. */
@@ -8,8 +6,8 @@ typedef struct Blocks {
     int used, stages, tensor;
 } Blocks;
 
-/* A micro-batch's rows, of which there are at least so many micro-batches; the batch as a whole
- * where it has no other parts. */
+/* Returns a micro-batch's rows, of which there are at least so many micro-batches; the batch as
+ * a whole where it has no other parts. */
 static int64_t rows_of(const Search *search, int64_t microbatches) {
     const SearchModel *model = &search->model;
     int64_t best = model->batch;

@@ -68,7 +68,7 @@ static void print_stage(Text *out, const SearchStage *stage, const SearchModel *
     text_print(out, "%s\n", words[stage->recompute]);
 }
 
-/* Whether some stage has more than one device along an axis. */
+/* Returns whether some stage has more than one device along an axis. */
 static bool has_axis(const Candidate *candidate, bool data) {
     bool has = false;
     for (int p = 0; p < candidate->pipeline_count; p++)

@@ -55,11 +55,11 @@ void candidate_print(Text *out, const Candidate *candidate, const SearchModel *m
  * full". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);
 
-/* What a candidate is beside ZeRO, recomputing, layers by stage, weights and names: the same text
- * for those of one kind. */
+/* Returns what a candidate is beside ZeRO, recomputing, layers by stage, weights and names: the
+ * same text for those of one kind. */
 const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet *devices);
 
-/* A copy in an arena. */
+/* Returns a copy in an arena. */
 Candidate candidate_copy(Arena *arena, const Candidate *candidate);
 
 #endif

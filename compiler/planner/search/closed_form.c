@@ -70,8 +70,8 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The most layers from `first` on that a stage takes in within so many seconds and `room` times its
- * memory; `most` are left to take. */
+/* Returns the most layers from `first` on that a stage takes in within so many seconds and
+ * `room` times its memory; `most` are left to take. */
 static int take_layers(const Filling *filling, int number, int first, int most, Recompute recompute,
                        double seconds, double room) {
     const StagePlan *stage = &filling->plan->stages[number];
@@ -154,7 +154,7 @@ static void shorten(const Filling *filling, double room) {
     fill_any(filling, high, room);
 }
 
-/* The least share of memory with which the layers find a place. */
+/* Returns the least share of memory with which the layers find a place. */
 static double least_room(const Filling *filling) {
     double low = 0, high = 1;
     while (!fill_any(filling, INFINITY, high) && high < 1e9) high *= 2;

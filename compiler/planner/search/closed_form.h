@@ -40,11 +40,11 @@ typedef struct Correction {
 bool pipeline_fill(const Profile *profile, const Correction *correction, PipelinePlan *plan,
                    double *seconds, double *need);
 
-/* The bytes that a device of stage `number` needs with layers [first, end). */
+/* Returns the bytes that a device of stage `number` needs with layers [first, end). */
 double stage_bytes(const Profile *profile, const PipelinePlan *plan, int number, int first, int end,
                    Recompute recompute);
 
-/* Seconds of a micro-batch on it. */
+/* Returns the seconds of a micro-batch on it. */
 double stage_seconds(const Profile *profile, const PipelinePlan *plan, int number, int first,
                      int end, Recompute recompute);
 

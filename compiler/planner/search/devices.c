@@ -38,7 +38,7 @@ static DeviceGroup group_of(Arena *arena, const Cluster *cluster, const DeviceCl
     return group;
 }
 
-/* The cluster, its classes without memory. */
+/* Returns the cluster, its classes without memory. */
 static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const DeviceGroup *groups,
                                 int count) {
     Cluster *copy = arena_copy(arena, cluster, sizeof *cluster);
@@ -54,7 +54,7 @@ static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const Devi
     return copy;
 }
 
-/* The group whose devices do a large product, or where none is known anything, slowest. */
+/* Returns the group whose devices do a large product, or where none is known anything, slowest. */
 static int slowest_of(const DeviceGroup *groups, int count) {
     int slowest = 0;
     double least = 0;
@@ -68,7 +68,7 @@ static int slowest_of(const DeviceGroup *groups, int count) {
     return slowest;
 }
 
-/* All devices, those of a host one after the other. */
+/* Returns all devices, those of a host one after the other. */
 static DeviceGroup pool_of(Arena *arena, const Cluster *cluster, const DeviceGroup *groups,
                            int count) {
     DeviceGroup pool = groups[slowest_of(groups, count)];

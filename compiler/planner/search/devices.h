@@ -28,13 +28,13 @@ typedef struct Fleet {
 /* `memory`: bytes that no device may have more than; 0: as classes say. */
 Fleet devices_of(Arena *arena, const Cluster *cluster, int64_t memory);
 
-/* The group of a device. */
+/* Returns the group of a device. */
 int devices_group(const Fleet *devices, int device);
 
-/* Bytes that a device may have; 0: not bounded. */
+/* Returns the bytes that a device may have; 0: not bounded. */
 int64_t devices_memory(const Fleet *devices, int device);
 
-/* The slowest link among devices that stand in a row. */
+/* Returns the slowest link among devices that stand in a row. */
 Link devices_link(const Fleet *devices, const int *list, int count);
 
 #endif

@@ -1,6 +1,5 @@
 #include "planner/search/enumerate.h"
 
-#include "planner/search/heterogeneous.h"
 #include "planner/search/space.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@ enum {
     ALONE = 2       // of each class alone
 };
 
-/* What fits by seconds, then what does not by need. */
+/* Returns what fits by seconds, then what does not by need. */
 static int compare(const void *a, const void *b) {
     const Choice *first = *(const Choice *const *)a, *second = *(const Choice *const *)b;
     bool fits = first->need <= 1, other = second->need <= 1;
@@ -52,7 +51,8 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
     return candidate;
 }
 
-/* The only group that works in a choice; -1: there are several, or the stages are of any. */
+/* Returns the only group that works in a choice; -1: there are several, or the stages are of
+ * any. */
 static int lone_group(const Profile *profile, const Choice *choice) {
     int lone = -1, groups = profile->shop->devices->group_count;
     if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST]) return -1;

@@ -10,12 +10,14 @@
 #define PLANNER_SEARCH_ENUMERATE_H
 
 #include "planner/search/closed_form.h"
+#include "planner/search/space.h"
 
 typedef Array(Candidate) CandidateList;
 
-/* The best, by seconds those that fit before those that do not, these by need; of strategies that
- * differ in ZeRO and rows alone a few. At most `most`. Where there are several classes, the first
- * few of each class alone come before all, so that more devices do not make a plan slower. */
+/* Returns the best, by seconds those that fit before those that do not, these by need; of
+ * strategies that differ in ZeRO and rows alone a few. At most `most`. Where there are several
+ * classes, the first few of each class alone come before all, so that more devices do not make a
+ * plan slower. */
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
 
 /* By need, the least first; equal ones stay as they are. */
@@ -25,5 +27,14 @@ void candidates_sort_by_need(Arena *arena, CandidateList *list);
  * may have by closed form. */
 CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction,
                               double least);
+
+/* Strategies for classes that differ which are no single pipeline of equal stages: a pipeline for
+ * each class, and weights along an axis. */
+
+typedef Array(Choice) ChoiceList;
+
+/* Adds them to the list; nothing where there is one class. */
+void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction,
+                       ChoiceList *list);
 
 #endif

@@ -42,7 +42,7 @@ static void write_all(int to, const char *bytes, size_t length) {
     }
 }
 
-/* What a process of its own does. */
+/* Returns what a process of its own does. */
 _Noreturn static void work(const EvaluationContext *shop, const Evaluation *trial, int to) {
     Text out = {.arena = shop->arena};
     if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(2);
@@ -117,8 +117,8 @@ static int64_t state_bytes(const RoleMemory *memory) {
            memory->bytes[MEMORY_GRADIENTS];
 }
 
-/* How much memory a device has too little for so many bytes; of a device without bound the less,
- * the fewer they are. */
+/* Returns how much memory a device has too little for so many bytes; of a device without bound
+ * the less, the fewer they are. */
 static int64_t lack_of(const EvaluationContext *shop, int device, int64_t bytes) {
     int64_t most = devices_memory(shop->devices, device);
     return bytes - (most ? most : INT64_MAX / 2);

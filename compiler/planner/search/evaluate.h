@@ -36,10 +36,10 @@ typedef struct Evaluation {
 Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluation *trials,
                       int count);
 
-/* The unit under a strategy, through all passes; NULL after errors. */
+/* Returns the unit under a strategy, through all passes; NULL after errors. */
 Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool rough);
 
-/* The module of a unit that the plan is for. */
+/* Returns the module of a unit that the plan is for. */
 Module *evaluation_module(const EvaluationContext *shop, const Unit *unit);
 
 /* What a trial of a whole strategy tells. */

@@ -35,7 +35,7 @@ static void judge(Search *search, TriedStrategy *const *list, int count, bool ro
     }
 }
 
-/* Whether it may fit, or be what needs least, when its arenas are packed well. */
+/* Returns whether it may fit, or be what needs least, when its arenas are packed well. */
 static bool is_close(const Search *search, const TriedStrategy *tried) {
     const double most_gained = 0.15;
     double lack = (double)tried->verdict.lack - most_gained * (double)tried->verdict.peak;
@@ -87,9 +87,9 @@ TriedList best_of(const Search *search, int most) {
     return best;
 }
 
-/* Whether a strategy is to be printed beside others that are better: of a kind of its own, or one
- * that differs from one of them in ZeRO alone. `kinds`: what these are of, and how many; a new one
- * is added. */
+/* Returns whether a strategy is to be printed beside others that are better: of a kind of its
+ * own, or one that differs from one of them in ZeRO alone. `kinds`: what these are of, and how
+ * many; a new one is added. */
 static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried,
                     const char **kinds, int *count, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);

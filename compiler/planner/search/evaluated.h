@@ -29,31 +29,31 @@ int try_candidates(Search *search, const CandidateList *list, int most);
 /* Counts the bytes of what was tried exactly. */
 void tries_settle(Search *search, const TriedList *list);
 
-/* Those that fit, by seconds; at most `most`. */
+/* Returns those that fit, by seconds; at most `most`. */
 TriedList best_of(const Search *search, int most);
 
-/* The best that fits of each kind (candidate_kind), of at most `most` kinds, each with what differs
- * from it in ZeRO alone; by seconds. */
+/* Returns the best that fits of each kind (candidate_kind), of at most `most` kinds, each with
+ * what differs from it in ZeRO alone; by seconds. */
 TriedList best_kinds(const Search *search, int most);
 
-/* Whether anything that was tried fits. */
+/* Returns whether anything that was tried fits. */
 bool anything_fits(const Search *search);
 
-/* What needs least of what hetucc takes; NULL: it takes nothing. */
+/* Returns what needs least of what hetucc takes; NULL: it takes nothing. */
 const TriedStrategy *least_need(const Search *search);
 
-/* What a device needs over what it may have, as hetucc counts. */
+/* Returns what a device needs over what it may have, as hetucc counts. */
 double real_need(const Search *search, const TriedStrategy *tried);
 
 /* Corrects the closed forms of each variant by the middle of what they were off by, of what was
  * tried since `first`. */
 void correct_all(Search *search, int first);
 
-/* The variant whose names these are; -1: none has them. */
+/* Returns the variant whose names these are; -1: none has them. */
 int variant_of(const Search *search, const SplitList *splits);
 
-/* How many strategies are compiled in a round: fewer of large models, so that a plan does not take
- * minutes. */
+/* Returns how many strategies are compiled in a round: fewer of large models, so that a plan
+ * does not take minutes. */
 int round_size(const Search *search);
 
 #endif

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Bytes as people write them: "1.25 GiB". */
+/* Returns the bytes as people write them: "1.25 GiB". */
 static const char *bytes_text(Arena *arena, int64_t bytes) {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     double number = (double)bytes;
@@ -17,7 +17,7 @@ static const char *class_name(const EvaluationContext *shop, int device) {
     return class && class->name ? class->name : "?";
 }
 
-/* What most of a step goes into, on the device that computes longest. */
+/* Returns what most of a step goes into, on the device that computes longest. */
 static const char *bound_text(Arena *arena, const EvaluationContext *shop, const Verdict *verdict) {
     const char *where =
         arena_format(arena, "device %d (%s)", verdict->busiest, class_name(shop, verdict->busiest));
@@ -54,7 +54,7 @@ static void print_together(Text *out, const char *begin, const EvaluationContext
                most && verdict->together > most ? ", which is too much" : "");
 }
 
-/* A candidate for people, ZeRO aside. */
+/* Returns a candidate for people, ZeRO aside. */
 static const char *without_zero(Arena *arena, const TriedStrategy *tried, const Fleet *devices) {
     Text text = {.arena = arena};
     Candidate candidate = tried->candidate;
@@ -83,7 +83,7 @@ static void print_levels(Text *out, const EvaluationContext *shop, const TriedLi
     text_string(out, any ? "\n" : "");
 }
 
-/* Whether a strategy of the list stands on the line of one before it. */
+/* Returns whether a strategy of the list stands on the line of one before it. */
 static bool is_folded(Arena *arena, const EvaluationContext *shop, const TriedList *best, int at) {
     for (int i = 0; i < at; i++)
         if (explain_folds(arena, best->at[i], best->at[at], shop->devices)) return true;

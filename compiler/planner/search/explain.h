@@ -20,7 +20,7 @@ typedef Array(TriedStrategy *) TriedList;
  * on its line, those of the list that differ from it in ZeRO alone. */
 void explain_print(Text *out, const EvaluationContext *shop, const TriedList *best, int tried);
 
-/* Whether two strategies differ in ZeRO alone. */
+/* Returns whether two strategies differ in ZeRO alone. */
 bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other,
                    const Fleet *devices);
 

@@ -1,4 +1,4 @@
-#include "planner/search/heterogeneous.h"
+#include "planner/search/enumerate.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     array_push(mixer->arena, mixer->list, choice);
 }
 
-/* Whether a is to be taken before b: what fits, by seconds; what does not, by need. */
+/* Returns whether a is to be taken before b: what fits, by seconds; what does not, by need. */
 static bool is_better(double seconds, double need, double other_seconds, double other_need) {
     if ((need <= 1) != (other_need <= 1)) return need <= 1;
     return need <= 1 ? seconds < other_seconds : need < other_need;
@@ -134,7 +134,7 @@ typedef struct Weighted {
     double total;            // of all positions
 } Weighted;
 
-/* The link between the first two classes that have members. */
+/* Returns the link between the first two classes that have members. */
 static Link heterogeneous_link(const Mixer *mixer) {
     int ends[2] = {0, 0}, found = 0;
     for (int g = 0; g < mixer->groups && found < 2; g++)
@@ -243,14 +243,14 @@ static bool weigh(Mixer *mixer, Weighted *weighted) {
     return differ && weighted->total > 0;
 }
 
-/* Whether every class has whole positions of the axis that is not weighted. */
+/* Returns whether every class has whole positions of the axis that is not weighted. */
 static bool divides(const Mixer *mixer, int by) {
     for (int g = 0; g < mixer->groups; g++)
         if (mixer->members[g].count % by) return false;
     return true;
 }
 
-/* The highest degree of tensor parallelism of any class, or of all devices. */
+/* Returns the highest degree of tensor parallelism of any class, or of all devices. */
 static int most_tensor(const Mixer *mixer) {
     int most = 1;
     for (int g = 0; g <= mixer->groups; g++) {
@@ -287,7 +287,7 @@ static void add_weights(Mixer *mixer) {
             }
 }
 
-/* The devices of a class that are on a host. */
+/* Returns the devices of a class that are on a host. */
 static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     const Fleet *devices = mixer->profile->shop->devices;
     DeviceGroup part = devices->groups[group];

@@ -81,8 +81,8 @@ static void keep_good(Grid *grid) {
     grid->most = kept ? grid->tensors[kept - 1] : 0;
 }
 
-/* How many groups are probed: all classes, and all devices together where no class has several that
- * could work on one tensor, or tensors may be cut widely. */
+/* Returns how many groups are probed: all classes, and all devices together where no class has
+ * several that could work on one tensor, or tensors may be cut widely. */
 static int probed_groups(const Fleet *fleet, bool wide) {
     bool several = false;
     for (int g = 0; g < fleet->group_count; g++) several |= fleet->groups[g].count > 1;
@@ -189,8 +189,8 @@ static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {
     return result;
 }
 
-/* A slot on `rows` rows at a probed degree. Where one number of rows was probed, what micro-batches
- * have grows with the rows. */
+/* Returns a slot on `rows` rows at a probed degree. Where one number of rows was probed, what
+ * micro-batches have grows with the rows. */
 static SlotCost at_rows(const Grid *grid, int t, int slot, double rows) {
     const SlotCost *first = &grid->at[t][0].slots[slot];
     if (grid->row_count > 1)
@@ -217,8 +217,8 @@ static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows
 
 static double ratio(double changed, double plain) { return plain > 0 ? changed / plain : 1; }
 
-/* A grid of several degrees: a group's own, or where its devices are too few for that another
- * one's; NULL: there is none. */
+/* Returns a grid of several degrees: a group's own, or where its devices are too few for that
+ * another one's; NULL: there is none. */
 static const Grid *degrees_of(const Profile *profile, int group) {
     const Grid *found = profile->grids[group].tensor_count > 1 ? &profile->grids[group] : NULL;
     for (int g = 0; g < profile->shop->devices->group_count && !found; g++)
@@ -226,8 +226,8 @@ static const Grid *degrees_of(const Profile *profile, int group) {
     return found;
 }
 
-/* A slot on a device of a group at any degree. A lone device's takes so much less of what is cut as
- * one of other devices does. */
+/* Returns a slot on a device of a group at any degree. A lone device's takes so much less of
+ * what is cut as one of other devices does. */
 static SlotCost at_degree(const Profile *profile, int group, double tensor, int slot, double rows) {
     const Grid *grid = &profile->grids[group], *degrees = degrees_of(profile, group);
     if (!degrees || degrees == grid) return at_tensor(grid, tensor, slot, rows);
@@ -239,7 +239,7 @@ static SlotCost at_degree(const Profile *profile, int group, double tensor, int 
     return cost;
 }
 
-/* A slot that recomputes, by what that did to the slot of the probe. */
+/* Returns a slot that recomputes, by what that did to the slot of the probe. */
 static SlotCost recomputed(const Profile *profile, const SlotCost *plain, Recompute recompute,
                            int slot) {
     SlotCost cost = *plain;

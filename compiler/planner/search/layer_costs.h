@@ -37,23 +37,23 @@ typedef struct Profile {
 bool profile_run(Arena *arena, const EvaluationContext *shop, const SplitList *splits, bool wide,
                  Profile *profile);
 
-/* Whether stages may recompute so. */
+/* Returns whether stages may recompute so. */
 bool profile_allows(const Profile *profile, Recompute recompute);
 
-/* The costs on a device of a group that has 1 / tensor of what is cut, and so many rows of a
- * micro-batch. */
+/* Returns the costs on a device of a group that has 1 / tensor of what is cut, and so many rows
+ * of a micro-batch. */
 const Costs *profile_costs(Profile *profile, int group, double tensor, double rows);
 
-/* The highest degree of tensor parallelism on devices of a group. */
+/* Returns the highest degree of tensor parallelism on devices of a group. */
 int profile_most_tensor(const Profile *profile, int group);
 
-/* A strategy of one stage on the first devices of a group: `tensor` along tp, micro-batches of
- * `rows` rows; 0: the batch as a whole. */
+/* Returns a strategy of one stage on the first devices of a group: `tensor` along tp,
+ * micro-batches of `rows` rows; 0: the batch as a whole. */
 const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
                        int group, int tensor, int64_t rows, Recompute recompute, int zero);
 
-/* Rows for small and larger micro-batches of which a batch is made, as probes use them; how many of
- * the two there are. */
+/* Returns the rows for small and larger micro-batches of which a batch is made, as probes use
+ * them; how many of the two there are. */
 int probe_rows(const SearchModel *model, int64_t rows[2]);
 
 #endif

@@ -32,7 +32,7 @@ static void find_layers(Arena *arena, SearchModel *model) {
     model->layers = list.at;
 }
 
-/* Whether layer b comes right behind a in a range of a strategy. */
+/* Returns whether layer b comes right behind a in a range of a strategy. */
 static bool follows(const Layer *a, const Layer *b) {
     bool same = a->tower == b->tower || (a->tower && b->tower && !strcmp(a->tower, b->tower));
     return same && !a->name && !b->name && b->number == a->number + 1;
@@ -56,7 +56,7 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
     return text_bytes(&text);
 }
 
-/* The number of the operator of the model with which the layers begin. */
+/* Returns the number of the operator of the model with which the layers begin. */
 static int first_layered(const SearchModel *model) {
     for (int i = 0; i < model->module->ops.count; i++)
         if (model->module->ops.at[i]->source.layer) return model->module->ops.at[i]->source.op;
@@ -104,7 +104,7 @@ static void find_dims(Arena *arena, SearchModel *model) {
 
 /* ---- the batch ---- */
 
-/* The name of the dimension of the batch: of an input, or of what is made of one. */
+/* Returns the name of the dimension of the batch: of an input, or of what is made of one. */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];
@@ -121,7 +121,8 @@ static int64_t parameter_bytes(const Module *module) {
     return bytes;
 }
 
-/* The rows of a program's batch: those of its first input that has any; 0: there is none. */
+/* Returns the rows of a program's batch: those of its first input that has any; 0: there is
+ * none. */
 static int64_t batch_rows(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++)
         if (module->inputs.at[i]->type.rank && module->inputs.at[i]->type.extent[0])

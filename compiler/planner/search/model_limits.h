@@ -25,17 +25,17 @@ typedef struct SearchModel {
     int op_count; // of all modules
 } SearchModel;
 
-/* The model that a plan is for, and its batch: of a unit as the frontend makes it. */
+/* Returns the model that a plan is for, and its batch: of a unit as the frontend makes it. */
 SearchModel model_begin(const Unit *unit);
 
 /* The rest, once the unit has come through pass factor_dims. */
 void model_survey(Arena *arena, SearchModel *model);
 
-/* The layers [first, end) as a strategy lists them: "0-3, head". */
+/* Returns the layers [first, end) as a strategy lists them: "0-3, head". */
 const char *model_layers(Arena *arena, const SearchModel *model, int first, int end);
 
-/* The place of an operator among the layers: 0 before them, l + 1 in layer l, layer_count + 1
- * behind them. */
+/* Returns the place of an operator among the layers: 0 before them, l + 1 in layer l,
+ * layer_count + 1 behind them. */
 int model_slot(const SearchModel *model, const Op *op);
 
 #endif

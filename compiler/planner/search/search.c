@@ -1,9 +1,7 @@
 #include "planner/search/search.h"
 
-#include "planner/search/min_memory.h"
 #include "planner/search/neighbours.h"
 #include "planner/search/tensor_parallel.h"
-#include "planner/search/baselines.h"
 
 #include "passes/pipeline.h"
 
@@ -66,7 +64,7 @@ static bool prepare(Search *search, const SearchOptions *options) {
     return true;
 }
 
-/* Whether --memory alone bounds the devices. */
+/* Returns whether --memory alone bounds the devices. */
 static bool bounded_alike(const Search *search, int64_t memory) {
     for (int d = 0; d < search->devices.count; d++)
         if (devices_memory(&search->devices, d) != memory) return false;

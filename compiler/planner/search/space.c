@@ -55,8 +55,8 @@ static void add_shapes(Shaper *shaper, Arrangement *shape, int at) {
     }
 }
 
-/* Whether a shape that has classes in this order is the one of its kind: those that do not work
- * stand in ascending order at the end. */
+/* Returns whether a shape that has classes in this order is the one of its kind: those that do
+ * not work stand in ascending order at the end. */
 static bool is_canonical(const Arrangement *shape) {
     for (int i = 0; i + 1 < shape->count; i++) {
         int a = shape->order[i], b = shape->order[i + 1];
@@ -191,7 +191,8 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
     return pipeline_fill(profile, correction, plan, &choice->seconds, &choice->need);
 }
 
-/* The group whose devices a stage has; that of all devices, where it has several classes. */
+/* Returns the group whose devices a stage has; that of all devices, where it has several
+ * classes. */
 static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     int group = devices_group(devices, stage->devices[0]);
     for (int i = 1; i < stage->device_count; i++)

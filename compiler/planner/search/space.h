@@ -23,13 +23,13 @@ typedef struct Choice {
 typedef Array(Arrangement) ArrangementList;
 typedef Array(int64_t) RowList;
 
-/* All shapes. */
+/* Returns all shapes. */
 ArrangementList shapes_all(Arena *arena, const Profile *profile);
 
-/* Those of all devices of one class. */
+/* Returns those of all devices of one class. */
 ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group);
 
-/* Rows of micro-batches of which `batch` rows are made. */
+/* Returns the rows of micro-batches of which `batch` rows are made. */
 RowList rows_all(Arena *arena, const Profile *profile, int64_t batch);
 
 /* The pipeline of a choice, filled with layers; sets its seconds and need. False: it is none. */
@@ -43,7 +43,7 @@ bool candidate_estimate(Profile *profile, const Correction *correction, Candidat
 /* As a part of a candidate. */
 SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t rows);
 
-/* Rows that a device has along a dp axis of so many. */
+/* Returns the rows that a device has along a dp axis of so many. */
 double device_rows(const SearchModel *model, int64_t rows, int data);
 
 #endif

@@ -124,7 +124,8 @@ static bool step(Trier *trier, Set *set, bool others) {
     return true;
 }
 
-/* The fastest of what was tried that needs about as many bytes; NULL: none is much faster. */
+/* Returns the fastest of what was tried that needs about as many bytes; NULL: none is much
+ * faster. */
 static const Set *find_faster(const Trier *trier, const Set *best) {
     const Set *faster = NULL;
     for (int i = 0; i < trier->tried.count; i++) {
@@ -137,8 +138,8 @@ static const Set *find_faster(const Trier *trier, const Set *best) {
     return faster;
 }
 
-/* The group with most devices that may work together on a tensor, or all devices where each class
- * has one; -1: there is one alone. */
+/* Returns the group with most devices that may work together on a tensor, or all devices where
+ * each class has one; -1: there is one alone. */
 static int group_of_trials(const Fleet *fleet) {
     int best = -1;
     for (int g = 0; g < fleet->group_count; g++)
@@ -148,7 +149,7 @@ static int group_of_trials(const Fleet *fleet) {
     return best < 0 && fleet->group_count > 1 ? fleet->group_count : best;
 }
 
-/* As many devices as a host has, or a few of several hosts. */
+/* Returns as many devices as a host has, or a few of several hosts. */
 static int degree_of_trials(const DeviceGroup *group) {
     int most = group->host_most > 1 ? group->host_most : group->count;
     return most < TRIED_DEGREE ? most : TRIED_DEGREE;
@@ -211,7 +212,8 @@ static int compare_bytes(const void *a, const void *b) {
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
-/* Whether two sets cost the same: names of which others leave nothing to cut are of no account. */
+/* Returns whether two sets cost the same: names of which others leave nothing to cut are of no
+ * account. */
 static bool same_numbers(const Set *a, const Set *b) {
     return a->bytes == b->bytes && a->seconds == b->seconds;
 }

@@ -15,11 +15,11 @@ enum { SPLITS_FAST = 2 };
  * first is empty where tensor parallelism does not pay off, or there are no devices for it. */
 int splits_find(Arena *arena, const EvaluationContext *shop, SplitList lists[SPLITS_FAST]);
 
-/* The same search for what makes the bytes of a device least under a level of ZeRO, whatever it
- * takes: in the smallest micro-batches, with recompute(full). Of all that was tried, which is
- * everything where names are few, what needs not much more than the least is a list, the least
- * first, and one of those that cost the same; returns how many there are, `most` at most. Shapes
- * and micro-batches other than those of the search may turn their order round. */
+/* Returns the same search for what makes the bytes of a device least under a level of ZeRO,
+ * whatever it takes: in the smallest micro-batches, with recompute(full). Of all that was tried,
+ * which is everything where names are few, what needs not much more than the least is a list,
+ * the least first, and one of those that cost the same; returns how many there are, `most` at
+ * most. Shapes and micro-batches other than those of the search may turn their order round. */
 int splits_find_thrifty(Arena *arena, const EvaluationContext *shop, int zero, SplitList *lists,
                         int most);
 

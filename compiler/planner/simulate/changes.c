@@ -46,7 +46,7 @@ static DeviceList listed_devices(const Reader *reader, Field field) {
     return list;
 }
 
-/* The devices of an event; of a link alone, all. */
+/* Returns the devices of an event; all devices for an event of a link. */
 static DeviceList event_devices(const Reader *reader, Field event) {
     static const char *const whose[] = {"devices", "class", "host", "link"};
     int given = 0;
@@ -59,7 +59,7 @@ static DeviceList event_devices(const Reader *reader, Field event) {
                                        : all_devices(reader);
 }
 
-/* The kind of link that "local", "remote" or a pair of hosts names. */
+/* Returns the kind of link that "local", "remote" or a pair of hosts names. */
 static int link_kind(const Reader *reader, Field link) {
     if (json_is_array(link.json)) {
         int kind = field_count(link, 2) == 2
@@ -96,7 +96,7 @@ static Change read_event(const Reader *reader, Field event) {
     return change;
 }
 
-/* Behind those of its time and before. */
+/* Inserts a change behind those of the same time and earlier ones. */
 static void insert(Change *changes, int count, Change change) {
     for (; count && changes[count - 1].at > change.at; count--) changes[count] = changes[count - 1];
     changes[count] = change;

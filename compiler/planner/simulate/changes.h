@@ -1,5 +1,5 @@
-/* Changes: devices that compute slower, and links that carry less, from given times on. A JSON file
- * has them:
+/* Changes during a simulation: devices that compute slower, and links that carry less, from
+ * given times on. They are read from a JSON file:
  *
  *     {"events": [{"at": 0.5, "devices": [3, 7], "slowdown": 12.53},
  *                 {"at": 0, "class": "h20", "slowdown": 2},
@@ -7,10 +7,10 @@
  *                 {"at": 2, "link": "remote", "bandwidth": 0.1},
  *                 {"at": 2, "link": ["a", "b"], "bandwidth": 0.1}]}
  *
- * `at` counts seconds from the begin of the first step. With a slowdown of x devices take x times
- * as long to compute as their class says; the bandwidth of a link is that of the cluster file times
- * what is written. Devices' bandwidth is that of all links that they have. What is written later
- * for the same holds from then on in place of what was before.
+ * `at` counts seconds from the begin of the first step. With a slowdown of x devices take x
+ * times as long to compute as their class says; the bandwidth of a link is that of the cluster
+ * file times the given factor, and that of a device applies to all its links. A later event
+ * replaces an earlier one of the same devices or links.
  */
 #ifndef PLANNER_SIMULATE_CHANGES_H
 #define PLANNER_SIMULATE_CHANGES_H
@@ -19,19 +19,19 @@
 
 typedef struct Change {
     double at;
-    bool computing;   // of computing, by `rate`; else of links
-    double rate;      // over that of the cluster file
-    int kind;         // the link; -1: all
+    bool computing;   // true: the rate of computing; false: that of links
+    double rate;      // factor of the cluster file's rate
+    int kind;         // kind of link; -1: all kinds
     int device_count; // those that change
     const int *devices;
 } Change;
 
 typedef struct Changes {
     int count;
-    const Change *at; // in the order of their times, and of one time as written
+    const Change *at; // by time, then in the order of the file
 } Changes;
 
-/* Reads the file; *error is a line with file, key and reason after a mistake, else NULL. */
+/* Reads the file. After a mistake *error is a line with file, key and reason, else NULL. */
 Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, const char **error);
 
 #endif

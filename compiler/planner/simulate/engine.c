@@ -7,31 +7,31 @@
 
 typedef enum Leg { LEG_WAITS, LEG_LATENCY, LEG_MOVES, LEG_OVER } Leg;
 
-typedef struct ExchangeLane {
+typedef struct TaskRun {
     Leg leg;
-    int waits;    // tasks that it still waits for
-    double left;  // seconds of work, at `since`
+    int waits;    // number of tasks that it still waits for
+    double left;  // seconds of work left at time `since`
     double since; // when its speed last changed
-    double due;   // when its leg ends
-    int place;    // in the heap; -1: it is not there
+    double due;   // when its present phase, latency or work, ends at this speed
+    int place;    // index in the heap; -1: not there
 } TaskRun;
 
 typedef struct Engine {
     const EngineProblem *problem;
     EngineSpan *spans;
     TaskRun *courses;
-    // by task: those that wait for it are next[first[t]] to next[first[t + 1] - 1]
+    // the tasks that wait for task t are next[first[t]] to next[first[t + 1] - 1]
     int *first, *next;
-    int *heap, heap_count; // tasks by the end of their legs
-    int *computing, *busy; // by device: tasks that use what computes, and others
-    int change;            // that comes next
+    int *heap, heap_count; // heap of running tasks by `due`
+    int *computing, *busy; // by device: the number of tasks that use its processor, and its links
+    int change;            // index of the next change
     MaxMin fair;
     double now;
 } Engine;
 
 /* ---- the heap ---- */
 
-/* Whether a task is due before another; of two at one time that of the lower number is. */
+/* Returns whether task a is due before b; at equal times the lower number comes first. */
 static bool due_before(const Engine *engine, int a, int b) {
     double x = engine->courses[a].due, y = engine->courses[b].due;
     return x < y || (!(y < x) && a < b);
@@ -80,14 +80,15 @@ static int heap_take(Engine *engine) {
 
 /* ---- speeds ---- */
 
-/* The rate of a resource now: less while its device computes and communicates at once. */
+/* Returns the present rate of a resource, lower while its device computes and communicates at
+ * once. */
 static double rate_now(const Engine *engine, int resource) {
     const EngineResource *own = &engine->problem->resources[resource];
     bool both = own->device >= 0 && engine->computing[own->device] && engine->busy[own->device];
     return engine->fair.rate[resource] / (both ? engine->problem->overlap[own->device] : 1);
 }
 
-/* A task goes on at another speed. */
+/* Changes the speed of a task and its place in the heap. */
 static void set_speed(void *state, int task, double speed) {
     Engine *engine = state;
     TaskRun *course = &engine->courses[task];
@@ -101,8 +102,8 @@ static void set_speed(void *state, int task, double speed) {
 
 static double rate_of(void *state, int resource) { return rate_now(state, resource); }
 
-/* Notes that a task begins or ends to use its resources, and has all speeds that depend on these
- * found anew. */
+/* Registers that a task begins (step 1) or ends (-1) to use its resources, and marks the speeds
+ * that depend on these as out of date. */
 static void change_uses(Engine *engine, int task, int step) {
     const EngineTask *own = &engine->problem->tasks[task];
     for (int u = 0; u < own->use_count; u++) {
@@ -169,7 +170,7 @@ static void change_rate(Engine *engine, const EngineChange *change) {
 
 /* ---- running ---- */
 
-/* Who waits for whom, the other way round. */
+/* Builds the lists of tasks that wait for each task. */
 static void find_followers(Arena *arena, Engine *engine) {
     const EngineProblem *problem = engine->problem;
     int *first = engine->first = arena_array(arena, int, problem->task_count + 2), total = 0;
@@ -197,7 +198,8 @@ static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSp
     return engine;
 }
 
-/* Does the next event; false when there is none. Changes come before what ends at their time. */
+/* Processes the next event. Returns false when there is none. Changes of rates come before tasks
+ * that end at the same time. */
 static bool next_event(Engine *engine) {
     const EngineProblem *problem = engine->problem;
     const EngineChange *change =

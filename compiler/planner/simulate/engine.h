@@ -1,17 +1,18 @@
-/* The engine: when tasks that share resources begin and end, event by event.
+/* The discrete-event engine: computes when tasks that share resources begin and end.
  *
- * A task begins when all that it waits for has ended. For its `latency` it uses nothing; then it
- * goes on at a speed, until `work` seconds at speed 1 are done. Of each resource that it uses it
- * takes `share` times its speed, and what all tasks take of a resource is never more than its rate.
- * Within these bounds speeds are fair: all grow alike until a resource that they use is used up
- * (max-min fairness by progressive filling). A processor is a resource, and so is each direction of
- * a link's port.
+ * A task begins when all tasks that it waits for have ended. During its `latency` it uses
+ * nothing; then it proceeds at a speed until `work` seconds at speed 1 are done. It takes
+ * `share` times its speed of each resource that it uses; all tasks together never take more than
+ * the resource's rate. Speeds are max-min fair (progressive filling): all grow alike until a
+ * resource is exhausted. A processor is a resource, and so is each direction of a link's port.
  *
- * Rates change at given times. A device slows itself down while it computes and communicates at
- * once: by its `overlap`, all its resources.
+ *     two messages of 1 s through one port: both at speed 1/2, both end after 2 s
  *
- * There is no tolerance in the engine, and no constant of time: where all rates are halved, and
- * latencies doubled, all times are doubled to the bit.
+ * Rates change at given times. While a device computes and communicates at once, all its
+ * resources are slower by its `overlap`.
+ *
+ * The engine has no tolerance and no constant of time: when all rates are halved and latencies
+ * doubled, all times are doubled to the bit.
  */
 #ifndef PLANNER_SIMULATE_ENGINE_H
 #define PLANNER_SIMULATE_ENGINE_H
@@ -22,26 +23,26 @@
 
 typedef struct EngineUse {
     int resource;
-    double share; // of a rate of 1 at speed 1: above 0
+    double share; // fraction of a rate of 1 that it takes at speed 1; above 0
 } EngineUse;
 
 typedef struct EngineTask {
     double latency, work; // seconds
     int use_count, wait_count;
-    const EngineUse *uses; // each resource once; a task without any goes at speed 1
-    const int *waits;      // numbers of other tasks
+    const EngineUse *uses; // each resource once; a task without uses runs at speed 1
+    const int *waits;      // tasks that must end first
 } EngineTask;
 
 typedef struct EngineResource {
     double rate; // above 0
-    int device;  // whose resource it is; -1: of none, where nothing slows down
+    int device;  // the device that owns it; -1: none, and nothing slows it down
     bool computes;
 } EngineResource;
 
 typedef struct EngineChange {
     double at; // seconds
     int resource;
-    double rate; // from then on: above 0
+    double rate; // the new rate, above 0
 } EngineChange;
 
 typedef struct EngineProblem {
@@ -49,8 +50,8 @@ typedef struct EngineProblem {
     const EngineTask *tasks;
     const EngineResource *resources;
     const EngineChange *changes; // in the order of their times
-    const double *overlap;       // by device: 1 at least
-    /* Called where the speed of a task changes, to 0 when it ends; NULL: not wanted. */
+    const double *overlap; // by device: slowdown while computing and communicating, at least 1
+    /* Called when the speed of a task changes, to 0 when it ends; NULL: never. */
     void (*observe)(void *state, double time, int task, double speed);
     void *state;
 } EngineProblem;
@@ -59,7 +60,7 @@ typedef struct EngineSpan {
     double begin, end; // seconds
 } EngineSpan;
 
-/* The spans of all tasks, in the arena. Tasks that wait for each other in a circle are a bug. */
+/* Runs all tasks and returns their spans, in the arena. A circle of waiting tasks is a bug. */
 EngineSpan *engine_run(Arena *arena, const EngineProblem *problem);
 
 #endif

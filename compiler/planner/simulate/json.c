@@ -1,8 +1,7 @@
-/* What was simulated, as JSON. */
-#include "planner/report/conversions.h"
+/* Writes simulated steps as JSON. */
+#include "planner/report/simulation.h"
 #include "reshard/plan.h"
-#include "planner/simulate/json_text.h"
-#include "planner/simulate/words.h"
+#include "planner/simulate/simulate.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -32,7 +31,7 @@ static json_t *json_actor(const SimulatedSteps *steps, int number) {
                      json_memory(&steps->memory[number]));
 }
 
-/* What goes over links in a step. */
+/* Returns the conversions of a step with the bytes that they send over links. */
 static json_t *json_conversions(Arena *arena, const SimulatedSteps *steps) {
     Simulation simulation = simulation_create(arena, steps->module);
     ConversionRows rows = conversion_rows(arena, &simulation);

@@ -41,7 +41,7 @@ MaxMin max_min_create(Arena *arena, const EngineProblem *problem) {
 
 /* ---- what changes ---- */
 
-/* A mark of disturbed resources: negative, so that no turn of the search has it. */
+/* Marks a resource as disturbed: with a negative number, which is never the number of a search. */
 void max_min_disturb(MaxMin *fair, int resource) {
     if (fair->seen_resource[resource] == -1) return;
     fair->seen_resource[resource] = -1;
@@ -85,7 +85,7 @@ void max_min_leave(MaxMin *fair, int task) {
 /* ---- those that share ---- */
 
 typedef struct Sharing {
-    int task_count, resource_count; // of fair->tasks and fair->resources
+    int task_count, resource_count; // entries used of fair->tasks and fair->resources
 } Sharing;
 
 static void add_resource(MaxMin *fair, Sharing *set, int resource) {
@@ -106,8 +106,8 @@ static void add_task(MaxMin *fair, Sharing *set, int task) {
     }
 }
 
-/* All that shares with a resource, directly or through others; where all users of one are known,
- * nobody is looked for. */
+/* Collects the tasks and resources that share with a resource, directly or through others, by a
+ * breadth-first search; it does not look through a resource whose users are all known. */
 static Sharing sharing_of(MaxMin *fair, int resource) {
     Sharing set = {0};
     fair->turn++;
@@ -122,7 +122,7 @@ static Sharing sharing_of(MaxMin *fair, int resource) {
 
 /* ---- filling ---- */
 
-/* Takes a task whose speed is found out of those that still grow. */
+/* Fixes the speed of a task, which then no longer grows. */
 static void freeze(MaxMin *fair, int task, double speed) {
     const EngineTask *own = &fair->problem->tasks[task];
     for (int u = 0; u < own->use_count; u++) {
@@ -131,8 +131,8 @@ static void freeze(MaxMin *fair, int task, double speed) {
     }
 }
 
-/* The shares of those tasks of a resource that still grow; differences of sums would leave what
- * rounding makes. */
+/* Returns the sum of the shares of a resource's tasks that still grow. It is summed anew, since
+ * differences would leave rounding errors. */
 static double growing_weight(const MaxMin *fair, int resource, const int *grows) {
     double weight = 0;
     for (int u = fair->users[resource].first; u >= 0; u = fair->user[u].after)
@@ -140,7 +140,7 @@ static double growing_weight(const MaxMin *fair, int resource, const int *grows)
     return weight;
 }
 
-/* The same while all of them grow, which changes with them alone. */
+/* Returns the same sum while all tasks of the resource grow; it is cached until they change. */
 static double whole_weight(MaxMin *fair, int resource) {
     MaxMinUsers *users = &fair->users[resource];
     if (users->weight < 0) {
@@ -150,7 +150,8 @@ static double whole_weight(MaxMin *fair, int resource) {
     return users->weight;
 }
 
-/* The resource that is used up first when all that grow do so alike, and at which speed. */
+/* Returns the resource that is exhausted first when all growing tasks grow alike, and at which
+ * speed. */
 static int tightest(MaxMin *fair, const Sharing *set, const int *grows, double *speed) {
     int best = -1;
     for (int i = 0; i < set->resource_count; i++) {
@@ -171,7 +172,7 @@ typedef struct Settling {
     void *state;
 } Settling;
 
-/* How many tasks of a resource still grow. */
+/* Returns how many tasks of a resource still grow. */
 static int growing_users(const MaxMin *fair, int resource, const int *grows) {
     int count = 0;
     for (int u = fair->users[resource].first; u >= 0; u = fair->user[u].after)
@@ -179,8 +180,8 @@ static int growing_users(const MaxMin *fair, int resource, const int *grows) {
     return count;
 }
 
-/* Freezes the tasks of a resource that is used up, of `left` that still grow; how many. What the
- * last ones leave to others is no matter. */
+/* Fixes the speeds of the tasks of an exhausted resource; `left` tasks still grow. Returns how
+ * many were fixed. Once no other task grows, the rest of the bookkeeping is skipped. */
 static int freeze_users(MaxMin *fair, int resource, double speed, int left, int *grows,
                         const Settling *settling) {
     int count = growing_users(fair, resource, grows);

@@ -1,6 +1,6 @@
-/* What was simulated, as the page of the report. */
+/* Writes simulated steps as the page of the report (planner/report). */
 #include "planner/report/report.h"
-#include "planner/simulate/words.h"
+#include "planner/simulate/simulate.h"
 
 #include <math.h>
 
@@ -10,7 +10,7 @@ static const Pipeline *run_pipeline(const Module *module, int run) {
     return &module->strategy->pipelines.at[module->templates.runs.at[run].pipeline];
 }
 
-/* The lanes of a group, on the devices of a run. */
+/* Copies the rows of a group for the devices of another run. */
 static void move_lanes(Arena *arena, const Module *module, PipelineGroup *group, int run) {
     group->lanes =
         arena_copy(arena, group->lanes, sizeof(TimelineRow) * (size_t)group->graph.stage_count);
@@ -21,7 +21,7 @@ static void move_lanes(Arena *arena, const Module *module, PipelineGroup *group,
     }
 }
 
-/* Makes a group of each set of pipelines for which one was simulated. */
+/* Splits the report's groups into one for each set of pipelines of which one was simulated. */
 static void split_groups(Arena *arena, const SimulatedSteps *steps, Simulation *simulation) {
     int count = simulation->groups.count;
     const PipelineGroup *old =
@@ -55,7 +55,7 @@ static const Span no_span = {1, 0};
 
 static Span whole_span(const Span *span) { return span->end < span->begin ? (Span){0, 0} : *span; }
 
-/* A group and its spans, those from the begin of its table on still from that of the step. */
+/* A group with its spans; spans of the table count from the begin of the step until settle. */
 typedef struct Spans {
     const SimulatedSteps *steps;
     PipelineGroup *group;
@@ -84,7 +84,8 @@ static Spans spans_create(Arena *arena, const SimulatedSteps *steps, PipelineGro
     return spans;
 }
 
-/* Rows of the batch as a whole are phases; parts of a table have their numbers. */
+/* Stores the span of a row, by phase where the batch runs as a whole, else by its number in the
+ * table. */
 static void take_row(Spans *spans, const ProgramRow *row) {
     const Actor *actor = &spans->steps->fold.actors[row->actor];
     double begin = spans->steps->spans[row->first].begin, end = spans->steps->spans[row->last].end;
@@ -103,8 +104,8 @@ static void take_row(Spans *spans, const ProgramRow *row) {
         widen(&spans->timeline->rows[spans->run < 0 ? 0 : row->stage][number], begin, end);
 }
 
-/* A transfer is told by its phase, the visit that sends, and the micro-batch; of a visit that sends
- * along several edges each is. */
+/* Stores the span of a transfer, found by its phase, the sending visit and the micro-batch; a
+ * visit that sends along several edges has one for each. */
 static void take_message(Spans *spans, const ProgramTask *task, const EngineSpan *span) {
     if (task->stream != STREAM_MESSAGES || task->step || task->run != spans->run || spans->run < 0)
         return;
@@ -124,7 +125,7 @@ static double lane_busy(const Spans *spans, int stage) {
     return busy + lane->before.end - lane->before.begin + lane->update.end - lane->update.begin;
 }
 
-/* When the table of a group begins. */
+/* Returns when the table of a group begins. */
 static double table_begin(const Spans *spans) {
     double begin = INFINITY;
     for (int s = 0; s < spans->group->graph.stage_count; s++)
@@ -134,7 +135,7 @@ static double table_begin(const Spans *spans) {
     return isfinite(begin) ? begin : 0;
 }
 
-/* Counts spans of the table from its begin on, as the report does. */
+/* Makes the spans of the table count from its begin, as the report expects. */
 static void settle(Spans *spans) {
     double begin = spans->group->begin = table_begin(spans);
     for (int s = 0; s < spans->group->graph.stage_count; s++) {

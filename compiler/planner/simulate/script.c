@@ -1,7 +1,7 @@
 #include "planner/simulate/script.h"
 
 #include "cost/cost.h"
-#include "planner/report/stage_seconds.h"
+#include "cost/stage_seconds.h"
 
 #include <math.h>
 
@@ -22,7 +22,7 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
 
 /* ---- seconds ---- */
 
-/* Says, once, what the cluster does not. */
+/* Records which rate the cluster file lacks; only the first is kept. */
 static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work) {
     const char *file = scripts->fold->module->context.options.cluster_file;
     if (scripts->unknown) return;
@@ -49,8 +49,8 @@ static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
 
 /* ---- items ---- */
 
-/* Adds what an operator takes to the last item, or to a new one where that is a conversion or
- * ends. */
+/* Adds the seconds of an operator to the last item; begins a new one where that item is a
+ * conversion or is complete. */
 static void add_computing(Scripts *scripts, Script *script, const Op *op) {
     ScriptItem *last = script->items.count ? &script->items.at[script->items.count - 1] : NULL;
     if (!last || last->hops || scripts->marked[last->op->index]) {
@@ -79,7 +79,7 @@ static void add_conversion(Scripts *scripts, Script *script, const Op *op, int r
 
 /* ---- parts ---- */
 
-/* The actors of a stage of a run. */
+/* Sets the actors of a stage of a run. */
 static void find_actors(Scripts *scripts, Script *script, int run, int stage) {
     const Symmetry *fold = scripts->fold;
     const Module *module = fold->module;
@@ -124,7 +124,8 @@ const Script *script_of(Scripts *scripts, int run, Phase phase, int visit) {
     return *slot;
 }
 
-/* Adds a conversion of all devices, or by each pipeline that is simulated of one of a stage. */
+/* Adds a conversion: one of all devices, or, of a stage's conversion, one for each simulated
+ * pipeline. */
 static void add_everywhere(Scripts *scripts, Script *script, const Op *op) {
     const Module *module = scripts->fold->module;
     if (op->stage == STAGE_ALL) add_conversion(scripts, script, op, -1);

@@ -1,15 +1,19 @@
-/* Scripts: what actors do in a part, or in what runs once, one operator after the other. */
+/* Scripts: what the actors of a stage do in a phase, one operator after the other. Consecutive
+ * operators that compute are one item; a conversion is one.
+ *
+ *     [compute 3 ms] [all-reduce over tp] [compute 2 ms] [all-reduce over tp]
+ */
 #ifndef PLANNER_SIMULATE_SCRIPT_H
 #define PLANNER_SIMULATE_SCRIPT_H
 
 #include "ir/analysis/phases.h"
 #include "planner/simulate/symmetry.h"
 
-/* Operators that compute, as one; or a conversion. */
+/* An item: operators that compute, taken together, or one conversion. */
 typedef struct ScriptItem {
-    const Op *op;               // the last
-    const double *seconds;      // by number of the script's actors; NULL: a conversion
-    const ActorTransfers *hops; // NULL: computing
+    const Op *op;               // the last operator of the item
+    const double *seconds;      // by index in Script.actors; NULL: a conversion
+    const ActorTransfers *hops; // NULL: the item computes
 } ScriptItem;
 
 typedef struct Script {
@@ -18,7 +22,7 @@ typedef struct Script {
     Array(ScriptItem) items;
 } Script;
 
-/* The conversions of an edge, which go together. */
+/* The conversions of an edge of the stage graph, which are one message. */
 typedef struct EdgeScript {
     int count;
     const Op *const *ops;
@@ -28,18 +32,18 @@ typedef struct EdgeScript {
 typedef struct Scripts {
     Arena *arena;
     Symmetry *fold;
-    const bool *marked;        // by operator: an item ends with it
+    const bool *marked;        // by operator: an item ends behind it
     const StageGraph *graphs;  // by run
-    const Script ***parts;     // by run: by phase and visit
-    const EdgeScript ***edges; // by run: by edge, and those backward behind the others
+    const Script ***parts;     // by run, then by phase and visit
+    const EdgeScript ***edges; // by run, then by edge, forward ones first
     const Script *whole[PHASES];
-    const char *unknown; // what the cluster does not say and was needed; NULL: nothing
+    const char *unknown; // which rate the cluster file lacks; NULL: none
 } Scripts;
 
 Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked);
 
-/* A part of a visit of a run that is simulated, and what all actors do in a phase without a
- * table. */
+/* Return the script of a phase of a visit of a simulated run, and that of all actors in a phase
+ * without a table. */
 const Script *script_of(Scripts *scripts, int run, Phase phase, int visit);
 const Script *whole_script_of(Scripts *scripts, Phase phase);
 

@@ -1,7 +1,5 @@
 #include "planner/simulate/simulate.h"
 
-#include "planner/simulate/usage.h"
-
 #include <math.h>
 
 /* ---- the engine's problem ---- */

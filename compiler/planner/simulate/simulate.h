@@ -1,13 +1,15 @@
-/* The simulator: what the devices of a cluster do in steps of a program, event by event.
+/* The simulator: computes, event by event, what the devices of a cluster do in steps of a
+ * program.
  *
  *     SimulateOptions options = {.steps = 1};
  *     SimulatedSteps *steps = steps_simulate(arena, module, &options);
  *     steps_table(&text, steps);
  *
- * It takes a module that has come through all passes: the very roles, tables, plans and arenas that
- * hetucc would emit. symmetry.h finds devices that do the same, so that one stands for all;
- * transfers.h says how conversions load links; step.h makes tasks of what the roles do, and
- * engine.h says when each of them runs. What a task takes by itself is said by cost/cost.h alone.
+ * The module must have come through all passes: roles, schedules, plans and arenas are those
+ * that hetucc would emit. The steps of a simulation are: symmetry.h finds devices that do the
+ * same, so that one of them (an actor) stands for all; transfers.h says how conversions load
+ * links; step.h turns what roles do into tasks; engine.h says when each task runs. The seconds
+ * of a task by itself come from cost/.
  */
 #ifndef PLANNER_SIMULATE_SIMULATE_H
 #define PLANNER_SIMULATE_SIMULATE_H
@@ -15,31 +17,33 @@
 #include "planner/simulate/step.h"
 #include "support/text.h"
 
+#include <jansson.h>
+
 typedef struct SimulateOptions {
-    int steps;              // one after the other; 1 at least
+    int steps;              // number of steps, at least 1
     const Changes *changes; // NULL: none
-    bool alone;             // every device is simulated
+    bool alone;             // every device is an actor of its own
 } SimulateOptions;
 
-/* Where the time of an actor goes, in seconds of all steps. */
+/* The time of an actor in all steps, by what it does, in seconds. */
 typedef struct ActorTime {
     double computing;
     double exposed; // not computing, while something of its communication is under way
-    double idle;    // neither
+    double idle;    // neither computing nor communicating
     double hidden;  // communication while it computes
 } ActorTime;
 
 typedef struct MemoryPoint {
     double at;     // seconds
-    int64_t bytes; // from then on
+    int64_t bytes; // in use from then on
 } MemoryPoint;
 
 typedef struct ActorMemory {
-    int64_t peak;  // what the program reserves: parameters, states, inputs, its arena and slots
-    int64_t arena; // of that the arena and slots
-    int64_t used;  // the most that is in use at a time
+    int64_t peak;  // reserved by the program: parameters, states, inputs, its arena and slots
+    int64_t arena; // of these, the arena and slots
+    int64_t used;  // the most bytes in use at one time
     int point_count;
-    const MemoryPoint *points; // what is in use
+    const MemoryPoint *points; // the bytes in use over time
 } ActorMemory;
 
 typedef struct SimulatedSteps {
@@ -50,18 +54,37 @@ typedef struct SimulatedSteps {
     const double *seconds;   // by step
     const ActorTime *times;  // by actor
     const ActorMemory *memory;
-    const char *error; // a line: what the cluster does not say; then there is nothing else
+    const char *error; // one line that says which rate the cluster file lacks; then there is no
+                       // result. NULL: none
 } SimulatedSteps;
 
 SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options);
 
-/* As a table, as JSON (its keys are in README.md: an object with the list "models"), and as a trace
- * of Chrome's format. */
+/* Write simulated steps as a table, as JSON (its keys are in README.md: an object with the list
+ * "models"), and as a trace of Chrome's format. */
 void steps_table(Text *out, const SimulatedSteps *steps);
 void steps_json(Text *out, SimulatedSteps *const *steps, int count);
 void steps_trace(Text *out, SimulatedSteps *const *steps, int count);
 
-/* The page of the report (planner/report/report.h), with the times of the first simulated step. */
+/* Writes the page of the report (planner/report/report.h) with the times of the first simulated
+ * step. */
 void steps_page(Text *out, SimulatedSteps *const *steps, int count);
+
+/* ---- use of time and memory (usage.c) ---- */
+
+/* Returns the time of each actor, in all steps. */
+ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps);
+
+/* Returns the memory of each actor, in the first step. */
+ActorMemory *usage_memory(Arena *arena, const SimulatedSteps *steps);
+
+/* ---- text ---- */
+
+/* Writes a JSON value, with jansson's flags, and a new line; frees the value. */
+void put_json(Text *out, json_t *top, size_t flags);
+
+/* Writes device numbers as ranges: "[0-3,6]". */
+void print_devices(Text *out, const int *devices, int count);
+const char *actor_devices(Arena *arena, const Actor *actor);
 
 #endif

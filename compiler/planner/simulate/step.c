@@ -1,7 +1,7 @@
 #include "planner/simulate/step.h"
 
 #include "ir/analysis/async_collectives.h"
-#include "planner/report/stage_seconds.h"
+#include "cost/stage_seconds.h"
 #include "schedule/wait.h"
 #include "planner/simulate/script.h"
 
@@ -12,26 +12,27 @@ const char *stream_name(Stream stream) { return ht_stream_name((ht_stream_kind)s
 
 typedef Array(int) List;
 
-/* A sum of gradients. */
+/* A gradient reduction. */
 typedef struct Sum {
     const Op *op;
-    int *made; // by actor: its task that makes what it has of it last; -1: none
+    int *made; // by actor: the last task that computes its contribution; -1: none
 } Sum;
 
 typedef struct Builder {
     Arena *arena;
-    Arena *room; // of the tasks so far alone: what they have outgrown is given back
+    Arena
+        *room; // arena of the task lists alone, which is freed when they are copied to a larger one
     Symmetry *fold;
     Module *module;
     Program *program;
     Scripts scripts;
-    ProgramTask place; // what new tasks are of
+    ProgramTask place; // phase, step, run and stage of new tasks
     int *self;         // by actor: its number
-    double *pending;   // by actor: seconds of computing that are no task yet
+    double *pending;   // by actor: seconds of computing that are not a task yet
     int *last;         // by actor: its last task; -1: none
-    List *extra;       // by actor: what its next task waits for beside the last
+    List *extra;       // by actor: the tasks that its next task waits for beside the last one
     Array(Sum) sums;
-    List *made_by; // by operator: the sums of what it makes
+    List *made_by; // by operator: the gradient reductions of its results
 } Builder;
 
 /* ---- tasks ---- */
@@ -46,7 +47,7 @@ static void add_wait(Arena *arena, List *waits, int task) {
     if (task >= 0) array_push(arena, waits, task);
 }
 
-/* Copies all tasks, with room for `capacity`. */
+/* Copies all tasks to `room`, with space for `capacity`. */
 static void move_tasks(Program *program, Arena *room, int capacity) {
     ProgramTask *tasks = arena_array(room, ProgramTask, capacity);
     EngineTask *engine = arena_array(room, EngineTask, capacity);
@@ -59,7 +60,7 @@ static void move_tasks(Program *program, Arena *room, int capacity) {
     program->tasks.capacity = program->engine.capacity = capacity;
 }
 
-/* Makes room for another task. */
+/* Doubles the capacity where there is no space for another task. */
 static void widen(Builder *builder) {
     enum { FEW = 64 };
     Arena *wider = arena_create();
@@ -79,7 +80,7 @@ static int add_task(Builder *builder, const ProgramTask *own, EngineTask task, c
     return program->tasks.count - 1;
 }
 
-/* A task of one actor that computes for some seconds. */
+/* Returns a task of one actor that computes for some seconds. */
 static int add_computing(Builder *builder, int actor, double seconds, const List *waits) {
     ProgramTask own = builder->place;
     own.stream = STREAM_COMPUTING;
@@ -91,8 +92,8 @@ static int add_computing(Builder *builder, int actor, double seconds, const List
                     waits);
 }
 
-/* What is pending of an actor becomes its last task; also where nothing is, if `always` or it has
- * to wait. */
+/* Makes a task of an actor's pending computing; also an empty one, where `always` or where the
+ * actor has to wait. */
 static void flush(Builder *builder, int actor, bool always) {
     List *extra = &builder->extra[actor], waits = {0};
     if (builder->pending[actor] == 0 && !always && !extra->count) return;
@@ -105,8 +106,8 @@ static void flush(Builder *builder, int actor, bool always) {
 
 /* ---- conversions ---- */
 
-/* How far each actor is in a conversion: a task by actor, -1 where it has done nothing. `waits_of`
- * adds what an actor waits for first. */
+/* The progress of a conversion: by actor the last task, -1 where there is none. `waits_of` adds
+ * what an actor waits for first. */
 typedef struct Leg {
     Stream stream;
     const Op *op;
@@ -160,7 +161,7 @@ static int *no_tasks(Arena *arena, int count) {
 
 /* ---- parts ---- */
 
-/* A conversion inside a part follows all that its actors have done. */
+/* Lets a conversion inside a phase wait for all that its actors have done before. */
 static void wait_for_own(Builder *builder, const Leg *leg, int actor, List *waits) {
     (void)leg;
     flush(builder, actor, false);
@@ -177,7 +178,8 @@ static void convert_inside(Builder *builder, const ScriptItem *item) {
     arena_destroy(scratch);
 }
 
-/* Notes for the sums of what an operator makes that it is made now. */
+/* Records for each gradient reduction of an operator's results that its contribution is computed
+ * now. */
 static void note_made(Builder *builder, const Script *script, const Op *op) {
     const List *sums = &builder->made_by[op->index];
     for (int i = 0; sums->count && i < script->actor_count; i++) {
@@ -189,7 +191,7 @@ static void note_made(Builder *builder, const Script *script, const Op *op) {
     }
 }
 
-/* Runs a script once on its actors; `last` when no other micro-batch follows. */
+/* Adds the tasks of a script on its actors; `last`: of the last micro-batch. */
 static void run_script(Builder *builder, const Script *script, bool last) {
     for (int i = 0; i < script->items.count; i++) {
         const ScriptItem *item = &script->items.at[i];
@@ -200,7 +202,7 @@ static void run_script(Builder *builder, const Script *script, bool last) {
     }
 }
 
-/* A row of actors; each begins it with a task that takes no time. */
+/* Adds a row of the table for actors; each begins it with a task of no time. */
 static void add_row(Builder *builder, const Script *script, bool last, int run, int stage,
                     int row) {
     int begin = builder->program->rows.count;
@@ -220,16 +222,16 @@ static void add_row(Builder *builder, const Script *script, bool last, int run, 
 
 /* ---- tables ---- */
 
-/* A pipeline while its table is gone through. Events are those of schedule/wait.h. */
+/* The state while a pipeline's table is turned into tasks. Events are those of schedule/wait.h. */
 typedef struct Table {
     Builder *builder;
     int run;
     const Waits *waits;
-    int *place; // by actor: its number among those of the pipeline; -1: it is of another
-    int width;  // how many they are
-    int *done; // by event and that number: the task with which an actor ends it; -1: it has no part
-               // in it
-    const WaitFor *waited; // of the event at work
+    int *place; // by actor: its index among the pipeline's actors; -1: of another pipeline
+    int width;  // the number of the pipeline's actors
+    int *done; // by event and actor index: the task with which the actor ends the event; -1: it has
+               // no part in it
+    const WaitFor *waited; // what the present event waits for
     int waited_count;
 } Table;
 
@@ -239,7 +241,7 @@ static int *done_at(const Table *table, int event, int actor) {
                : &table->done[(size_t)event * (size_t)table->width + (size_t)table->place[actor]];
 }
 
-/* Adds what an actor has done of the events that the event at work waits for. */
+/* Adds the actor's tasks of the events that the present event waits for. */
 static void wait_for_events(Builder *builder, const Table *table, int actor, List *waits) {
     for (int i = 0; i < table->waited_count; i++) {
         const int *done = done_at(table, table->waited[i].event, actor);
@@ -273,7 +275,7 @@ static void wait_as_message(Builder *builder, const Leg *leg, int actor, List *w
     wait_for_events(builder, leg->state, actor, waits);
 }
 
-/* Has an actor be done with an event when it is with all of some tasks. */
+/* Makes an actor end an event with a task that waits for all of some tasks. */
 static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};
@@ -343,7 +345,7 @@ static void run_table(Builder *builder, int number) {
 
 /* ---- sums of gradients ---- */
 
-/* Notes that sum `number` begins behind an operator. */
+/* Records that gradient reduction `number` begins behind an operator. */
 static void add_maker(Builder *builder, const Op *maker, int number) {
     List *list = &builder->made_by[maker->index];
     if (!list->count || list->at[list->count - 1] != number)
@@ -367,15 +369,15 @@ static void find_sums(Builder *builder) {
     }
 }
 
-/* By operator, whether sums begin behind it. */
+/* Returns, by operator, whether a gradient reduction begins behind it. */
 static const bool *marked_makers(const Builder *builder) {
     bool *marked = arena_array(builder->arena, bool, builder->module->ops.count);
     for (int i = 0; i < builder->module->ops.count; i++) marked[i] = builder->made_by[i].count > 0;
     return marked;
 }
 
-/* A sum begins behind all that was made for it and those before it; state is by actor the last of
- * these tasks. */
+/* Makes a gradient reduction wait for its contributions and for the reductions before it;
+ * `state` is the last of these tasks by actor. */
 static void wait_as_sum(Builder *builder, const Leg *leg, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)leg->state)[actor]);
 }
@@ -402,7 +404,7 @@ static void run_sums(Builder *builder) {
 
 /* ---- steps ---- */
 
-/* What all actors do without a table. */
+/* Adds the tasks of a phase that has no table, on all actors. */
 static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, int row) {
     const Script *script = whole_script_of(&builder->scripts, phase);
     builder->place = (ProgramTask){.phase = phase,
@@ -414,7 +416,7 @@ static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, 
     add_row(builder, script, last, -1, -1, row);
 }
 
-/* What is counted of each micro-batch before all else. */
+/* Adds, before all else, the tasks that count each micro-batch's elements. */
 static void run_counts(Builder *builder) {
     int64_t most = module_microbatches(builder->module);
     if (!whole_script_of(&builder->scripts, PHASE_COUNTING)->items.count) return;
@@ -422,7 +424,7 @@ static void run_counts(Builder *builder) {
         run_whole(builder, PHASE_COUNTING, (int)m, m == most - 1, -1);
 }
 
-/* The next step begins when this one has ended everywhere. */
+/* Ends a step: the next one begins when this one has ended everywhere. */
 static void end_step(Builder *builder) {
     List waits = {0};
     for (int a = 0; a < builder->fold->actor_count; a++)

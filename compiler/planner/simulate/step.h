@@ -1,12 +1,12 @@
-/* A step of a program as tasks of the engine: what each actor computes and converts, in the order
- * of its table.
+/* Turns a step of a program into tasks of the engine: what each actor computes and converts, in
+ * the order of its table.
  *
- * What an actor computes between two conversions is one task; a hop of a conversion is one, in
- * which all its actors take part. Conversions inside a part hold their actors up; messages between
- * parts, and sums of gradients, are under way beside computing, in streams of their own. Rows and
- * messages wait as schedule/wait.h says. Sums of gradients begin in one order on all devices, each
- * as soon as all that a device has of it is made in the last micro-batch; the update begins when a
- * device's sums have come.
+ * All that an actor computes between two conversions is one task; a transfer of a conversion is
+ * one task in which all its actors take part. Conversions inside a phase block their actors.
+ * Messages between stages and gradient reductions run beside computing, in streams of their own.
+ * Rows and messages wait as schedule/wait.h says. Gradient reductions begin in one order on all
+ * devices, each as soon as the device's contribution is complete in the last micro-batch; the
+ * update begins when the device's reductions have ended.
  */
 #ifndef PLANNER_SIMULATE_STEP_H
 #define PLANNER_SIMULATE_STEP_H
@@ -25,20 +25,20 @@ typedef enum Stream {
 
 const char *stream_name(Stream stream);
 
-/* What a task is. */
+/* The meaning of a task. */
 typedef struct ProgramTask {
     Stream stream;
     Phase phase;
     int step, run, stage, visit, microbatch; // -1: of none
-    int edge;                                // of messages: of the pipeline's graph
-    const Op *op;                            // of a conversion; NULL: computing
-    // of a conversion; NULL: what it moves in an actor's own memory, and computing
+    int edge;                                // of a message: the edge of the pipeline's stage graph
+    const Op *op;                            // the conversion; NULL: the task computes
     const ActorTransfer *hop;
     int actor_count;
     const int *actors;
 } ProgramTask;
 
-/* A row of a table, or what comes before or behind it, on an actor: its first and its last task. */
+/* A row of a table on an actor, or what comes before or behind the table: its first and its last
+ * task. */
 typedef struct ProgramRow {
     int actor, step, run, stage, row; // row -1: before the table; -2: the update
     int first, last;
@@ -50,11 +50,11 @@ typedef struct Program {
     Array(ProgramTask) tasks;
     Array(EngineTask) engine; // by task
     Array(ProgramRow) rows;
-    Array(int) step_ends; // by step: the task with which it ends
-    const char *unknown;  // what the cluster does not say and the program needs; NULL: nothing
+    Array(int) step_ends; // by step: its last task
+    const char *unknown;  // which rate the cluster file lacks; NULL: none
 } Program;
 
-/* Requires all passes, and a cluster. */
+/* Makes the tasks of so many steps. Requires all passes, and a cluster. */
 Program program_create(Arena *arena, Symmetry *fold, int steps);
 
 #endif

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What conversions are, by run + 1 and number. */
+/* Cache of a conversion's transfers, by run + 1 and conversion number. */
 struct TransferTable {
     int conversions;
     bool *used;
-    SimulatedTransfers *hops; // of devices
-    ActorTransfers *folded;   // of actors
+    SimulatedTransfers *hops; // between devices
+    ActorTransfers *folded;   // between actors
 };
 
 /* ---- hashes, of which sums do not depend on an order ---- */
@@ -38,7 +38,8 @@ static int slot_of(const struct TransferTable *table, const PlannedConversion *c
     return (run + 1) * table->conversions + conversion->number;
 }
 
-/* By device of a body's first pipeline, those of another. */
+/* Returns, by device of a template's first pipeline, the device at the same position of pipeline
+ * `run`. */
 static int *counterparts(Arena *arena, const Symmetry *fold, int run) {
     const Module *module = fold->module;
     int *own = arena_array(arena, int, fold->device_span);
@@ -90,11 +91,12 @@ static void find_conversions(Symmetry *fold) {
 
 /* ---- colours ---- */
 
-/* Devices and what tells them apart: entries are by index in module->devices.roles->devices. */
+/* The colours of devices: devices of one colour were not distinguished so far. Arrays are
+ * indexed like module->devices.roles->devices. */
 typedef struct Colours {
     const Symmetry *fold;
     int count, *of;
-    int *index; // by device number
+    int *index; // by device number: the array index
     uint64_t *found;
 } Colours;
 
@@ -106,7 +108,7 @@ static uint64_t changes_hash(const Changes *changes, int device) {
     return hash;
 }
 
-/* What a stage runs. */
+/* Returns the hash of the rows of a stage. */
 static uint64_t table_hash(const Schedule *schedule, int stage) {
     uint64_t hash = (uint64_t)schedule->slot_count[stage];
     for (int r = 0; r < schedule->row_count[stage]; r++) {
@@ -117,7 +119,7 @@ static uint64_t table_hash(const Schedule *schedule, int stage) {
     return hash;
 }
 
-/* What a device is by itself. */
+/* Returns the hash of what distinguishes a device by itself: role, class, place, changes. */
 static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index) {
     Module *module = fold->module;
     int device = module->devices.roles->devices[index], stage = 0;
@@ -131,7 +133,7 @@ static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index
     return mixed(hash, changes_hash(changes, device));
 }
 
-/* The hash of a member's ports; *next goes on behind them. */
+/* Returns the hash of a member's ports; advances *next behind them. */
 static uint64_t ports_hash(const SimulatedTransfer *hop, int member, int *next) {
     uint64_t hash = 1;
     for (; *next < hop->port_count && hop->ports[*next].member == member; ++*next)
@@ -140,7 +142,7 @@ static uint64_t ports_hash(const SimulatedTransfer *hop, int member, int *next) 
     return hash;
 }
 
-/* The hash of who takes part in a hop, and how. */
+/* Returns the hash of the colours of a transfer's members and of their ports. */
 static uint64_t hop_hash(const Colours *colours, int slot, const SimulatedTransfer *hop) {
     uint64_t members = 0;
     for (int m = 0, port = 0; m < hop->member_count; m++)
@@ -168,7 +170,7 @@ static void note_hops(Colours *colours, int slot) {
             mixed((uint64_t)(slot % colours->fold->table->conversions), bits_of(hops->moving));
 }
 
-/* Of a pipeline: which colours its devices have. */
+/* Returns the hash of the colours of a pipeline's devices. */
 static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     uint64_t hash = 0;
     for (int s = 0; s < pipeline->stages.count; s++)
@@ -179,7 +181,8 @@ static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     return hash;
 }
 
-/* Devices of two pipelines are of one actor only where all of these pipelines' are. */
+/* Distinguishes devices whose pipelines differ: two pipelines share their actors for all devices
+ * or for none. */
 static void note_runs(Colours *colours) {
     const Module *module = colours->fold->module;
     for (int r = 0; r < module->templates.runs.count; r++) {
@@ -204,9 +207,8 @@ static int compare_shades(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Gives devices that what was found tells apart colours of their own, numbered by their first
- * devices; whether there are more than before.
- */
+/* Gives new colours to devices that the hashes distinguish, numbered by their first devices.
+ * Returns whether there are more colours than before. */
 static bool split(Colours *colours) {
     int devices = colours->fold->module->devices.roles->device_count, before = colours->count;
     Arena *scratch = arena_create();
@@ -280,7 +282,7 @@ static void make_actors(Symmetry *fold, const Colours *colours) {
     }
 }
 
-/* The first run with the same actors; actors that two runs share they share with all. */
+/* Finds, for each run, the first run with the same actors; runs that share one actor share all. */
 static void find_stands(Symmetry *fold) {
     const Module *module = fold->module;
     fold->stands = arena_array(fold->arena, int, module->templates.runs.count + 1);
@@ -321,7 +323,7 @@ static int compare_hashes(const void *a, const void *b) {
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* By hop, whether it is the first of those that are the same to actors. */
+/* Returns, by transfer, whether it is the first of those that are the same between actors. */
 static bool *first_hops(Arena *arena, const Colours *colours, int slot) {
     const SimulatedTransfers *hops = &colours->fold->table->hops[slot];
     uint64_t(*hashes)[2] = arena_alloc(arena, sizeof *hashes * (size_t)hops->count);

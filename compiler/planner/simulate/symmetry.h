@@ -1,11 +1,12 @@
-/* Actors: devices that do the same at the same times, so that one of them is simulated for all.
+/* Actors: sets of devices that do the same at the same times, so that one device is simulated
+ * for all.
  *
- * Two devices are of one actor when they have the same role, class, place in a pipeline and
- * changes, and when in every conversion they do the same among devices that are, actor by actor,
- * the same. That is found by refining: devices begin with what they are by themselves, and are told
- * apart by whom they exchange with until nothing more is told apart. In such a partition what
- * actors do is what devices do, exactly: where each of many equal devices shares its own ports with
- * its own neighbours, all of them see the same.
+ * Two devices belong to one actor when they have the same role, class, position in a pipeline
+ * and changes, and when in every conversion they do the same with partners that are, actor by
+ * actor, the same. They are found by colour refinement: devices begin with colours by what they
+ * are themselves, and are split by the colours of their partners until no colour is split.
+ * Within such a partition the simulation is exact: each of many equal devices shares its own
+ * ports with its own neighbours, and all of them see the same.
  */
 #ifndef PLANNER_SIMULATE_SYMMETRY_H
 #define PLANNER_SIMULATE_SYMMETRY_H
@@ -20,12 +21,13 @@ typedef struct Actor {
     const Role *role;
     const DeviceClass *class;
     const PipelineRun *run; // NULL: the batch runs as a whole
-    int stage;              // of the run
+    int stage;              // its number in the run
 } Actor;
 
-/* A hop of actors. Its uses are of the engine's resources (fold_resource). */
+/* A transfer between actors. Its uses are of the engine's resources (symmetry_computing,
+ * symmetry_port). */
 typedef struct ActorTransfer {
-    const SimulatedTransfer *hop; // one of those that it stands for
+    const SimulatedTransfer *hop; // one of the device transfers that it stands for
     int actor_count, use_count;
     const int *actors;
     const EngineUse *uses;
@@ -44,21 +46,21 @@ typedef struct Symmetry {
     Module *module;
     int actor_count;
     Actor *actors;
-    int device_span, *actor_of; // by device number; -1: it has no part in the program
-    int *stands;                // by run: the run that is simulated for it
-    int ports;                  // of an actor
+    int device_span, *actor_of; // by device number: its actor; -1: it has no part in the program
+    int *stands;                // by run: the run that is simulated in its place
+    int ports;                  // number of ports of an actor
     struct TransferTable *table;
 } Symmetry;
 
-/* Requires a cluster. With `alone` every device is an actor. */
+/* Finds the actors. Requires a cluster. With `alone` every device is an actor. */
 Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone);
 
-/* What a conversion is for actors, where the pipeline `run` of its body does it; run -1: of an
- * operator of all devices. */
+/* Returns a conversion's transfers between actors, when pipeline `run` of its template executes
+ * it; run -1: an operator of all devices. */
 const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConversion *conversion,
                                          int run);
 
-/* The engine's resource of an actor: what computes, or a port of a TransferPort. */
+/* Return the engine's resource of an actor: its processor, or a port (TransferPort). */
 static inline int symmetry_computing(const Symmetry *fold, int actor) {
     return actor * (fold->ports + 1);
 }

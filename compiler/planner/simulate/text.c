@@ -1,7 +1,6 @@
-/* What was simulated, as a table. */
-#include "planner/simulate/words.h"
+/* Writes simulated steps as a table. */
+#include "planner/simulate/simulate.h"
 
-/* "[0-3,6]" */
 void print_devices(Text *out, const int *devices, int count) {
     text_string(out, "[");
     for (int i = 0, end; i < count; i = end) {

@@ -1,21 +1,20 @@
-/* What was simulated, as a trace in Chrome's format: a process for each actor, and in it a row for
- * each stream. What is under way beside other tasks of its stream, as several sums or the copies of
- * a message beside computing, stands in a further row. */
+/* Writes simulated steps as a trace in Chrome's format: a process for each actor, and in it a
+ * row for each stream. A task that runs beside another of its stream, such as one of several
+ * reductions, goes to an additional row. */
 #include "reshard/plan.h"
-#include "planner/simulate/json_text.h"
-#include "planner/simulate/words.h"
+#include "planner/simulate/simulate.h"
 
 #include <stdlib.h>
 
 /* ---- rows ---- */
 
-typedef Array(double) Ends; // by row: seconds
+typedef Array(double) Ends; // by row: when its last task ends, seconds
 
 typedef struct Tracer {
     Arena *arena;
     const SimulatedSteps *steps;
     json_t *events;
-    int process; // the number of the module's first
+    int process; // number of the module's first process
     Ends *ends;  // by actor and stream
 } Tracer;
 
@@ -25,7 +24,7 @@ static Ends *ends_of(const Tracer *tracer, int actor, Stream stream) {
 
 static int row_id(Stream stream, int row) { return (int)stream + row * STREAMS; }
 
-/* The first row of a stream that is free when a task begins, which it takes. */
+/* Returns the first row of a stream that is free when a task begins, which it takes. */
 static int take_row(const Tracer *tracer, int actor, Stream stream, const EngineSpan *span) {
     Ends *ends = ends_of(tracer, actor, stream);
     int row = 0;
@@ -77,8 +76,8 @@ typedef struct Begun {
     int task;
 } Begun;
 
-/* By when they begin; those that begin together: what computes a part first, then as they were
- * made. */
+/* Compares events by their begin; of those that begin together a phase's computing comes first,
+ * then the order of creation. */
 static int compare_begun(const void *a, const void *b) {
     const Begun *first = a, *second = b;
     if (first->begin != second->begin) return first->begin < second->begin ? -1 : 1;
@@ -100,7 +99,7 @@ static void trace_tasks(const Tracer *tracer) {
     }
 }
 
-/* The names of an actor and of its rows. */
+/* Writes the names of an actor and of its rows. */
 static void trace_names(const Tracer *tracer, int actor) {
     const Actor *own = &tracer->steps->fold.actors[actor];
     int number = process_of(tracer, actor);

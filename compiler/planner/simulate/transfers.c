@@ -7,17 +7,18 @@
 
 enum { OUT, IN, NUMBERS = 64 };
 
-/* A round while it is looked through. Entries are by slot of the plan. */
+/* The state while a round is analysed. Arrays are by slot of the plan. */
 typedef struct Round {
     Arena *arena;
     const Cluster *cluster;
     const Plan *plan;
     const int *device_of;
-    int from, to;       // its steps
-    int kinds;          // of links
-    int *joined;        // towards the first slot of its hop; -1: it does nothing
-    double *latency[2]; // by direction
-    double *seconds;    // of ports: (slot * kinds + kind) * 2 + direction
+    int from, to; // its steps are [from, to)
+    int kinds;    // number of link kinds
+    int *joined;  // union-find parent, whose root is the first slot of its transfer; -1: the slot
+                  // does nothing
+    double *latency[2]; // by direction and slot: seconds
+    double *seconds;    // busy seconds of port (slot * kinds + kind) * 2 + direction
 } Round;
 
 /* ---- who is together ---- */
@@ -56,7 +57,7 @@ static void add_message(Round *round, const Message *message) {
     load(round, receiver, IN, kind, link.latency, (double)message->bytes / link.bandwidth);
 }
 
-/* The latency of the slowest link of a ring of slots. */
+/* Returns the latency of the slowest link of a ring of slots. */
 static double ring_latency(const Round *round, const int *ring, int count) {
     double latency = 0;
     for (int i = 0, kind; i < count; i++)
@@ -64,7 +65,7 @@ static double ring_latency(const Round *round, const int *ring, int count) {
     return latency;
 }
 
-static void add_collective(Round *round, const Step *step) {
+static void load_collective(Round *round, const Step *step) {
     int count = step->group.count, *ring = arena_array(round->arena, int, count);
     for (int i = 0; i < count; i++) ring[i] = plan_slot(round->plan, step->group.at[i]);
     Link slow = {.latency = ring_latency(round, ring, count), .bandwidth = INFINITY};
@@ -98,14 +99,14 @@ static Round round_create(Arena *arena, const Cluster *cluster, const Plan *plan
     for (; round.to < plan->steps.count && plan->steps.at[round.to].together == from; round.to++) {
         const Step *step = &plan->steps.at[round.to];
         for (int i = 0; i < step->messages.count; i++) add_message(&round, &step->messages.at[i]);
-        if (step->verb != HT_EXCHANGE && step->verb != HT_ALL_TO_ALL) add_collective(&round, step);
+        if (step->verb != HT_EXCHANGE && step->verb != HT_ALL_TO_ALL) load_collective(&round, step);
     }
     return round;
 }
 
 /* ---- how long that takes ---- */
 
-/* Seconds of ports of a slot one way. */
+/* Returns the busy seconds of a slot's ports in one direction. */
 static double slot_seconds(const Round *round, int slot, int way) {
     double seconds = 0;
     for (int kind = 0; kind < round->kinds; kind++)
@@ -113,8 +114,8 @@ static double slot_seconds(const Round *round, int slot, int way) {
     return seconds;
 }
 
-/* The longest that a slot of a hop takes: *all with latencies, and *ports without; of every hop for
- * root -1. */
+/* Computes the longest time of a slot of a transfer, with latencies (*all) and without (*ports);
+ * root -1: over all transfers. */
 static void hop_seconds(const Round *round, int root, double *all, double *ports) {
     *all = *ports = 0;
     for (int s = 0; s < round->plan->device_count; s++)
@@ -126,8 +127,8 @@ static void hop_seconds(const Round *round, int root, double *all, double *ports
         }
 }
 
-/* By how much what was measured of a round is longer than latency and bandwidth say, on the devices
- * that the plan is for. */
+/* Returns the factor by which the measured time of a round exceeds latency and bandwidth, on the
+ * devices of the plan. */
 static double correction_of(const Round *round) {
     double all, ports, seconds = round->plan->steps.at[round->from].seconds;
     hop_seconds(round, -1, &all, &ports);
@@ -186,7 +187,7 @@ static bool same_devices(const Plan *plan, const int *device_of) {
     return true;
 }
 
-/* Whether no device receives more than numbers. */
+/* Returns whether no device receives more than a few numbers. */
 static bool moves_numbers(const Plan *plan) {
     int64_t most = 0;
     for (int s = 0; s < plan->device_count; s++)
@@ -209,7 +210,7 @@ static SimulatedTransfer hop_of_all(Arena *arena, const Plan *plan, const int *d
                                .members = members};
 }
 
-/* The devices that are in a hop; where there is none, all. */
+/* Lists the devices that take part in any transfer; all devices where there is none. */
 static void find_movers(Arena *arena, const Plan *plan, const int *device_of, const bool *hopping,
                         SimulatedTransfers *hops) {
     int *movers = arena_array(arena, int, plan->device_count);

@@ -1,12 +1,12 @@
-/* SimulatedTransfers: how a conversion loads links.
+/* Simulated transfers: how a conversion loads the links.
  *
- * Steps of a plan that take place at once are a round. In a round, devices that exchange anything,
- * directly or through others, are a hop: they begin and end it together. A hop has a latency, and
- * then moves bytes for `work` seconds, if nothing else uses its links, while it takes of each port
- * its share. A device has, for each kind of link that it has (cluster_link_kind), a port out and
- * one in. By themselves, the rounds of a plan take plan_seconds: latency and bandwidth, corrected
- * by what was measured. Where no device receives more than a number or two, as of a loss, all
- * rounds are one hop of all devices, without work.
+ * Steps of a plan that take place at once are a round. Devices that exchange anything in a
+ * round, directly or through others, are one transfer: they begin and end it together. A
+ * transfer has a latency, then moves bytes for `work` seconds if nothing else uses its links;
+ * meanwhile it uses a share of each of its ports. A device has a port out and a port in for each
+ * kind of link (cluster_link_kind). Alone, the rounds of a plan take plan_seconds: latency and
+ * bandwidth, corrected by measurements. Where each device receives only a few numbers, as of a
+ * loss, all rounds are one transfer of all devices, without work.
  */
 #ifndef PLANNER_SIMULATE_TRANSFERS_H
 #define PLANNER_SIMULATE_TRANSFERS_H
@@ -15,8 +15,8 @@
 #include "reshard/plan.h"
 
 typedef struct TransferPort {
-    int member; // of the hop's members
-    int port;   // 2 * kind of the link, and 1 more where it receives
+    int member; // index in the transfer's members
+    int port;   // 2 * kind of the link, plus 1 where it receives
     double share;
 } TransferPort;
 
@@ -32,12 +32,12 @@ typedef struct SimulatedTransfer {
 typedef struct SimulatedTransfers {
     int count;
     const SimulatedTransfer *at; // by round
-    double moving; // seconds in which `movers` move their own memory, before all rounds
+    double moving; // seconds in which `movers` copy their own memory, before all rounds
     int mover_count;
-    const int *movers; // the devices that do anything
+    const int *movers; // the devices that take part
 } SimulatedTransfers;
 
-/* What a plan does; `device_of` says for each of its slots which device it is. */
+/* Returns the transfers of a plan; `device_of` maps the plan's slots to devices. */
 SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, const Plan *plan,
                                           const int *device_of);
 

@@ -1,4 +1,4 @@
-#include "planner/simulate/usage.h"
+#include "planner/simulate/simulate.h"
 
 #include "cost/cost.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- time ---- */
 
-/* A task of an actor that takes time. */
+/* A task of an actor that takes time: its span and whether it computes. */
 typedef struct Busy {
     double begin, end;
     bool computes;
@@ -19,14 +19,15 @@ static int compare_busy(const void *a, const void *b) {
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* The part of [begin, end) behind *until, which goes on to `end`. */
+/* Returns the length of [begin, end) that lies behind *until, which becomes `end`. */
 static double uncovered(double begin, double end, double *until) {
     double from = fmax(begin, *until);
     *until = fmax(*until, end);
     return fmax(end - from, 0);
 }
 
-/* Tasks in the order of their begins: what is covered by computing, and by anything. */
+/* Sums up an actor's tasks in the order of their begins: the time covered by computing, and by
+ * anything. */
 static ActorTime sum_up(const BusyList *list, double length) {
     ActorTime time = {0};
     double computed = 0, covered = 0, communicated = 0, all = 0, talks = 0;
@@ -67,8 +68,8 @@ ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps) {
 
 /* ---- memory ---- */
 
-/* Slots that are taken while a row of a stage runs: from the first to the last row of each
- * tenant. */
+/* Returns how many slots are occupied while a row of a stage runs; a slot is occupied from the
+ * first to the last row of its micro-batch. */
 static int taken_slots(const Schedule *schedule, int stage, int row) {
     int taken = 0;
     const ScheduleRow *rows = schedule->rows[stage];
@@ -83,19 +84,19 @@ static int taken_slots(const Schedule *schedule, int stage, int row) {
     return taken;
 }
 
-/* What an actor has all the time. */
+/* Returns the bytes that an actor holds all the time: parameters, states, inputs. */
 static int64_t given_bytes(const RoleMemory *memory) {
     return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_STATES] +
            memory->bytes[MEMORY_INPUTS];
 }
 
-/* What devices of a role with so many slots keep, and what is in use of their arena. */
+/* The memory of devices of a role with equally many slots, and the use of their arena. */
 typedef struct RoleUse {
     const Role *role;
     int slots, visits;
     RoleMemory memory;
-    int64_t *parts;  // the most by phase and visit
-    int64_t *phases; // the most by phase
+    int64_t *parts;  // by phase and visit: the most bytes of the arena in use
+    int64_t *phases; // by phase: the most bytes in use
 } RoleUse;
 
 static void raise_to(int64_t *most, int64_t bytes) { *most = bytes > *most ? bytes : *most; }
@@ -120,7 +121,7 @@ static RoleUse role_use(Arena *arena, Module *module, const Role *role, int slot
 
 typedef Array(RoleUse) RoleUses;
 
-/* That of an actor, which others may have too. */
+/* Returns the use of an actor's role, made once for all actors with equally many slots. */
 static const RoleUse *use_of(Arena *arena, RoleUses *uses, Module *module, const Actor *actor) {
     int slots = device_slots(module, actor->role, actor->devices[0]);
     for (int u = uses->count - 1; u >= 0; u--)
@@ -129,7 +130,7 @@ static const RoleUse *use_of(Arena *arena, RoleUses *uses, Module *module, const
     return &uses->at[uses->count - 1];
 }
 
-/* What is in use while a row runs. */
+/* Returns the bytes in use while a row runs. */
 static int64_t row_bytes(const SimulatedSteps *steps, const ProgramRow *row, const RoleUse *use) {
     const Actor *actor = &steps->fold.actors[row->actor];
     int64_t bytes = given_bytes(&use->memory);

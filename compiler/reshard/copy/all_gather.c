@@ -1,7 +1,7 @@
 /* All-gathers and broadcasts: transfers whose senders and receivers form closed groups. */
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
-#include "reshard/steps.h"
+#include "reshard/plan_builder.h"
 
 /* A holder of a transfer with the receivers that it serves. */
 typedef struct SenderGroup {
@@ -60,7 +60,7 @@ static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     }
 }
 
-/* The holder that has the same replica as a device, or -1. */
+/* Returns the holder that has the same replica as a device, or -1. */
 static int holder_of_replica(const Gathering *gathering, int device) {
     const Plan *plan = gathering->planner->plan;
     int replica = gathering->replicas[plan_slot(plan, device)];
@@ -93,9 +93,9 @@ static void add_groups(Gathering *gathering, int g) {
 
 /* ---- components ---- */
 
-/* Whether all holders of what the groups of a component send serve somebody: where some would be
- * idle, messages divide the work better. And where there are several senders, whether each wants
- * what it sends itself, as an all-gather hands it out. */
+/* Returns whether all holders of what the groups of a component send serve somebody: where some
+ * would be idle, messages divide the work better. And where there are several senders, whether
+ * each wants what it sends itself, as an all-gather hands it out. */
 static bool suits_senders(const Gathering *gathering, const int *order, int count, int sending) {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];

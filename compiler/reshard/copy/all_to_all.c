@@ -1,11 +1,11 @@
 /* All-to-alls: devices that all send to each other. */
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
-#include "reshard/steps.h"
+#include "reshard/plan_builder.h"
 
 #include <stdlib.h>
 
-/* Whether an int counts the elements of an all-to-all of these messages. */
+/* Returns whether an int counts the elements of an all-to-all of these messages. */
 static bool is_countable(const Plan *plan, const Messages *messages, const int *order, int count) {
     int64_t bytes = 0;
     int element = 8;
@@ -18,8 +18,8 @@ static bool is_countable(const Plan *plan, const Messages *messages, const int *
     return bytes / element <= INT32_MAX;
 }
 
-/* The devices of a component of messages when each sends to every other, and there are three at
- * least; else none. */
+/* Returns the devices of a component of messages when each sends to every other, and there are
+ * three at least; else none. */
 static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, const int *order,
                               int count, Index *index) {
     Devices devices = {0};
@@ -42,7 +42,7 @@ static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, co
     return devices;
 }
 
-/* The sender and receiver of each message. */
+/* Returns the sender and receiver of each message. */
 static Devices *message_ends(PlanBuilder *planner, const Messages *messages) {
     Devices *sets = arena_array(planner->arena, Devices, messages->count);
     int *ends = arena_array(planner->arena, int, 2 * messages->count);

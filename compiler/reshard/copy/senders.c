@@ -4,16 +4,16 @@
  * some receivers a share, which that one sends to the others. Where the receivers are so many that
  * passing one share on is too much for one device, a share travels along a tree.
  */
-#include "reshard/senders/tree.h"
+#include "reshard/senders/balance_senders.h"
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
-#include "reshard/steps.h"
+#include "reshard/plan_builder.h"
 
 /* ---- routes ---- */
 
-/* Elements of a transfer that are passed on together. Fewer would even nothing out: passing them on
- * is a small part of the cap, the smaller the fewer devices there are; and each such part has a
- * message for every receiver. */
+/* Returns the elements of a transfer that are passed on together. Fewer would even nothing out:
+ * passing them on is a small part of the cap, the smaller the fewer devices there are; and each
+ * such part has a message for every receiver. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
     enum { PARTS = 1536, LEAST_PARTS = 4 }; // of all that is sent, and of the cap
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
@@ -43,7 +43,7 @@ static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t ca
     return job;
 }
 
-/* The same in a tree: one grain takes the whole transfer to one receiver. */
+/* Returns the same in a tree: one grain takes the whole transfer to one receiver. */
 static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     Job job = direct_job(planner, transfer, cap);
     job.unit *= transfer->segment.hi - transfer->segment.lo;
@@ -88,7 +88,7 @@ static void pass_on(Rounds *rounds, int delay, Segment segment, int device, Devi
     array_push(arena, &rounds->later.at[delay], transfer);
 }
 
-/* A part of a transfer's segment, counted from its beginning. */
+/* Returns a part of a transfer's segment, counted from its beginning. */
 static Segment part_of(const Transfer *transfer, int64_t lo, int64_t hi) {
     Segment part = transfer->segment;
     part.hi = part.lo + hi;

@@ -1,7 +1,5 @@
 #include "reshard/cost/price.h"
 
-#include "reshard/cost/resources.h"
-
 #include <string.h>
 
 /* ---- bytes ---- */

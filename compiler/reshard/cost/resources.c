@@ -1,5 +1,3 @@
-#include "reshard/cost/resources.h"
-
 #include "reshard/cost/price.h"
 
 #include <math.h>
@@ -18,7 +16,7 @@ static void clear(const Resources *resources, double *entries) {
     memset(entries, 0, sizeof *entries * (size_t)resources->plan->device_count);
 }
 
-/* The largest sum of the entries of a processor's devices. */
+/* Returns the largest sum of the entries of a processor's devices. */
 static double busiest_seat(const Resources *resources, const double *entries) {
     double *sums = resources->sums, busiest = 0;
     clear(resources, sums);
@@ -32,7 +30,7 @@ static double busiest_seat(const Resources *resources, const double *entries) {
 
 /* ---- what was measured ---- */
 
-/* What was measured over what latency and bandwidth give, by the bytes of its curve. */
+/* Returns what was measured over what latency and bandwidth give, by the bytes of its curve. */
 static double point_correction(const Measured *measured, const Link *link, double bytes) {
     double least = measured->seconds.at[0].size,
            most = measured->seconds.at[measured->seconds.count - 1].size;
@@ -41,9 +39,9 @@ static double point_correction(const Measured *measured, const Link *link, doubl
            verb_seconds(measured->verb, measured->ranks, bytes, link);
 }
 
-/* The same of a verb on so many devices: a mean of the numbers of devices beside it that were
- * measured, and 1 where none was. `bytes` are the tensor's, or of messages those that a device
- * sends. */
+/* Returns the same of a verb on so many devices: a mean of the numbers of devices beside it that
+ * were measured, and 1 where none was. `bytes` are the tensor's, or of messages those that a
+ * device sends. */
 static double correction(const Link *link, ht_verb verb, bool one_way, int devices, double bytes) {
     const Measured *below = link_measured(link, verb, one_way, devices, false),
                    *above = link_measured(link, verb, one_way, devices, true);
@@ -57,8 +55,8 @@ static double correction(const Link *link, ht_verb verb, bool one_way, int devic
     return low * pow(high / low, part);
 }
 
-/* The bytes that all devices touch in a group's step of a verb, over those of its tensor or of all
- * its messages: what they have before, and what they have then. */
+/* Returns the bytes that all devices touch in a group's step of a verb, over those of its tensor
+ * or of all its messages: what they have before, and what they have then. */
 static double verb_touched(ht_verb verb, int ranks) {
     switch (verb) {
     case HT_ALL_REDUCE: return 2 * ranks;
@@ -70,8 +68,8 @@ static double verb_touched(ht_verb verb, int ranks) {
     }
 }
 
-/* How much longer a measurement took than where as many devices were by themselves, each on a
- * processor of its own or as near to that as was measured. */
+/* Returns how much longer a measurement took than where as many devices were by themselves, each
+ * on a processor of its own or as near to that as was measured. */
 static double longer(const Link *link, const Measured *measured, double bytes) {
     double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
     return fmax(point_correction(measured, link, size) /
@@ -79,12 +77,12 @@ static double longer(const Link *link, const Measured *measured, double bytes) {
                 1);
 }
 
-/* How many ranks a processor served while this was measured; one where nothing was. */
+/* Returns how many ranks a processor served while this was measured; one where nothing was. */
 static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
 
-/* How much longer a collective takes whose root has a processor for itself and of whose other
- * devices so many share one, than where the root shares its own; less than 1 where that is quicker,
- * and 1 where it was not measured. */
+/* Returns how much longer a collective takes whose root has a processor for itself and of whose
+ * other devices so many share one, than where the root shares its own; less than 1 where that is
+ * quicker, and 1 where it was not measured. */
 static double lonely(const Link *link, ht_verb verb, double others, double bytes) {
     const Measured *alone = link_alone(link, verb);
     if (!alone || others <= 1) return 1;
@@ -93,10 +91,10 @@ static double lonely(const Link *link, ht_verb verb, double others, double bytes
     return pow(ratio, log(others) / log(alone->ranks - 1));
 }
 
-/* How much longer collectives of `ranks` devices take in so many groups at once, of which so many
- * devices share a processor, `inner` of them in one group: a power of what devices of a group take
- * longer that share one, and of what more groups on it do, each over what was measured of one
- * group. Where no groups were measured, as if all were one. */
+/* Returns how much longer collectives of `ranks` devices take in so many groups at once, of
+ * which so many devices share a processor, `inner` of them in one group: a power of what devices
+ * of a group take longer that share one, and of what more groups on it do, each over what was
+ * measured of one group. Where no groups were measured, as if all were one. */
 static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share,
                        double inner, double bytes) {
     const Measured *crowded = link_crowded(link, verb, ranks),
@@ -118,7 +116,7 @@ static double crowding(const Link *link, ht_verb verb, int ranks, double groups,
     return in_turn ? pow(longer(link, in_turn, bytes), log(shared) / log(2)) : 1;
 }
 
-/* The slowest link of the steps [from, to). */
+/* Returns the slowest link of the steps [from, to). */
 static Link steps_link(const Plan *plan, int from, int to) {
     Link slowest = {0};
     for (int s = from; s < to; s++) {
@@ -180,9 +178,9 @@ static Traffic steps_traffic(const Resources *resources, int from, int to) {
 
 /* ---- messages that nothing was measured for in turn ---- */
 
-/* Seconds in which devices send so many bytes each, in messages of `largest` at most; so many
- * devices are measured to do that at once. At the slower of the rates of such a message, which has
- * a start of its own, and of all of them, which may be more than caches hold. */
+/* Returns the seconds in which devices send so many bytes each, in messages of `largest` at
+ * most; so many devices are measured to do that at once. At the slower of the rates of such a
+ * message, which has a start of its own, and of all of them, which may be more than caches hold. */
 static double sending_seconds(const Link *link, bool one_way, int devices, double bytes,
                               double largest) {
     double plain = link->latency + bytes / link->bandwidth,
@@ -191,8 +189,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* What the busiest device takes as if there were but one other, or if that is longer all devices
- * together, when they share processors and memory: as if all moved the same. */
+/* Returns what the busiest device takes as if there were but one other, or if that is longer all
+ * devices together, when they share processors and memory: as if all moved the same. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -210,7 +208,7 @@ typedef struct Exchanging {
     const Measured *both, *send;           // at once
 } Exchanging;
 
-/* Whether all of it was measured. */
+/* Returns whether all of it was measured. */
 static bool find_exchanging(const Link *link, Exchanging *found) {
     *found =
         (Exchanging){link_in_turn(link, HT_EXCHANGE, false), link_in_turn(link, HT_EXCHANGE, true),
@@ -219,9 +217,9 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
     return found->turn_both && found->turn_send && found->both && found->send;
 }
 
-/* The seconds of a measurement with messages of so many bytes, where the devices touch so many in
- * all: at the slower of the rates of a message, which has a start of its own, and of all that they
- * touch, which may be more than caches hold. */
+/* Returns the seconds of a measurement with messages of so many bytes, where the devices touch
+ * so many in all: at the slower of the rates of a message, which has a start of its own, and of
+ * all that they touch, which may be more than caches hold. */
 static double message_seconds(const Link *link, const Measured *measured, double bytes,
                               double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
@@ -232,9 +230,9 @@ static double message_seconds(const Link *link, const Measured *measured, double
     return each > all ? each : all;
 }
 
-/* Seconds that a device takes for an exchange beside its messages: two that take turns spend
- * that twice when one sends and the other receives, and once for each of two messages when both
- * do both. */
+/* Returns the seconds that a device takes for an exchange beside its messages: two that take
+ * turns spend that twice when one sends and the other receives, and once for each of two
+ * messages when both do both. */
 static double exchange_start(const Link *link, const Exchanging *exchanging) {
     double least = exchanging->turn_send->seconds.at[0].size / 2,
            both = message_seconds(link, exchanging->turn_both, least, 0) / 2;
@@ -260,7 +258,7 @@ static void add_work(const Resources *resources, const Message *message) {
     resources->received[sender] = resources->received[receiver] = start;
 }
 
-/* What the busiest processor takes for the messages of steps. */
+/* Returns what the busiest processor takes for the messages of steps. */
 static double work_seconds(const Resources *resources, int from, int to) {
     clear(resources, resources->sent);
     clear(resources, resources->received);
@@ -272,8 +270,8 @@ static double work_seconds(const Resources *resources, int from, int to) {
     return busiest_seat(resources, resources->sent);
 }
 
-/* The messages of a step go together, and wait once. What goes one way only was measured by
- * itself. */
+/* Returns the messages of a step go together, and wait once. What goes one way only was measured
+ * by itself. */
 static double exchange_seconds(const Resources *resources, int from, int to, const Link *link,
                                const Traffic *traffic) {
     Exchanging exchanging;
@@ -293,8 +291,8 @@ static double exchange_seconds(const Resources *resources, int from, int to, con
 
 /* ---- collectives ---- */
 
-/* How many devices share the busiest processor, by what they receive in collectives of so many
- * bytes: in a broadcast all but the first, in a reduction to one all but the last. */
+/* Returns how many devices share the busiest processor, by what they receive in collectives of
+ * so many bytes: in a broadcast all but the first, in a reduction to one all but the last. */
 static double most_sharing(const Resources *resources, int from, int to, double bytes) {
     const Plan *plan = resources->plan;
     clear(resources, resources->received);
@@ -307,8 +305,8 @@ static double most_sharing(const Resources *resources, int from, int to, double 
     return busiest_seat(resources, resources->received) / bytes;
 }
 
-/* How many devices beside the root of a collective share the busiest processor; 0 where one shares
- * the root's, and where there is no root. */
+/* Returns how many devices beside the root of a collective share the busiest processor; 0 where
+ * one shares the root's, and where there is no root. */
 static double sharing_others(const Resources *resources, const Step *step) {
     const int *seat = resources->seat, *group = step->group.at;
     int root = seat[plan_slot(resources->plan, group[0])];
@@ -332,7 +330,7 @@ typedef struct Collectives {
     double bytes;  // of the largest
 } Collectives;
 
-/* Seconds of collectives of so many bytes each. */
+/* Returns the seconds of collectives of so many bytes each. */
 static double sized_seconds(const Link *link, const Collectives *all, double bytes) {
     return all->turns * verb_seconds(all->verb, all->ranks, bytes, link) *
            correction(link, all->verb, false, all->ranks, bytes) *
@@ -340,9 +338,9 @@ static double sized_seconds(const Link *link, const Collectives *all, double byt
            lonely(link, all->verb, all->others, bytes);
 }
 
-/* The same, at the slower of the rates of a collective, which has a start of its own, and of all
- * that the plan's devices touch, which may be more than caches hold: those of groups that share no
- * processor were measured where one group had the caches for itself. */
+/* Returns the same, at the slower of the rates of a collective, which has a start of its own,
+ * and of all that the plan's devices touch, which may be more than caches hold: those of groups
+ * that share no processor were measured where one group had the caches for itself. */
 static double touching_seconds(const Resources *resources, const Link *link,
                                const Collectives *all) {
     bool apart = all->inner > 1 && all->inner >= all->share;
@@ -353,8 +351,8 @@ static double touching_seconds(const Resources *resources, const Link *link,
                               : each;
 }
 
-/* Seconds that a device takes longer to combine all that a collective is about than sums of f32,
- * with which links are measured. */
+/* Returns the seconds that a device takes longer to combine all that a collective is about than
+ * sums of f32, with which links are measured. */
 static double longer_to_combine(const Plan *plan, const Step *step) {
     int device = step->group.at[0];
     const DeviceClass *class = cluster_class(plan->cluster, device);
@@ -372,23 +370,23 @@ static double longer_to_combine(const Plan *plan, const Step *step) {
     return seconds / cluster_sharing(plan->cluster, device);
 }
 
-/* The same of the busiest processor for the collectives at once: a reduction to one device goes
- * through each of the others, what is reduced for all is divided among them. */
+/* Returns the same of the busiest processor for the collectives at once: a reduction to one
+ * device goes through each of the others, what is reduced for all is divided among them. */
 static double combining_seconds(const Plan *plan, const Step *step, const Collectives *all) {
     double part = step->verb == HT_REDUCE ? 1 : (double)(all->ranks - 1) / all->ranks;
     return step_reduces(step) ? longer_to_combine(plan, step) * part * all->share * all->turns : 0;
 }
 
-/* How many devices have parts in a collective. */
+/* Returns how many devices have parts in a collective. */
 static int count_holders(const Step *step) {
     int holders = 0;
     for (int i = 0; i < step_part_count(step); i++) holders += step->parts[i].count > 0;
     return holders;
 }
 
-/* Seconds of collectives; `seconds` by latency and bandwidth. What is divided among some of the
- * devices only is between what is divided among all and what one has: a reduction, or a
- * broadcast. */
+/* Returns the seconds of collectives; `seconds` by latency and bandwidth. What is divided among
+ * some of the devices only is between what is divided among all and what one has: a reduction,
+ * or a broadcast. */
 static double collective_seconds(const Resources *resources, int from, int to, const Link *link,
                                  const Traffic *traffic, double seconds) {
     const Step *step = &resources->plan->steps.at[from];
@@ -411,8 +409,8 @@ static double collective_seconds(const Resources *resources, int from, int to, c
     return divided * pow(rooted / divided, part) + combining;
 }
 
-/* The same of all-to-alls: as if each device sent as much, but no less than their messages take
- * otherwise. */
+/* Returns the same of all-to-alls: as if each device sent as much, but no less than their
+ * messages take otherwise. */
 static double all_to_all_seconds(const Resources *resources, int from, int to, const Link *link,
                                  const Traffic *traffic) {
     int ranks = resources->plan->steps.at[from].group.count;
@@ -423,7 +421,7 @@ static double all_to_all_seconds(const Resources *resources, int from, int to, c
     return fmax(even * crowding(link, HT_ALL_TO_ALL, ranks, groups, groups, 1, mean), messages);
 }
 
-/* The seconds of steps of one verb. */
+/* Returns the seconds of steps of one verb. */
 static double measured_seconds(const Resources *resources, int from, int to, double seconds) {
     ht_verb verb = resources->plan->steps.at[from].verb;
     Link link = steps_link(resources->plan, from, to);
@@ -437,7 +435,7 @@ static double measured_seconds(const Resources *resources, int from, int to, dou
 
 /* ---- processors ---- */
 
-/* The first slot of each device's processor. */
+/* Returns the first slot of each device's processor. */
 static int *find_seats(PlanBuilder *planner) {
     const Plan *plan = planner->plan;
     const Cluster *cluster = plan->cluster;
@@ -465,13 +463,13 @@ Resources *resources_create(PlanBuilder *planner) {
                              .sums = arena_array(planner->arena, double, count)};
     for (int i = 0; i < count; i++)
         resources->touched += plan_touched_bytes(plan, plan->devices[i]);
-    for (int i = 0; i < count && plan->lowered && plan->cluster->local.measured_count; i++)
+    for (int i = 0; i < count && plan->cache && plan->cluster->local.measured_count; i++)
         resources->touched += (double)plan_scratch_bytes(plan, plan->devices[i]);
     clear(resources, resources->ready);
     return resources;
 }
 
-/* The device of number `index` among those that act in a step; -1 behind the last. */
+/* Returns the device of number `index` among those that act in a step; -1 behind the last. */
 static int acting_device(const Step *step, int index) {
     if (index < step->group.count) return step->group.at[index];
     index -= step->group.count;
@@ -480,8 +478,8 @@ static int acting_device(const Step *step, int index) {
     return index % 2 ? message->receiver : message->sender;
 }
 
-/* The latest of the seats of the steps' devices; all of them are then set to `until`, unless that
- * is negative. */
+/* Returns the latest of the seats of the steps' devices; all of them are then set to `until`,
+ * unless that is negative. */
 static double seats_ready(Resources *resources, int from, int to, double until) {
     double latest = 0;
     for (int s = from; s < to; s++)

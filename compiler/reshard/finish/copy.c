@@ -1,5 +1,5 @@
 /* A copy of a plan without what planning left behind. */
-#include "reshard/finish/finish.h"
+#include "reshard/plan_builder.h"
 
 #include "support/intern.h"
 
@@ -9,8 +9,8 @@ typedef struct Copier {
     Intern *lists;
 } Copier;
 
-/* What a list became, NULL where it is not copied yet. Its address says which it is: those that are
- * one stay one. */
+/* Returns what a list became, NULL where it is not copied yet. Its address says which it is:
+ * those that are one stay one. */
 static void **copy_of(const Copier *copier, const void *list, int count) {
     struct {
         const void *list;
@@ -19,7 +19,7 @@ static void **copy_of(const Copier *copier, const void *list, int count) {
     return intern_slot(copier->lists, &key, sizeof key);
 }
 
-/* The one copy of `size` bytes, that several may have. */
+/* Returns the one copy of `size` bytes, that several may have. */
 static void *copy_once(const Copier *copier, const void *list, int count, size_t size) {
     void **copy = list && count ? copy_of(copier, list, count) : NULL;
     if (copy && !*copy) *copy = arena_copy(copier->arena, list, size);
@@ -80,7 +80,7 @@ static void copy_bucket(const Copier *copier, Bucket *bucket) {
     bucket->tensors = COPY(copier->arena, bucket->tensors, bucket->tensor_count);
 }
 
-/* The copy of a task's contributions, one for all tasks that share them. */
+/* Returns the copy of a task's contributions, one for all tasks that share them. */
 static Devices *copy_sources(const Copier *copier, Devices *sources, int count) {
     void **known = sources && count ? copy_of(copier, sources, count) : NULL;
     if (!known || *known) return known ? *known : NULL;

@@ -1,6 +1,6 @@
 /* What remains to be said of the steps: their groups' numbers, the types that they move, and
  * whether tensors stay where they are. */
-#include "reshard/finish/finish.h"
+#include "reshard/plan_builder.h"
 
 #include "reshard/cost/price.h"
 #include "support/intern.h"
@@ -17,7 +17,7 @@ static bool task_in_place(const Plan *plan, const Task *task) {
     return true;
 }
 
-/* Whether what moves goes through scratch, to be written where nothing is read any more. */
+/* Returns whether what moves goes through scratch, to be written where nothing is read any more. */
 static bool goes_through_scratch(const Bucket *bucket, const Task *task) {
     return bucket->overlap->side[SIDE_TO].partial == STATE_DUP &&
            (task->local || task->origin == ORIGIN_LOCAL);
@@ -115,10 +115,6 @@ void finish_plan(PlanBuilder *planner) {
     find_types(planner);
     find_in_place(plan);
     plan->name = name_plan(planner);
-    plan->lowered = arena_array(planner->arena, const ht_reshard_device *, plan->device_count);
-    plan->seats = arena_new(planner->arena, struct DeviceSteps *);
-    plan->wholes = intern_create(planner->arena);
-    plan->blocks = intern_create(planner->arena);
-    plan->shared = intern_create(planner->arena);
+    plan->cache = plan_cache_create(planner->arena, plan->device_count);
     plan->seconds = price_steps(planner);
 }

@@ -5,7 +5,6 @@
  * each host where it is wanted; these hand it on inside their hosts. A host that holds all
  * contributions needs no others.
  */
-#include "reshard/hierarchical/division.h"
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
@@ -28,7 +27,7 @@ typedef struct Tier {
     Transfers *inside;
 } Tier;
 
-/* The holders of a contribution on a host. */
+/* Returns the holders of a contribution on a host. */
 static Devices holders_on(const Tier *tier, int source, int host) {
     Devices found = {0};
     const Devices *holders = &tier->task.sources[source];
@@ -91,7 +90,7 @@ static void count_offers(Tier *tier) {
     for (int p = 0; p < tier->task.source_count; p++) visit_hosts(tier, p, list_offer);
 }
 
-/* The host that offers most, or -1; of those only of which a holder wants the value, if
+/* Returns the host that offers most, or -1; of those only of which a holder wants the value, if
  * `wanting`. */
 static int best_host(const Tier *tier, bool wanting) {
     int best = -1;
@@ -128,7 +127,8 @@ static int add_task(Tier *tier, Task task, Tasks *list) {
     return plan->tasks.count - 1;
 }
 
-/* Whether a host has all contributions; where a holder wants the value, if there are such hosts. */
+/* Returns whether a host has all contributions; where a holder wants the value, if there are
+ * such hosts. */
 static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }
@@ -161,7 +161,7 @@ static Devices *bringing_devices(const Tier *tier) {
     return bringing;
 }
 
-/* The devices among which a host divides the value that it wants: those that bring in
+/* Returns the devices among which a host divides the value that it wants: those that bring in
  * contributions, or else all that want it. */
 static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
@@ -176,8 +176,8 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
     return division;
 }
 
-/* The device at which a host reduces a slice: the one that wants it there, or the one of the same
- * rank. */
+/* Returns the device at which a host reduces a slice: the one that wants it there, or the one of
+ * the same rank. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);

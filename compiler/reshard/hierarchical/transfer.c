@@ -1,5 +1,4 @@
 /* Two tiers: values on their way inside hosts, and across them. */
-#include "reshard/hierarchical/division.h"
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
@@ -19,7 +18,7 @@ void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder
     push_result(hosts->planner, transfers, segment, holder, targets);
 }
 
-/* The job of taking a transfer in and handing it on inside a host. */
+/* Returns the job of taking a transfer in and handing it on inside a host. */
 static Job import_job(Hosts *hosts, const Transfer *transfer, const Division *division) {
     return (Job){.devices = division->devices,
                  .first = division->devices.count,

@@ -1,5 +1,5 @@
 /* Buckets: conversions that are alike, planned as one. */
-#include "reshard/intersection/tasks.h"
+#include "reshard/plan_builder.h"
 #include "support/intern.h"
 
 /* Finds buckets by what makes conversions alike. */
@@ -8,7 +8,7 @@ typedef struct BucketTable {
     Intern *shared, *layouts, *buckets;
 } BucketTable;
 
-/* The one copy of a layout, remembered by its address. */
+/* Returns the one copy of a layout, remembered by its address. */
 static const Layout *find_layout(BucketTable *table, const Layout *layout) {
     const Layout **slot = intern_slot(table->layouts, &layout, sizeof layout);
     if (!*slot) *slot = layout_intern(table->shared, layout);
@@ -28,7 +28,8 @@ static Bucket new_bucket(PlanBuilder *planner, const Conversion *conversion) {
                     .overlap = overlap};
 }
 
-/* The number of the bucket that a conversion belongs to; a new one where it is like none before. */
+/* Returns the number of the bucket that a conversion belongs to; a new one where it is like none
+ * before. */
 static int find_bucket(PlanBuilder *planner, BucketTable *table, const Conversion *conversion) {
     int n = 0;
     int64_t key[LAYOUT_MAX_RANK + 3];

@@ -87,8 +87,8 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
 
 /* ---- bundles ---- */
 
-/* What makes two cells one bundle: the number of holdings of the first side, those holdings, the
- * second side's. */
+/* Returns what makes two cells one bundle: the number of holdings of the first side, those
+ * holdings, the second side's. */
 static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key) {
     int n = 1;
     for (const Entry *e = from[cell]; e; e = e->next) key[n++] = e->holding;

@@ -30,13 +30,15 @@ typedef struct Overlap {
     Array(Bundle) bundles; // in the order of their first cells
 } Overlap;
 
-/* The overlap of two checked layouts of a tensor of `shape`. */
+/* Returns the overlap of two checked layouts of a tensor of `shape`. */
 const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to);
 
-/* A cell's first element and its extents in the common view, and the number of its elements. */
+/* Returns a cell's first element and its extents in the common view, and the number of its
+ * elements. */
 int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents);
 
-/* Whether a device holds a bundle on both sides, stores it in the same way, and as much in all. */
+/* Returns whether a device holds a bundle on both sides, stores it in the same way, and as much
+ * in all. */
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device);
 
 #endif

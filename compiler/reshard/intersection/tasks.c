@@ -1,7 +1,7 @@
 /* From bundles to tasks: which contributions make which value, for whom. */
-#include "reshard/intersection/tasks.h"
+#include "reshard/plan_builder.h"
 
-#include "reshard/hierarchical/hosts.h"
+#include "reshard/hierarchical/hierarchical.h"
 #include "support/intern.h"
 
 /* The contributions of one replica to a bundle, with their holders. */
@@ -37,7 +37,7 @@ static Devices *find_contribution(Arena *arena, Replica *replica, int name) {
     return &replica->holders.at[replica->holders.count - 1];
 }
 
-/* Who holds a bundle on one side, by replica and contribution. */
+/* Returns who holds a bundle on one side, by replica and contribution. */
 static Replicas replicas_of(PlanBuilder *planner, const Overlap *overlap, const Bundle *bundle,
                             Side side) {
     Replicas replicas = {0};
@@ -70,7 +70,7 @@ static int count_common(const Devices *a, const Devices *b) {
     return count;
 }
 
-/* What devices must receive for a task, by element. */
+/* Returns what devices must receive for a task, by element. */
 static int task_cost(const Task *task) {
     int common = 0, wanted = task->targets.count;
     for (int p = 0; p < task->source_count && !common; p++)
@@ -79,7 +79,7 @@ static int task_cost(const Task *task) {
                                   : task->source_count + wanted - 1 - (common > 0);
 }
 
-/* The same to get the reduction of a replica's contributions. */
+/* Returns the same to get the reduction of a replica's contributions. */
 static int reduction_cost(const Replica *replica, const Devices *targets) {
     return task_cost(&(Task){.source_count = replica->holders.count,
                              .sources = replica->holders.at,
@@ -99,8 +99,8 @@ static void set_sources(Task *task, const Replica *replica) {
     task->sources = replica->holders.at;
 }
 
-/* The contribution of the target that takes a contribution of the source: the one whose devices
- * miss it least. */
+/* Returns the contribution of the target that takes a contribution of the source: the one whose
+ * devices miss it least. */
 static int receiving_contribution(const Devices *holders, const Replica *target) {
     int best = 0, least = INT32_MAX;
     for (int q = 0; q < target->holders.count; q++) {
@@ -113,8 +113,8 @@ static int receiving_contribution(const Devices *holders, const Replica *target)
     return best;
 }
 
-/* Each contribution of the source goes into one of the target's; contributions that get none are
- * the identity. The result is what devices must receive, by element. */
+/* Returns each contribution of the source goes into one of the target's; contributions that get
+ * none are the identity. The result is what devices must receive, by element. */
 static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const Replica *source,
                              const Replica *target) {
     TaskList *tasks = &planner->plan->tasks;
@@ -158,8 +158,8 @@ static Devices all_holders(Arena *arena, const Replicas *replicas) {
     return all;
 }
 
-/* The fewest devices that hold one of a replica's contributions: so many share the work of sending
- * it. */
+/* Returns the fewest devices that hold one of a replica's contributions: so many share the work
+ * of sending it. */
 static int fewest_holders(const Replica *replica) {
     int fewest = INT32_MAX;
     for (int p = 0; p < replica->holders.count; p++)
@@ -203,8 +203,8 @@ typedef struct Holders {
     Devices all;   // SIDE_TO
 } Holders;
 
-/* The holders of a bundle of an overlap on a side; `known` has those of earlier ones by their
- * lists. */
+/* Returns the holders of a bundle of an overlap on a side; `known` has those of earlier ones by
+ * their lists. */
 static const Holders *find_holders(PlanBuilder *planner, const Overlap *overlap,
                                    const Bundle *bundle, Side side, Intern *known) {
     Holders **holders = intern_slot(known, &bundle->holders[side], sizeof bundle->holders[side]);
@@ -237,7 +237,7 @@ static void add_bundle_tasks(PlanBuilder *planner, int bucket, int b, Intern *co
                           cheapest_source(planner, bucket, b, from, whole, &to->at[r]), &to->at[r]);
 }
 
-/* Whether devices of several hosts hold one of a task's contributions. */
+/* Returns whether devices of several hosts hold one of a task's contributions. */
 static bool has_far_holders(const Hosts *hosts, const Task *task) {
     for (int p = 0; p < task->source_count; p++)
         for (int h = 1; h < task->sources[p].count; h++)

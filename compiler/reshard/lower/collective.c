@@ -1,6 +1,5 @@
 /* Lowering: collectives. */
 #include "reshard/lower/lower.h"
-#include "reshard/lower/shared_parts.h"
 
 #include "support/intern.h"
 
@@ -14,7 +13,7 @@ typedef struct Sides {
 } Sides;
 
 static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides) {
-    const Segments *all = whole_of(lowering, step);
+    const Segments *all = shared_parts(lowering, step);
     ht_block send = send_block(lowering, all, &sides->pack), receive = {0};
     if (!find_block(lowering, all, true, &receive)) {
         int64_t bytes = send.count * lowering->unit;
@@ -27,12 +26,12 @@ static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
     array_push(lowering->arena, &sides->receive, receive);
 }
 
-/* The blocks of all members' parts, which lie one after another from `first` on; one list for all
- * devices that have the same. */
+/* Returns the blocks of all members' parts, which lie one after another from `first` on; one
+ * list for all devices that have the same. */
 static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first) {
     const Plan *plan = lowering->plan;
     int64_t key[] = {(intptr_t)step, first.place, first.tensor, first.offset};
-    const ht_block **known = intern_slot(plan->blocks, key, sizeof key);
+    const ht_block **known = intern_slot(plan->cache->blocks, key, sizeof key);
     if (*known) return *known;
     ht_block *blocks = arena_array(lowering->arena, ht_block, step->group.count);
     for (int i = 0; i < step->group.count; i++) {
@@ -45,7 +44,7 @@ static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, 
 
 /* Also HT_REDUCE: then the root's part is all. */
 static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides) {
-    ht_block send = send_block(lowering, whole_of(lowering, step), &sides->pack);
+    ht_block send = send_block(lowering, shared_parts(lowering, step), &sides->pack);
     if (step->verb == HT_REDUCE)
         array_push(lowering->arena, &sides->send, send);
     else
@@ -55,8 +54,8 @@ static void reduce_scatter_sides(Lowering *lowering, const Step *step, int posit
                    receive_block(lowering, &step->parts[position], &sides->unpack));
 }
 
-/* Whether blocks that have something lie in one buffer, in places that an int counts; then the
- * others are put there, too. */
+/* Returns whether blocks that have something lie in one buffer, in places that an int counts;
+ * then the others are put there, too. */
 static bool one_buffer(Blocks *blocks) {
     const ht_block *first = NULL;
     int64_t lowest = INT64_MAX, highest = 0;
@@ -79,7 +78,7 @@ static bool one_buffer(Blocks *blocks) {
     return true;
 }
 
-/* Whether blocks lie as a gather needs them: those of equal counts one after another. */
+/* Returns whether blocks lie as a gather needs them: those of equal counts one after another. */
 static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {
@@ -107,7 +106,7 @@ static void all_gather_sides(Lowering *lowering, const Step *step, int position,
     array_push(lowering->arena, &sides->send,
                own->count ? send_block(lowering, own, &sides->pack)
                           : (ht_block){.place = HT_SCRATCH});
-    const Segments *all = whole_of(lowering, step);
+    const Segments *all = shared_parts(lowering, step);
     ht_block block;
     if (find_block(lowering, all, true, &block) && block.count <= INT32_MAX) {
         sides->all = consecutive_blocks(lowering, step, block);
@@ -130,14 +129,14 @@ static void broadcast_sides(Lowering *lowering, const Step *step, int position, 
 
 /* ---- all-to-all ---- */
 
-/* The messages to or from all members, in the group's order; NULL where there is none. */
-static const Message **messages_of(Lowering *lowering, const Step *step, const StepPlace *seat,
-                                   bool received) {
+/* Returns the messages to or from all members, in the group's order; NULL where there is none. */
+static const Message **messages_of(Lowering *lowering, const Step *step,
+                                   const StepPlace *step_place, bool received) {
     const Plan *plan = lowering->plan;
     const Message **messages = arena_array(lowering->arena, const Message *, step->group.count),
                   **by_slot = arena_array(lowering->arena, const Message *, plan->device_count);
-    for (int k = seat->messages.count - 1; k >= 0; k--) {
-        const Message *message = &step->messages.at[seat->messages.at[k]];
+    for (int k = step_place->messages.count - 1; k >= 0; k--) {
+        const Message *message = &step->messages.at[step_place->messages.at[k]];
         if ((received ? message->receiver : message->sender) == lowering->device)
             by_slot[plan_slot(plan, received ? message->sender : message->receiver)] = message;
     }
@@ -176,10 +175,10 @@ static void packed_blocks(Lowering *lowering, const Step *step, const Message *c
     }
 }
 
-static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPlace *seat,
+static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPlace *step_place,
                              Sides *sides) {
     for (int received = 0; received < 2; received++) {
-        const Message **messages = messages_of(lowering, step, seat, received);
+        const Message **messages = messages_of(lowering, step, step_place, received);
         Blocks *blocks = received ? &sides->receive : &sides->send;
         if (!direct_blocks(lowering, step, messages, received, blocks))
             packed_blocks(lowering, step, messages, received, blocks,
@@ -189,23 +188,23 @@ static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPla
 
 /* ---- all together ---- */
 
-/* How a collective reduces what its parts are of. */
+/* Returns how a collective reduces what its parts are of. */
 static ht_reduction step_reduction(const Plan *plan, const Step *step) {
     for (int i = 0; step_reduces(step) && i < step_part_count(step); i++)
         if (step->parts[i].count) return task_bucket(plan, step->parts[i].at[0].task)->reduction;
     return HT_NO_REDUCTION;
 }
 
-void lower_collective(Lowering *lowering, const Step *step, const StepPlace *seat) {
+void lower_collective(Lowering *lowering, const Step *step, const StepPlace *step_place) {
     Sides sides = {0};
-    int position = seat->position;
+    int position = step_place->position;
     switch (step->verb) {
     case HT_ALL_REDUCE: all_reduce_sides(lowering, step, &sides); break;
     case HT_REDUCE_SCATTER:
     case HT_REDUCE: reduce_scatter_sides(lowering, step, position, &sides); break;
     case HT_ALL_GATHER: all_gather_sides(lowering, step, position, &sides); break;
     case HT_BROADCAST: broadcast_sides(lowering, step, position, &sides); break;
-    case HT_ALL_TO_ALL: all_to_all_sides(lowering, step, seat, &sides); break;
+    case HT_ALL_TO_ALL: all_to_all_sides(lowering, step, step_place, &sides); break;
     default: BUG("a step of a plan is no communication");
     }
     const ht_block *sends = sides.all && step->verb == HT_REDUCE_SCATTER ? sides.all : NULL;

@@ -23,8 +23,8 @@ typedef struct DeviceSteps {
     Array(TaskPlace) tasks;
 } DeviceSteps;
 
-/* The seats of a device with a slot; those of all devices are found when they are first asked
- * for. */
+/* Returns the device_steps of a device with a slot; those of all devices are found when they are
+ * first asked for. */
 const DeviceSteps *plan_device_steps(const Plan *plan, int slot);
 
 #endif

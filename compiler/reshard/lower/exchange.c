@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* A contribution to a reduction: which, the part that it covers, and where it lies. */
-typedef struct PlannedContribution {
+typedef struct SentContribution {
     Segment segment;
     Where where;
 } SentContribution;
@@ -17,7 +17,7 @@ static int compare_contributions(const void *a, const void *b) {
     return (x->segment.lo > y->segment.lo) - (x->segment.lo < y->segment.lo);
 }
 
-/* The same task by task. */
+/* Returns the same task by task. */
 static int compare_by_task(const void *a, const void *b) {
     const SentContribution *x = a, *y = b;
     return x->segment.task != y->segment.task ? x->segment.task - y->segment.task
@@ -75,13 +75,13 @@ static void reduce(Lowering *lowering, const SentContributions *contributions,
     }
 }
 
-/* All that the device received in this step, task by task; `offsets` has where each of its messages
- * lies in scratch, in bytes. */
-static SentContributions all_received(Lowering *lowering, const Step *step, const StepPlace *seat,
-                                      const int64_t *offsets) {
+/* Returns all that the device received in this step, task by task; `offsets` has where each of
+ * its messages lies in scratch, in bytes. */
+static SentContributions all_received(Lowering *lowering, const Step *step,
+                                      const StepPlace *step_place, const int64_t *offsets) {
     SentContributions all = {0};
-    for (int i = 0, k = 0; i < seat->messages.count; i++) {
-        const Message *message = &step->messages.at[seat->messages.at[i]];
+    for (int i = 0, k = 0; i < step_place->messages.count; i++) {
+        const Message *message = &step->messages.at[step_place->messages.at[i]];
         if (message->receiver != lowering->device) continue;
         int64_t offset = offsets[k++];
         for (int s = 0; s < message->segments.count; s++) {
@@ -110,19 +110,19 @@ static void add_received(Lowering *lowering, const SentContributions *all, const
             array_push(lowering->arena, contributions, all->at[low]);
 }
 
-/* Where a reduction is put. */
+/* Returns where a reduction is put. */
 static Where reduced_at(const Lowering *lowering, const Reducing *reduction) {
     Segment kept = resident_segment(lowering->plan, reduction->segment, true);
     return reduction->partial ? origin_of(lowering, &kept)
                               : result_of(lowering, &reduction->segment);
 }
 
-static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *seat,
+static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *step_place,
                        const int64_t *offsets) {
     MoveList copies = {0}, combines = {0};
-    SentContributions all = all_received(lowering, step, seat, offsets);
-    for (int r = 0; r < seat->reductions.count; r++) {
-        const Reducing *reduction = &step->reductions.at[seat->reductions.at[r]];
+    SentContributions all = all_received(lowering, step, step_place, offsets);
+    for (int r = 0; r < step_place->reductions.count; r++) {
+        const Reducing *reduction = &step->reductions.at[step_place->reductions.at[r]];
         SentContributions contributions = {0};
         add_own(lowering, &reduction->segment, &contributions);
         add_received(lowering, &all, &reduction->segment, &contributions);
@@ -133,12 +133,12 @@ static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *se
     add_moves(lowering, HT_COMBINE, &combines);
 }
 
-void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat) {
+void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_place) {
     MoveList pack = {0}, unpack = {0};
     Blocks send = {0}, receive = {0};
     Array(int64_t) offsets = {0};
-    for (int i = 0; i < seat->messages.count; i++) {
-        const Message *message = &step->messages.at[seat->messages.at[i]];
+    for (int i = 0; i < step_place->messages.count; i++) {
+        const Message *message = &step->messages.at[step_place->messages.at[i]];
         if (message->sender == lowering->device) {
             ht_block block = send_block(lowering, &message->segments, &pack);
             block.peer = message->receiver;
@@ -162,5 +162,5 @@ void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat)
                                   .send = share_blocks(lowering, send.at, send.count),
                                   .receive = share_blocks(lowering, receive.at, receive.count)});
     add_moves(lowering, HT_COPY, &unpack);
-    if (step->combine) reduce_all(lowering, step, seat, offsets.at);
+    if (step->combine) reduce_all(lowering, step, step_place, offsets.at);
 }

@@ -1,7 +1,7 @@
 /* Lowering: what one device does in a plan, as the tables of <hetu/reshard.h>. */
 #include "reshard/lower/lower.h"
 
-#include "reshard/finish/finish.h"
+#include "reshard/plan_builder.h"
 #include "support/intern.h"
 
 #include <stdlib.h>
@@ -13,14 +13,14 @@ static int compare_segments(const void *a, const void *b) {
     return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-/* What all-gathers bring the device of what it holds itself, in order. */
+/* Returns what all-gathers bring the device of what it holds itself, in order. */
 static Segments gathered_segments(Lowering *lowering) {
     const Plan *plan = lowering->plan;
     Segments gathered = {0};
-    for (int s = 0; s < lowering->seats->steps.count; s++) {
-        const StepPlace *seat = &lowering->seats->steps.at[s];
-        const Step *step = &plan->steps.at[seat->step];
-        int position = step->verb == HT_ALL_GATHER ? seat->position : -1;
+    for (int s = 0; s < lowering->device_steps->steps.count; s++) {
+        const StepPlace *step_place = &lowering->device_steps->steps.at[s];
+        const Step *step = &plan->steps.at[step_place->step];
+        int position = step->verb == HT_ALL_GATHER ? step_place->position : -1;
         for (int k = 0; position >= 0 && k < step->parts[position].count; k++)
             if (step->parts[position].at[k].origin == ORIGIN_FROM)
                 array_push(lowering->arena, &gathered, step->parts[position].at[k]);
@@ -51,21 +51,21 @@ static void lower_local(Lowering *lowering) {
     MoveList copies = {0}, fills = {0};
     Segments gathered = gathered_segments(lowering);
     int next = 0;
-    for (int t = 0; t < lowering->seats->tasks.count; t++) {
-        const TaskPlace *seat = &lowering->seats->tasks.at[t];
-        const Task *task = &lowering->plan->tasks.at[seat->task];
+    for (int t = 0; t < lowering->device_steps->tasks.count; t++) {
+        const TaskPlace *step_place = &lowering->device_steps->tasks.at[t];
+        const Task *task = &lowering->plan->tasks.at[step_place->task];
         if (!lowering->holding[SIDE_TO][task->bucket]) continue;
-        Segment all = {.task = seat->task, .hi = task->volume};
+        Segment all = {.task = step_place->task, .hi = task->volume};
         if (!task->source_count)
             move_segment(lowering, &fills, &all, stored_at(HT_TO), stored_at(HT_TO));
-        else if (seat->holder)
+        else if (step_place->holder)
             copy_own(lowering, &copies, all, &gathered, &next);
     }
     add_moves(lowering, HT_COPY, &copies);
     add_moves(lowering, HT_FILL, &fills);
 }
 
-/* Whether there is room for all that a local task makes. */
+/* Returns whether there is room for all that a local task makes. */
 static bool has_room(const Lowering *lowering, const Segment *kept) {
     for (int k = 0; k < lowering->residents.count; k++)
         if (lowering->residents.at[k].segment.task == kept->task &&
@@ -97,12 +97,12 @@ static void reserve_parts(Lowering *lowering, const Step *step, int position) {
 }
 
 static void reserve_residents(Lowering *lowering) {
-    for (int s = 0; s < lowering->seats->steps.count; s++) {
-        const StepPlace *seat = &lowering->seats->steps.at[s];
-        const Step *step = &lowering->plan->steps.at[seat->step];
-        reserve_parts(lowering, step, seat->position);
-        for (int k = 0; k < seat->reductions.count; k++) {
-            const Reducing *reduction = &step->reductions.at[seat->reductions.at[k]];
+    for (int s = 0; s < lowering->device_steps->steps.count; s++) {
+        const StepPlace *step_place = &lowering->device_steps->steps.at[s];
+        const Step *step = &lowering->plan->steps.at[step_place->step];
+        reserve_parts(lowering, step, step_place->position);
+        for (int k = 0; k < step_place->reductions.count; k++) {
+            const Reducing *reduction = &step->reductions.at[step_place->reductions.at[k]];
             reserve(lowering, &reduction->segment, reduction->partial);
         }
     }
@@ -110,17 +110,17 @@ static void reserve_residents(Lowering *lowering) {
     lowering->used = lowering->most = 0;
 }
 
-static void lower_step(Lowering *lowering, const StepPlace *seat) {
-    const Step *step = &lowering->plan->steps.at[seat->step];
+static void lower_step(Lowering *lowering, const StepPlace *step_place) {
+    const Step *step = &lowering->plan->steps.at[step_place->step];
     lowering->used = 0;
-    lowering->whole = NULL;
+    lowering->shared_parts = NULL;
     lowering->dtype = step->dtype;
     lowering->unit = ht_dtype_size(step->dtype);
-    if (seat->position < 0) return;
+    if (step_place->position < 0) return;
     if (step->verb == HT_EXCHANGE)
-        lower_exchange(lowering, step, seat);
+        lower_exchange(lowering, step, step_place);
     else
-        lower_collective(lowering, step, seat);
+        lower_collective(lowering, step, step_place);
 }
 
 static void find_holdings(Lowering *lowering) {
@@ -138,7 +138,7 @@ static void find_holdings(Lowering *lowering) {
 /* ---- tables ---- */
 
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count) {
-    Intern *shared = lowering->plan->shared;
+    Intern *shared = lowering->plan->cache->shared;
     ht_move *copy = arena_array(lowering->arena, ht_move, count);
     for (int m = 0; m < count; m++) {
         copy[m].from = moves[m].from;
@@ -163,18 +163,18 @@ const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int cou
         copy[b].offset = blocks[b].offset;
         copy[b].count = blocks[b].count;
     }
-    return count ? intern(lowering->plan->shared, copy, sizeof *copy * (size_t)count) : NULL;
+    return count ? intern(lowering->plan->cache->shared, copy, sizeof *copy * (size_t)count) : NULL;
 }
 
-/* The device's part without what lowering left behind; devices that do the same share their
- * steps. */
+/* Returns the device's part without what lowering left behind; devices that do the same share
+ * their steps. */
 static ht_reshard_device *copy_device(Arena *arena, Lowering *lowering) {
     int count = lowering->steps.count;
     ht_reshard_device *copy = arena_new(arena, ht_reshard_device);
     *copy = (ht_reshard_device){.device = lowering->device,
                                 .step_count = count,
                                 .scratch = lowering->base + lowering->most};
-    copy->step = count ? intern(lowering->plan->shared, lowering->steps.at,
+    copy->step = count ? intern(lowering->plan->cache->shared, lowering->steps.at,
                                 sizeof *lowering->steps.at * (size_t)count)
                        : NULL;
     return copy;
@@ -184,8 +184,8 @@ static void lower_device(Lowering *lowering) {
     find_holdings(lowering);
     lower_local(lowering);
     reserve_residents(lowering);
-    for (int s = 0; s < lowering->seats->steps.count; s++)
-        lower_step(lowering, &lowering->seats->steps.at[s]);
+    for (int s = 0; s < lowering->device_steps->steps.count; s++)
+        lower_step(lowering, &lowering->device_steps->steps.at[s]);
 }
 
 const ht_reshard_device *plan_device(const Plan *plan, int device) {
@@ -195,16 +195,16 @@ const ht_reshard_device *plan_device(const Plan *plan, int device) {
         none->device = device;
         return none;
     }
-    if (!plan->lowered[slot]) {
+    if (!plan->cache->lowered[slot]) {
         Lowering lowering = {.plan = plan,
                              .arena = arena_create(),
                              .device = device,
-                             .seats = plan_device_steps(plan, slot)};
+                             .device_steps = plan_device_steps(plan, slot)};
         lower_device(&lowering);
-        plan->lowered[slot] = copy_device(plan->arena, &lowering);
+        plan->cache->lowered[slot] = copy_device(plan->arena, &lowering);
         arena_destroy(lowering.arena);
     }
-    return plan->lowered[slot];
+    return plan->cache->lowered[slot];
 }
 
 int64_t plan_scratch_bytes(const Plan *plan, int device) {

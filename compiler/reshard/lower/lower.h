@@ -37,38 +37,39 @@ typedef struct Lowering {
     const Plan *plan;
     Arena *arena;
     int device;
-    const DeviceSteps *seats;
+    const DeviceSteps *device_steps;
     // by Side, by bucket; NULL: the device stands nowhere in that layout
     const Holding **holding[2];
-    const struct Whole *whole; // of the step (lower/shared_parts.h); NULL: it was not asked for
-    ht_dtype dtype;            // of the step's blocks
-    int unit;                  // its bytes
+    const struct SharedParts
+        *shared_parts; // of the step (lower/shared_parts.h); NULL: it was not asked for
+    ht_dtype dtype;    // of the step's blocks
+    int unit;          // its bytes
     Array(ht_reshard_step) steps;
     Array(Resident) residents;
     int64_t base, used, most; // bytes of scratch: where a step's space begins, what it has used,
                               // and the most of all steps
 } Lowering;
 
-/* The places of segments. */
+/* Returns the places of segments. */
 Where stored_at(ht_place place);
 Where packed_at(int64_t offset);
 
-/* Where the device has a segment that it sends, and where it puts one that is complete. */
+/* Returns where the device has a segment that it sends, and where it puts one that is complete. */
 Where origin_of(const Lowering *lowering, const Segment *segment);
 Where result_of(const Lowering *lowering, const Segment *segment);
 
-/* A segment as it is sent from scratch: one that is complete, or a `partial` one. */
+/* Returns a segment as it is sent from scratch: one that is complete, or a `partial` one. */
 Segment resident_segment(const Plan *plan, Segment segment, bool partial);
 
-/* Space in scratch for a step; on 64-byte borders. */
+/* Returns the space in scratch for a step; on 64-byte borders. */
 int64_t take_scratch(Lowering *lowering, int64_t bytes);
 
 /* Appends the moves of a segment. Packed offsets are those of the segment's first element. */
 void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from,
                   Where to);
 
-/* Whether segments lie one after another in one buffer, from where they are sent or, when
- * `received`, where they belong: then that is the block. */
+/* Returns whether segments lie one after another in one buffer, from where they are sent or,
+ * when `received`, where they belong: then that is the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
 /* Segments to send: where they lie, or packed in scratch by moves that go to `pack`. */
@@ -80,11 +81,11 @@ ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack
 ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack);
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack);
 
-/* A block of scratch. */
+/* Returns a block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
-/* The plan's one copy of a list of moves or blocks: devices that do the same have the same, and
- * hold what they do in the same memory. */
+/* Returns the plan's one copy of a list of moves or blocks: devices that do the same have the
+ * same, and hold what they do in the same memory. */
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
 const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 
@@ -93,7 +94,22 @@ void add_lowered(Lowering *lowering, ht_reshard_step step);
 void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 
 /* The steps of an exchange, and those of a collective. */
-void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *seat);
-void lower_collective(Lowering *lowering, const Step *step, const StepPlace *seat);
+void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_place);
+void lower_collective(Lowering *lowering, const Step *step, const StepPlace *step_place);
+
+/* All parts of a collective as one list: its moves are made once for all devices that store alike,
+ * so that lowering a group grows with the group, not with its square. */
+
+/* What moves do with segments: from where they are sent to scratch; the same from where they
+ * belong; from scratch to where they belong. */
+typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
+
+/* Returns all parts of a step, one after another, until the next step is lowered. */
+const Segments *shared_parts(Lowering *lowering, const Step *step);
+
+/* Returns the place of the moves of a list from an offset of scratch on, empty where they are
+ * not made yet; they are then the plan's. NULL: the list is none of shared_parts, or has parts
+ * that are in scratch. */
+MoveList *shared_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way);
 
 #endif

@@ -1,6 +1,5 @@
 /* Lowering: moves and blocks, the places of segments in storage and in scratch. */
 #include "reshard/lower/lower.h"
-#include "reshard/lower/shared_parts.h"
 
 #include <string.h>
 
@@ -57,15 +56,14 @@ static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht
 }
 
 /* One tensor's part of a bundle that is moved. */
-typedef struct ScatterPart {
+typedef struct MovePart {
     const Bucket *bucket;
     int bucket_index, tensor;
     Where from, to;
 } MovePart;
 
-/* The place of a cell, in elements, in the device's storage or in packed space; `begin` is how far
- * into the packed space the cell starts.
- */
+/* Returns the place of a cell, in elements, in the device's storage or in packed space; `begin`
+ * is how far into the packed space the cell starts. */
 static int64_t cell_place(const Lowering *lowering, const MovePart *part, const Where *where,
                           const int64_t *corner, const int64_t *extents, int64_t begin,
                           int64_t *strides) {
@@ -174,8 +172,8 @@ static bool same_dims(const ht_move *a, const ht_move *b) {
            (!a->rank || !memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank));
 }
 
-/* How many moves from the first on are of boxes of one shape, each as far behind the one before as
- * the second is behind the first. */
+/* Returns how many moves from the first on are of boxes of one shape, each as far behind the one
+ * before as the second is behind the first. */
 static int progression(const ht_move *move, int count) {
     int same = 1;
     while (same < count && move[same].from == move->from && move[same].to == move->to &&
@@ -187,7 +185,7 @@ static int progression(const ht_move *move, int count) {
     return same;
 }
 
-/* A progression of copies as one with another dimension in front. */
+/* Returns a progression of copies as one with another dimension in front. */
 static ht_move fold_progression(Lowering *lowering, const ht_move *move, int count) {
     ht_move folded = *move;
     ht_stride *dim = arena_array(lowering->arena, ht_stride, move->rank + 1);
@@ -231,8 +229,8 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes) 
         .place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
 }
 
-/* The moves that pack segments from their origins, or from where they belong when `received`, to a
- * place in scratch. */
+/* Returns the moves that pack segments from their origins, or from where they belong when
+ * `received`, to a place in scratch. */
 static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset,
                              bool received) {
     MoveList moves = {0};
@@ -264,10 +262,10 @@ static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t
     return moves;
 }
 
-/* The moves of segments; those of all parts of a step are made once for all devices that store
- * alike. */
+/* Returns the moves of segments; those of all parts of a step are made once for all devices that
+ * store alike. */
 static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
-    MoveList *known = whole_moves(lowering, segments, offset, way);
+    MoveList *known = shared_moves(lowering, segments, offset, way);
     if (!known) return make_moves(lowering, segments, offset, way);
     if (!known->shared) {
         MoveList made = folded_copies(lowering, make_moves(lowering, segments, offset, way));
@@ -331,7 +329,7 @@ ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack
 }
 
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack) {
-    if (!whole_moves(lowering, segments, offset, WAY_UNPACK)) {
+    if (!shared_moves(lowering, segments, offset, WAY_UNPACK)) {
         own_moves(lowering, unpack);
         add_unpacking(lowering, segments, offset, unpack);
         return;

@@ -1,9 +1,9 @@
 /* Which plan is made: several attempts, of which the cheapest is taken among those whose loads are
  * spread well. */
 #include "reshard/devices.h"
-#include "reshard/order/order.h"
+#include "reshard/plan_builder.h"
 #include "reshard/cost/price.h"
-#include "reshard/hierarchical/hosts.h"
+#include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
 
@@ -47,7 +47,7 @@ static int64_t most_of(const int64_t *loads, int count) {
 
 /* ---- what must be moved ---- */
 
-/* Whether a device that wants the task's value is not in the index. */
+/* Returns whether a device that wants the task's value is not in the index. */
 static bool others_want(const Task *task, const Index *holders) {
     for (int w = 0; w < task->targets.count; w++)
         if (index_find(holders, task->targets.at[w]) < 0) return true;
@@ -110,7 +110,7 @@ static void make_attempt(Choice *choice) {
         (Attempt){*plan, most_of(plan->sent, count), most_of(plan->received, count)};
 }
 
-/* Whether a load is little above one that cannot be less. */
+/* Returns whether a load is little above one that cannot be less. */
 static bool is_fair(int64_t load, int64_t least) { return load - least <= least / 4 * 3; }
 
 /* By slot, with how many others a device does the collectives of a stage, where they are most. */
@@ -141,13 +141,13 @@ static bool avoid_overloaded(Choice *choice, const Attempt *attempt) {
     return found;
 }
 
-/* Whether a load is little above what must be, or above the least of all attempts. */
+/* Returns whether a load is little above what must be, or above the least of all attempts. */
 static bool is_acceptable(int64_t load, int64_t must, int64_t least) {
     return is_fair(load, must) || load - least <= least / 8;
 }
 
-/* The cheapest of the attempts whose busiest devices have little more to do than they must, or than
- * in the others. */
+/* Returns the cheapest of the attempts whose busiest devices have little more to do than they
+ * must, or than in the others. */
 static const Attempt *choose(const Choice *choice) {
     const Attempt *best = NULL;
     int64_t sent = INT64_MAX, received = INT64_MAX;
@@ -180,7 +180,7 @@ static void try_collectives(Choice *choice) {
     }
 }
 
-/* Whether messages are tried in place of an attempt's collectives, across hosts. */
+/* Returns whether messages are tried in place of an attempt's collectives, across hosts. */
 static bool may_message(const Attempt *attempt) {
     for (int s = 0; s < attempt->plan.steps.count; s++)
         if (attempt->plan.steps.at[s].group.count > MOST_ACROSS) return false;
@@ -199,9 +199,9 @@ static int most_on_host(Hosts *hosts, const Devices *devices, int *counts) {
     return most;
 }
 
-/* How many parts of a value are moved or reduced in two tiers, at most: each host reduces what it
- * has of it for each device that has a slice, and all that want it get it; in as many parts as
- * there are hosts that hold all contributions. */
+/* Returns how many parts of a value are moved or reduced in two tiers, at most: each host
+ * reduces what it has of it for each device that has a slice, and all that want it get it; in as
+ * many parts as there are hosts that hold all contributions. */
 static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts) {
     int64_t wanting = task->targets.count,
             bringing = task->source_count < hosts->count ? task->source_count : hosts->count;
@@ -211,7 +211,7 @@ static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts) {
     return wanting * whole + bringing * most_on_host(hosts, &task->targets, counts);
 }
 
-/* Whether hosts have several of the devices, and a plan in two tiers is not too large. */
+/* Returns whether hosts have several of the devices, and a plan in two tiers is not too large. */
 static bool has_tiers(PlanBuilder *planner) {
     const Plan *plan = planner->plan;
     Hosts *hosts = hosts_of(planner);

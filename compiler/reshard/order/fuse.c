@@ -6,9 +6,8 @@
  * collective takes to begin.
  */
 #include "reshard/devices.h"
-#include "reshard/order/order.h"
+#include "reshard/plan_builder.h"
 #include "reshard/cost/price.h"
-#include "reshard/steps.h"
 #include "support/intern.h"
 
 #include <stdlib.h>
@@ -26,7 +25,7 @@ typedef struct Share {
 typedef Array(Share) Shares;
 
 /* Steps that could be one: of the same kind, in the same group, with the same root and type. */
-typedef struct MoveKind {
+typedef struct FuseKind {
     const Step *step; // the first of them
     Segments *parts;  // what their small tensors have
     int64_t bytes;
@@ -78,8 +77,8 @@ static Shares divide_step(Fusion *fusion, const Step *step) {
     return shares;
 }
 
-/* Whether packing and unpacking so many bytes takes longer than another collective takes to
- * begin. */
+/* Returns whether packing and unpacking so many bytes takes longer than another collective takes
+ * to begin. */
 static bool is_large(const Plan *plan, const Step *step, int64_t bytes) {
     int device = step->group.at[0],
         rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);

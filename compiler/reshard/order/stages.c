@@ -1,10 +1,9 @@
 /* The order of a plan's steps: reductions, and then the values on their way to those that want
  * them; all at once, or inside hosts and across them in turn. */
-#include "reshard/order/order.h"
+#include "reshard/plan_builder.h"
 
 #include "reshard/copy/copy.h"
 #include "reshard/cost/price.h"
-#include "reshard/steps.h"
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
@@ -32,7 +31,7 @@ static Tasks reducing_tasks(PlanBuilder *planner) {
     return tasks;
 }
 
-/* What is sent in all, by the steps so far and by these jobs and transfers. */
+/* Returns what is sent in all, by the steps so far and by these jobs and transfers. */
 static int64_t all_sent(const PlanBuilder *planner, const Jobs *jobs, const Transfers *transfers) {
     int64_t total = 0;
     for (int i = 0; i < planner->plan->device_count; i++) total += planner->plan->sent[i];

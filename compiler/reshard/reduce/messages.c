@@ -6,10 +6,10 @@
  * there are so many contributions that combining even one element of them is too much for one
  * device, they are combined along a tree.
  */
-#include "reshard/senders/tree.h"
+#include "reshard/senders/balance_senders.h"
 #include "reshard/cost/price.h"
 #include "reshard/reduce/reduce.h"
-#include "reshard/steps.h"
+#include "reshard/plan_builder.h"
 
 /* What a device takes in: a stretch of a contribution, `depth` rounds before the last. */
 typedef struct Leaf {
@@ -233,7 +233,7 @@ static void combine_anywhere(Combining *combining, const Stretch *stretch, const
 
 /* ---- stretches along a tree ---- */
 
-/* The first contribution at each node or below it. */
+/* Returns the first contribution at each node or below it. */
 static int *first_below(const Combining *combining, const Devices *nodes, const int *parent) {
     int *first = arena_array(combining->planner->arena, int, nodes->count);
     for (int i = 0; i < nodes->count; i++) first[i] = index_find(combining->source, nodes->at[i]);
@@ -307,7 +307,7 @@ static Job reducers_job(const Combining *combining, const Stretch *stretch) {
     return job;
 }
 
-/* The reducer in whose share an element lies. */
+/* Returns the reducer in whose share an element lies. */
 static int reducer_at(const Reduction *reduction, int64_t element) {
     int r = 0;
     for (; element >= reduction->shares[r]; r++) element -= reduction->shares[r];
@@ -385,8 +385,8 @@ static void add_stretches(const Combining *combining, int64_t cap, Stretches *st
                     (Stretch){reduction, all.lo, all.hi, .count = reduction->reducers.count}, 0);
 }
 
-/* What the devices receive however the reductions are divided: all that they want and do not hold
- * as it shall be. The result is all that is received, with what remains to be divided. */
+/* Returns what the devices receive however the reductions are divided: all that they want and do
+ * not hold as it shall be. The result is all that is received, with what remains to be divided. */
 static int64_t count_receipts(Combining *combining, const Reductions *reductions) {
     PlanBuilder *planner = combining->planner;
     const Plan *plan = planner->plan;

@@ -32,8 +32,8 @@ typedef Array(int) Tasks;
  * left. */
 Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
-/* The group of one holder of each contribution, in ascending order: those that come at place
- * `replica` among the holders. */
+/* Returns the group of one holder of each contribution, in ascending order: those that come at
+ * place `replica` among the holders. */
 Devices holder_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */

@@ -1,7 +1,7 @@
 /* Reduce-scatters, and reduces: reductions by groups of devices, each of which keeps a part of what
  * all reduce. */
 #include "reshard/reduce/reduce.h"
-#include "reshard/steps.h"
+#include "reshard/plan_builder.h"
 
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ typedef struct Reducer {
 
 /* ---- parts ---- */
 
-/* The fewest and the most holders that a contribution has. */
+/* Returns the fewest and the most holders that a contribution has. */
 static Range count_holders(const Task *task) {
     Range range = {task->source_count ? task->sources[0].count : 0, 0};
     for (int p = 0; p < task->source_count; p++) {
@@ -45,8 +45,8 @@ static Range count_holders(const Task *task) {
     return range;
 }
 
-/* The holders at the first `replicas` places that want the value. Groups stand together, so that
- * each reduces one stretch of the value. */
+/* Returns the holders at the first `replicas` places that want the value. Groups stand together,
+ * so that each reduces one stretch of the value. */
 static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas) {
     Devices reducers = {0};
     for (int replica = 0; replica < replicas; replica++)

@@ -46,7 +46,7 @@ static int compare_workers(const void *a, const void *b) {
     return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
 }
 
-/* How often a device can take on `cost` before it is above a level. */
+/* Returns how often a device can take on `cost` before it is above a level. */
 static int64_t room_of(const Worker *worker, int64_t level, int64_t cost) {
     int64_t room = worker->load < level ? (level - worker->load) / cost : 0;
     return room < worker->limit ? room : worker->limit;
@@ -69,7 +69,7 @@ static int64_t first_grains(const Job *job, const Worker *workers, int64_t level
     return room < 0 ? 0 : room / job->grain < job->grains ? room / job->grain : job->grains;
 }
 
-/* Whether nobody need be above a level, save for what the first do in any case. */
+/* Returns whether nobody need be above a level, save for what the first do in any case. */
 static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
     int64_t own = first_grains(job, workers, level);
     return own + room_below(workers + job->first, job->devices.count - job->first, level,
@@ -77,7 +77,7 @@ static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
            job->grains;
 }
 
-/* The lowest level from the cap on to which all grains can be done. */
+/* Returns the lowest level from the cap on to which all grains can be done. */
 static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     int64_t low = cap, high = cap;
     for (int64_t step = job->unit * job->grain; !is_enough(job, workers, high); step *= 2) {
@@ -128,7 +128,7 @@ static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, W
 
 /* ---- all divisions ---- */
 
-/* The numbers of the jobs, those with the least choice in front. */
+/* Returns the numbers of the jobs, those with the least choice in front. */
 static const int *rank_jobs(PlanBuilder *planner, const Jobs *jobs, int most) {
     int *choice = arena_array(planner->arena, int, jobs->count);
     for (int w = 0; w < jobs->count; w++) choice[w] = jobs->at[w].first;
@@ -136,7 +136,7 @@ static const int *rank_jobs(PlanBuilder *planner, const Jobs *jobs, int most) {
                        arena_array(planner->arena, int, most + 2));
 }
 
-/* Whether somebody who does some of a job is above the cap. */
+/* Returns whether somebody who does some of a job is above the cap. */
 static bool is_overloaded(const PlanBuilder *planner, const Job *job, int64_t cap,
                           const int64_t *load) {
     for (int i = 0; i < job->devices.count; i++)
@@ -164,4 +164,29 @@ void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int
             changed = changed || memcmp(before, job->units, size) != 0;
         }
     }
+}
+
+typedef struct Node {
+    int degree, node;
+} Node;
+
+static int compare_nodes(const void *a, const void *b) {
+    const Node *x = a, *y = b;
+    return x->degree != y->degree ? y->degree - x->degree : x->node - y->node;
+}
+
+void tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree, int *parent,
+                  int *depth) {
+    Node *order = arena_array(planner->arena, Node, count);
+    for (int i = 0; i < count; i++) order[i] = (Node){degree[i], i};
+    qsort(order + tops, (size_t)(count - tops), sizeof *order, compare_nodes);
+    for (int i = 0; i < tops; i++) {
+        parent[i] = -1;
+        depth[i] = 0;
+    }
+    for (int i = 0, next = tops; i < count; i++)
+        for (int k = 0; k < order[i].degree; k++, next++) {
+            parent[order[next].node] = order[i].node;
+            depth[order[next].node] = depth[order[i].node] + 1;
+        }
 }

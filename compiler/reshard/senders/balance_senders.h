@@ -29,13 +29,14 @@ typedef Array(Job) Jobs;
 /* Appends a job of which nobody does anything yet; the result is its number. */
 int add_job(PlanBuilder *planner, Jobs *jobs, Job job);
 
-/* The load of all that a job consists of. */
+/* Returns the load of all that a job consists of. */
 int64_t job_load(const Job *job);
 
-/* The load that nobody shall exceed without need: somewhat above an even share of `total`. */
+/* Returns the load that nobody shall exceed without need: somewhat above an even share of
+ * `total`. */
 int64_t load_cap(const Plan *plan, int64_t total);
 
-/* The most elements of a segment that need not be divided when loads are up to a cap. */
+/* Returns the most elements of a segment that need not be divided when loads are up to a cap. */
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap);
 
 /* Divides the jobs so that, as far as they allow, no load is above the cap, and the loads above it
@@ -43,5 +44,14 @@ int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap);
  * are so many sweeps at most in which jobs are divided anew. */
 enum { FEW_SWEEPS = 4, MANY_SWEEPS = 64 };
 void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int64_t *load);
+
+/* Trees: the ways of values that are passed on, and of contributions that are combined, in several
+ * rounds. */
+
+/* Arranges nodes as a forest whose first `tops` nodes have no parent, so that every node has
+ * `degree` children and no path is longer than need be. The degrees add up to the number of the
+ * other nodes. Fills the parent (-1: none) and the depth of every node. */
+void tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree, int *parent,
+                  int *depth);
 
 #endif

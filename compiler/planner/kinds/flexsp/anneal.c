@@ -1,49 +1,51 @@
 #include "planner/kinds/flexsp/anneal.h"
 
-#include "planner/kinds/flexsp/blaster.h"
-#include "planner/kinds/random.h"
+#include "planner/kinds/budget.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A group begins at the device that its number says; the others' records are unused. */
+/* A group; its record stands under the number of its first device, and the records of its other
+ * devices are unused. */
 typedef struct Group {
     int size, degree, sequences;
     double work, tokens;
-    double power; // size / gpus * (time / scale)^p
+    double power; // size / gpus * (time / scale)^p: the group's term of the smoothed maximum
 } Group;
 
 struct FlexspState {
     const Flexsp *q;
     int batches;
-    int p;        // logarithm of the norm's power
-    double scale; // ms that powers are taken of
+    int p;        // binary logarithm of the exponent of the smoothed maximum
+    double scale; // ms by which times are divided before powers are taken
     Random random;
     Group *group;  // (batches * gpus)
-    int *owner;    // (batches * gpus), the group of a device
-    int *at;       // (sequences), the group of a sequence
+    int *owner;    // by batch and device: the first device of its group
+    int *at;       // by sequence: its group
     double *work;  // (sequences)
-    double *power; // (batches), the sum of its groups' powers
+    double *power; // by batch: the sum of its groups' powers
     int *order;    // (sequences), longest first
     double best;
-    int *best_at, *best_degree; // of sequences, of groups
-    int *gathered;              // (sequences), scratch
+    int *best_at, *best_degree; // the best state: by sequence its group, by group its degree
+    int *gathered;              // scratch, by sequence
 };
 
-/* Of the scale: the last temperature, and what powers have room for in a double. */
+/* As fractions of the scale: the last temperature, and the largest time whose power a double
+ * holds. */
 static const double COLD = 2e-5, MOST_TIMES = 200;
 
 enum { FIRST_POWER = 2, LAST_POWER = 7, OVERFLOW_WEIGHT = 1000, OVERFLOW_MOST = 40 };
 
-/* Whether annealing at `temperature` takes a change of the objective (Metropolis et al. 1953). */
+/* Returns whether annealing at `temperature` accepts a change of the objective (Metropolis et
+ * al. 1953). */
 static bool accepts(FlexspState *s, double change, double temperature) {
     return change <= 0 ||
            (change < 40 * temperature && change <= -temperature * log(1 - random_unit(&s->random)));
 }
 
-/* Milliseconds of a group, 0 when it is empty; many times as many when it overflows, ever more but
- * at most OVERFLOW_MOST times. */
+/* Returns the milliseconds of a group, 0 when it is empty; many times as many when it overflows,
+ * ever more but at most OVERFLOW_MOST times. */
 static double group_time(const FlexspState *s, const Group *g) {
     if (!g->sequences) return 0;
     double over =
@@ -58,7 +60,7 @@ static double group_power(const FlexspState *s, const Group *g) {
     return x * g->size / s->q->gpus;
 }
 
-/* The smoothed maximum of a micro-batch whose groups' powers sum to `power`. */
+/* Returns the smoothed maximum of a micro-batch whose groups' powers sum to `power`. */
 static double smoothed(const FlexspState *s, double power) {
     double x = power > 0 ? power : 0;
     for (int p = 0; p < s->p; p++) x = sqrt(x);
@@ -92,7 +94,7 @@ static bool groups_change(FlexspState *s, int a, int b, Group *to_a, Group *to_b
     return true;
 }
 
-/* A sequence to the group of a random device. */
+/* Moves a random sequence to the group of a random device. */
 static void sequence_move(FlexspState *s, double temperature) {
     int i = random_below(&s->random, s->q->length_count), a = s->at[i],
         b = s->owner[random_below(&s->random, s->batches * s->q->gpus)];
@@ -102,7 +104,7 @@ static void sequence_move(FlexspState *s, double temperature) {
     if (groups_change(s, a, b, &to_a, &to_b, temperature)) s->at[i] = b;
 }
 
-/* Two sequences of different groups change places; they are near in length as often as not. */
+/* Swaps two sequences of different groups, half of the time two of nearly equal length. */
 static void sequence_swap(FlexspState *s, double temperature) {
     int n = s->q->length_count, near = n < 32 ? n : 32, x = random_below(&s->random, n);
     int y = random_bits(&s->random) & 1 ? random_below(&s->random, n)
@@ -115,9 +117,8 @@ static void sequence_swap(FlexspState *s, double temperature) {
     if (groups_change(s, a, b, &to_a, &to_b, temperature)) s->at[i] = b, s->at[j] = a;
 }
 
-/* A random block that no group sticks out of: its first device; *degree is its size's. The block of
- * a group that covers it instead of it.
- */
+/* Returns the first device of a random block with no group across its border; *degree is the
+ * index of its size. Where a larger group covers the block, that group's block is taken. */
 static int block_pick(FlexspState *s, int *degree) {
     int gpus = s->q->gpus, batch = random_below(&s->random, s->batches),
         d = random_below(&s->random, s->q->degree_count);
@@ -129,7 +130,8 @@ static int block_pick(FlexspState *s, int *degree) {
     return covered ? owner : start;
 }
 
-/* The sequences of the groups from device `start` on, longest first, into s->gathered; how many. */
+/* Collects the sequences of the groups from device `start` on, longest first, in s->gathered.
+ * Returns how many. */
 static int block_gather(FlexspState *s, int start, int size) {
     int count = 0;
     for (int x = 0; x < s->q->length_count; x++)
@@ -138,8 +140,8 @@ static int block_gather(FlexspState *s, int start, int size) {
     return count;
 }
 
-/* Writes empty groups of random degrees at most `degree` over its devices from `start` on, into
- * groups by device; how many there are so far. */
+/* Writes empty groups of random degrees, none above `degree`, over the devices from `start` on.
+ * Returns how many groups there are so far. */
 static int block_cut(FlexspState *s, int start, int degree, Group *groups, int *starts, int count) {
     const FlexspDegree *d = s->q->degree;
     if (degree == 0 || random_bits(&s->random) & 1) {
@@ -152,8 +154,8 @@ static int block_cut(FlexspState *s, int start, int degree, Group *groups, int *
     return count;
 }
 
-/* The group that is done soonest with a sequence more, among those that hold it when there are
- * any. */
+/* Returns the group that finishes soonest with one more sequence, among those that hold it when
+ * there are any. */
 static int group_soonest(const FlexspState *s, const Group *groups, int count, int sequence) {
     int best = 0;
     double best_time = INFINITY;
@@ -166,7 +168,7 @@ static int group_soonest(const FlexspState *s, const Group *groups, int count, i
     return best;
 }
 
-/* Forms a block anew. The work done, in moves. */
+/* Forms the groups of a block anew. Returns the work, in moves. */
 static int block_form(FlexspState *s, double temperature) {
     int degree, start = block_pick(s, &degree), size = s->q->degree[degree].size,
                 batch = batch_of(s, start);
@@ -216,7 +218,7 @@ static void block_exchange(FlexspState *s, int a, int b, int size) {
     }
 }
 
-/* Two blocks of one size and different micro-batches change places. */
+/* Swaps two blocks of one size of different micro-batches. */
 static int block_swap(FlexspState *s, double temperature) {
     int degree, a = block_pick(s, &degree), size = s->q->degree[degree].size, gpus = s->q->gpus;
     int batch_a = batch_of(s, a), batch_b = random_below(&s->random, s->batches);
@@ -231,7 +233,7 @@ static int block_swap(FlexspState *s, double temperature) {
     return 4 + s->q->length_count / 16;
 }
 
-/* Sums the powers anew: for a new p, and against rounding. */
+/* Recomputes the sums of powers: for a new p, and against rounding errors. */
 static void powers_renew(FlexspState *s) {
     for (int batch = 0; batch < s->batches; batch++) {
         int start = batch * s->q->gpus;
@@ -241,7 +243,7 @@ static void powers_renew(FlexspState *s) {
     }
 }
 
-/* Milliseconds of the state; INFINITY when a group does not fit. */
+/* Returns the milliseconds of the state; INFINITY when a group does not fit. */
 static double state_time(const FlexspState *s) {
     double sum = 0;
     for (int batch = 0; batch < s->batches; batch++) {
@@ -276,7 +278,7 @@ static int step(FlexspState *s, double temperature) {
     return 1;
 }
 
-/* The best state again. */
+/* Restores the best state. */
 static void best_restore(FlexspState *s) {
     for (int g = 0; g < s->batches * s->q->gpus; g += s->group[g].size) {
         int degree = s->best_degree[g];
@@ -321,7 +323,7 @@ static int longer_first(const void *a, const void *b) {
                                   : x->sequence - y->sequence;
 }
 
-/* Sequence numbers, longest first. */
+/* Returns the sequence numbers, longest first. */
 static int *longest_first(Arena *arena, const Flexsp *q) {
     int *order = arena_array(arena, int, q->length_count);
     Length *lengths = arena_array(arena, Length, q->length_count);
@@ -331,7 +333,7 @@ static int *longest_first(Arena *arena, const Flexsp *q) {
     return order;
 }
 
-/* Empty groups, each of the largest degree that there is room for. */
+/* Fills each micro-batch with empty groups, each of the largest degree that fits. */
 static void groups_begin(FlexspState *s) {
     int gpus = s->q->gpus;
     for (int start = 0, degree; start < s->batches * gpus; start += s->q->degree[degree].size) {
@@ -343,8 +345,8 @@ static void groups_begin(FlexspState *s) {
     }
 }
 
-/* The micro-batches of the cut, each in the first of its groups, then formed anew while that is
- * better. */
+/* Starts from a cut: each micro-batch's sequences in its first group; then forms all groups anew
+ * as long as that is better. */
 static void state_begin(FlexspState *s, const int *cut) {
     s->scale = flexsp_bound(s->q).value / s->batches;
     s->best = INFINITY;

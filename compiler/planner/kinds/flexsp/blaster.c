@@ -1,9 +1,9 @@
-#include "planner/kinds/flexsp/blaster.h"
+#include "planner/kinds/flexsp/anneal.h"
 
 #include <math.h>
 
-/* Of the sequences before each place of the order, (sequences + 1): their tokens, and their least
- * device-milliseconds; and of each the least milliseconds alone. */
+/* Sums over the sequences in front of each place of the order (sequences + 1 entries): tokens
+ * and least device-milliseconds; and by sequence its least milliseconds alone. */
 typedef struct Sums {
     double *tokens, *area, *alone;
 } Sums;
@@ -21,7 +21,7 @@ static Sums sums_make(Arena *arena, const Flexsp *q, const int *order) {
     return sums;
 }
 
-/* The estimated time of a micro-batch of places from..to-1. */
+/* Returns the estimated time of a micro-batch of places from..to-1. */
 static double piece_time(const Flexsp *q, const Sums *sums, int from, int to, double most) {
     if (sums->tokens[to] - sums->tokens[from] > most) return INFINITY;
     return from == to
@@ -29,7 +29,7 @@ static double piece_time(const Flexsp *q, const Sums *sums, int from, int to, do
                : q->b1 + fmax((sums->area[to] - sums->area[from]) / q->gpus, sums->alone[from]);
 }
 
-/* Cuts of equal tokens. */
+/* Cuts the order into batches of about equal tokens. */
 static void cut_evenly(const Sums *sums, int n, int batches, int *cut) {
     for (int k = 1; k < batches; k++)
         for (cut[k] = cut[k - 1];

@@ -1,4 +1,4 @@
-/* What groups cost, and what no plan falls below. */
+/* The cost of groups, and the lower bound of all plans. */
 #include "planner/kinds/flexsp/flexsp.h"
 
 #include <math.h>
@@ -31,8 +31,9 @@ double flexsp_tokens(const Flexsp *q) {
     return most * q->gpus;
 }
 
-/* Every micro-batch takes b1 and its sequences' time; sequences' times sum to at least the area
- * over the devices, and one micro-batch takes at least what its longest sequence takes alone. */
+/* Adds up the bound. Each micro-batch takes b1 and the time of its sequences; all sequences
+ * together take at least the area divided by the devices, and one micro-batch takes at least as
+ * long as the longest sequence alone. */
 FlexspBound flexsp_bound(const Flexsp *q) {
     FlexspBound bound = {0};
     double tokens = 0;

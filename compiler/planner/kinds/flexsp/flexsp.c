@@ -1,18 +1,18 @@
-/* Inputs and answers. */
+/* Reads FlexSP's input and writes its plan and its bound. */
 #include "planner/kinds/flexsp/flexsp.h"
 
-#include "planner/kinds/degrees.h"
+#include "planner/kinds/input.h"
 
 #include <limits.h>
 #include <math.h>
 
-/* Moves that a plan takes when it is not limited, and moves a second of a slow core. */
+/* The moves of a plan without a limit, and the moves a second of a slow core. */
 static const long USUAL_WORK = 18000000;
 static const double WORK_RATE = 7e6;
 
 enum { MOST_GPUS = 1 << 15, MOST_LENGTHS = 1 << 20 };
 
-/* The degrees, ascending; each a power of two, once. */
+/* Reads the degrees: ascending powers of two. */
 static void read_degrees(Field list, Flexsp *q) {
     int count, *sizes = field_integers(list, 1, 1, q->gpus, &count);
     for (int i = 0; i < count; i++) {
@@ -28,16 +28,16 @@ static void read_degrees(Field list, Flexsp *q) {
     }
 }
 
-/* How many tokens of some MB each a memory holds beside the states: a whole number where rounding
- * alone makes it less. */
+/* Returns how many tokens of so many MB each fit beside the states; a value that rounding alone
+ * puts below a whole number counts as that number. */
 static double tokens_held(double memory_mb, double states_mb, double token_mb) {
     const double rounding = 1e-9;
     double tokens = (memory_mb - states_mb) / token_mb, whole = nearbyint(tokens);
     return fabs(whole - tokens) <= rounding * memory_mb / token_mb ? whole : tokens;
 }
 
-/* What degrees exchange and hold: 4 all-to-alls a layer forward and as many backward, of 2 bytes a
- * number. */
+/* Computes the exchange time and the tokens of each degree: 4 all-to-alls a layer forward and as
+ * many backward, of 2 bytes a number. */
 static void read_rates(Arena *arena, Field input, Flexsp *q) {
     Field table = field_get(input, "alltoall");
     double *rate = arena_array(arena, double, q->gpus + 1);
@@ -55,7 +55,7 @@ static void read_rates(Arena *arena, Field input, Flexsp *q) {
     }
 }
 
-/* The lengths; each fits in a group of some degree. */
+/* Reads the lengths; each must fit into a group of some degree. */
 static void read_lengths(Arena *arena, Field list, Flexsp *q) {
     q->length_count = field_count(list, 1);
     int64_t *length = arena_array(arena, int64_t, q->length_count);

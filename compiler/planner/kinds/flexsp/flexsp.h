@@ -1,6 +1,9 @@
-/* FlexSP: sequence parallelism by length. A batch of sequences is cut into micro-batches; in each
- * of them the devices form groups of different degrees, and every sequence is split over the
- * devices of one group.
+/* FlexSP: sequence parallelism by length. It decides how a batch of sequences is cut into
+ * micro-batches; in each of them the devices form groups of different degrees, and every
+ * sequence is split over the devices of one group.
+ *
+ *     8 devices, lengths 64K, 8K, 8K, 8K, 8K:
+ *         micro-batch 0: degree 8 [64K]      micro-batch 1: degree 2 [8K] four times
  *
  *     Flexsp problem = ...;
  *     FlexspPlan *plan = flexsp_plan(arena, &problem, work, 0);  NULL: a sequence fits in no group
@@ -9,7 +12,7 @@
  * Times are milliseconds, sizes MB (2^20 bytes). A group of degree d with lengths s takes
  *
  *     sum (a1 s^2 + a2 s) / d + b1 + 4 * 2 * layers * hidden * 2 * sum s / 2^20 / d / alltoall[d]
- *         the last for d > 1
+ *         the last term for d > 1
  *
  * and holds sum s / d * token_mb + states_mb <= memory_mb on each device; a micro-batch takes as
  * long as its slowest group.
@@ -25,8 +28,8 @@ enum { FLEXSP_DEGREES = 16 };
 
 typedef struct FlexspDegree {
     int size;        // devices, a power of two
-    double exchange; // ms of all-to-all a token
-    double tokens;   // that fit
+    double exchange; // ms of all-to-all for one token
+    double tokens;   // the most tokens a device has memory for
 } FlexspDegree;
 
 typedef struct Flexsp {
@@ -34,12 +37,12 @@ typedef struct Flexsp {
     int degree_count, length_count;
     FlexspDegree degree[FLEXSP_DEGREES]; // ascending sizes, all at most gpus
     double a1, a2, b1;
-    const int64_t *length; // of each sequence
+    const int64_t *length; // by sequence: tokens
 } Flexsp;
 
 /* A group; sequences are numbers of lengths. */
 typedef struct FlexspGroup {
-    int batch, degree; // of which micro-batch; an index of Flexsp.degree
+    int batch, degree; // the micro-batch; an index of Flexsp.degree
     int sequence_count;
     const int *sequences;
 } FlexspGroup;
@@ -51,7 +54,7 @@ typedef struct FlexspPlan {
     const FlexspGroup *groups;
 } FlexspPlan;
 
-/* What no plan falls below, and what it is made of. */
+/* The lower bound of all plans, and its terms. */
 typedef struct FlexspBound {
     double value;
     int batches;    // the fewest that hold all tokens
@@ -59,10 +62,10 @@ typedef struct FlexspBound {
     double longest; // ms of the sequence that takes longest, alone at its best degree
 } FlexspBound;
 
-/* Milliseconds of computing of a sequence on one device, without b1. */
+/* Returns the milliseconds of computing of a sequence on one device, without b1. */
 double flexsp_work(const Flexsp *q, int sequence);
 
-/* Milliseconds of a group with some `work` and `tokens` in all. */
+/* Returns the milliseconds of a group with some `work` and `tokens` in all. */
 double flexsp_time(const Flexsp *q, int degree, double work, double tokens);
 
 /* The least device-milliseconds, and the least milliseconds without b1, of a sequence over the
@@ -72,16 +75,17 @@ typedef struct FlexspLeast {
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* The most tokens that a micro-batch holds: devices times the most tokens a device of any
- * degree. */
+/* Returns the most tokens that a micro-batch holds: devices times the most tokens a device of
+ * any degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);
 
-/* The best plan found by `work` moves of annealing; NULL when a sequence fits in no group. */
+/* Returns the best plan found by `work` moves of annealing; NULL when a sequence fits in no
+ * group. */
 FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t seed);
 
-/* The rows of the table of kinds. */
+/* Returns the rows of the table of kinds. */
 json_t *flexsp_answer(Arena *arena, Field input, Budget *budget);
 json_t *flexsp_certify(Arena *arena, Field input, Budget *budget);
 

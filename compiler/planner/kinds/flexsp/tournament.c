@@ -1,6 +1,9 @@
-/* Which number of micro-batches and which beginning are worth the work: a tournament of annealings.
- * Beginnings of every number play a round with equal work each; the best of each number go on, from
- * where they are, cooler and with more work each, and then the best third of all.
+/* A tournament of annealings decides which number of micro-batches and which start deserve the
+ * work.
+ *
+ * Round 1: the starts of every number of micro-batches anneal with equal work. Round 2: the best
+ * of each number go on from where they are, cooler and with more work each. Round 3: the best
+ * third of all go on.
  */
 #include "planner/kinds/flexsp/anneal.h"
 
@@ -10,7 +13,7 @@ enum { ROUNDS = 3, FILLS = 4, BATCHES = 2, SEEDS = 2, KEPT = 3, SHRINK = 3 };
 
 static const double HOT = 0.001;
 
-/* The states' best first; equal ones in their order. */
+/* Sorts states by their best time; equal ones keep their order. */
 static void best_first(FlexspState **states, int count) {
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && flexsp_best(states[k]) < flexsp_best(states[k - 1]); k--) {
@@ -20,15 +23,15 @@ static void best_first(FlexspState **states, int count) {
         }
 }
 
-/* Anneals every state by an equal part of `work`, and puts the best first. */
+/* Anneals every state with an equal part of `work`, then sorts the best to the front. */
 static void round_play(FlexspState **states, int count, int round, double work) {
     for (int i = 0; i < count; i++)
         flexsp_anneal(states[i], ldexp(HOT, -round), (int64_t)(work / count));
     best_first(states, count);
 }
 
-/* The winner over numbers of micro-batches from `least` on: in the first round beginnings of equal
- * number play against each other. */
+/* Returns the winner over all numbers of micro-batches from `least` on. In the first round only
+ * starts of the same number compete. */
 static FlexspState *tournament(Arena *arena, const Flexsp *q, int least, int64_t work,
                                uint64_t seed) {
     static const double fills[FILLS] = {1, 0.96, 0.92, 0.86};

@@ -1,19 +1,20 @@
-/* The least that a pipeline can take.
+/* A lower bound of the time of a pipeline, by a relaxed problem.
  *
- * Relaxed: a layer may be split between strategies, changes of degree cost nothing, the ends have
- * their smallest share, and of the first stage's gradients alone something is left over (nothing
- * hides them). A stage with l layers then is a linear program of two rows, the layers and the
- * memory: its best solution mixes at most two strategies. Over the stages runs a dynamic program
- * over layers, in two ways: with the mean of all stages for the longest one; and for every time
- * that the longest can have, with stages that take no more. Both are bounds: the larger one counts.
+ * Relaxed are: a layer may be divided among strategies; a change of degree is free; embedding
+ * and head have their smallest share; only the first stage leaves gradient synchronisation
+ * unhidden. A stage with l layers is then a linear program of two rows, layers and memory, and
+ * its optimum mixes at most two strategies. A dynamic program over layers combines the stages in
+ * two ways: with the mean of all stages in place of the longest, and, for every time that the
+ * longest can have, with stages that take no more. Both are bounds, and the larger one counts.
  */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Of every stage and number of layers, (stages, layers + 1): the least time; the least time and
- * what is left over; and that with the stage's part of the mean. INFINITY where nothing fits. */
+/* By stage and number of layers (stages * (layers + 1) entries): the least time; the least of
+ * time plus unhidden synchronisation; the same with the stage's part of the mean. INFINITY where
+ * nothing fits. */
 typedef struct Relaxed {
     Arena *arena;
     const Galvatron *q;
@@ -21,8 +22,8 @@ typedef struct Relaxed {
     double *ms, *sum, *mean;
 } Relaxed;
 
-/* The least of weight * time + left over of l layers within `room` MB: over strategies, and
- * mixtures of two that fill the room. */
+/* Returns the least of weight * time + unhidden synchronisation for l layers within `room` MB,
+ * over strategies and over mixtures of two that use all the room. */
 static double mixture_least(const Strategy *s, int count, int l, double room, double weight,
                             bool left) {
     double least = INFINITY, each = room / l;
@@ -40,7 +41,7 @@ static double mixture_least(const Strategy *s, int count, int l, double room, do
     return least * l;
 }
 
-/* How often a stage's time counts when the mean of all stages stands for the longest. */
+/* Returns the factor of a stage's time when the mean of all stages stands for the longest. */
 static double mean_weight(const Pipeline *p) { return 1 + (p->microbatches - 1.0) / p->stages; }
 
 /* Fills in one stage. */
@@ -62,8 +63,8 @@ static void stage_relax(Relaxed *r, int stage) {
     }
 }
 
-/* The least sum of `cost` over stages that take at most `cap` ms each; their layers when it is not
- * NULL. */
+/* Returns the least sum of `cost` over stages of at most `cap` ms each; writes their layers
+ * unless `layers` is NULL. */
 static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers) {
     int width = r->q->layers + 1, stages = r->p->stages;
     Arena *scratch = arena_create();
@@ -89,8 +90,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The bound by the time of the longest stage: the sum under it, and all other micro-batches at its
- * pace. */
+/* Returns the bound by the longest stage: the least sum under its time as cap, plus all other
+ * micro-batches at its pace. */
 static double longest_bound(const Relaxed *r, int *layers) {
     int count = r->p->stages * (r->q->layers + 1), low = 0, high = count, at[GALVATRON_STAGES];
     double *caps = arena_copy(r->arena, r->ms, sizeof *caps * (size_t)count),

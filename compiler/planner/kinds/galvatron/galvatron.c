@@ -1,13 +1,13 @@
-/* Inputs and answers. */
+/* Reads Galvatron's input and writes its plan and its bound. */
 #include "planner/kinds/galvatron/galvatron.h"
 
-#include "planner/kinds/degrees.h"
+#include "planner/kinds/input.h"
 
 #include <math.h>
 
 enum { MOST_GPUS = 1 << (GALVATRON_LOGS - 1), MOST_LAYERS = 1000, MOST_BATCH = 1 << 16 };
 
-/* A table by powers of two devices; those that are needed, from `from` to `to`, must be there. */
+/* Reads a table by powers of two devices; the entries from `from` to `to` are required. */
 static void read_powers(Arena *arena, Field table, double *by_log, int from, int to) {
     double *rate = arena_array(arena, double, MOST_GPUS + 1);
     degrees_read(table, rate, MOST_GPUS);
@@ -36,7 +36,7 @@ static void read_classes(Field list, Galvatron *q) {
     }
 }
 
-/* The most devices that a stage can have. */
+/* Returns the most devices that a stage can have. */
 static int stage_most(const Galvatron *q) {
     int most = 1;
     for (int c = 0; c < q->class_count; c++)
@@ -44,8 +44,8 @@ static int stage_most(const Galvatron *q) {
     return most;
 }
 
-/* Stages inside a node exchange over `node`; between nodes gradients go over `near` without tensor
- * parallelism, else over `far`. */
+/* Reads the links. Stages inside a node communicate over `node`; between nodes gradients go over
+ * `near` without tensor parallelism, else over `far`. */
 static void read_links(Arena *arena, Field links, Galvatron *q) {
     static const char *const keys[] = {"latency_ms", "node", "near", "far",
                                        "alltoall",   "p2p",  NULL};
@@ -62,7 +62,7 @@ static void read_links(Arena *arena, Field links, Galvatron *q) {
     for (int p = 2; p <= GALVATRON_STAGES; p++) q->links.p2p[p] = p2p[p];
 }
 
-/* What the model's layers take, and how many there are. */
+/* Reads the times and sizes of the model's layers, and how many there are. */
 static void read_model(Arena *arena, Field input, Galvatron *q) {
     int most = stage_most(q);
     q->per_node = field_integer(field_get(input, "per_node"), 1, MOST_GPUS);
@@ -78,7 +78,8 @@ static void read_model(Arena *arena, Field input, Galvatron *q) {
                 most < q->per_node ? most : q->per_node);
 }
 
-/* The fewest stages of a pipeline over the classes, whatever the batch; 0: there is none. */
+/* Returns the fewest stages of a pipeline over the classes, whatever the batch; 0: there is
+ * none. */
 static int fewest_stages(Arena *arena, const Galvatron *q) {
     int count, fewest = 0;
     Galvatron any = *q;
@@ -89,7 +90,8 @@ static int fewest_stages(Arena *arena, const Galvatron *q) {
     return fewest;
 }
 
-/* The rates between stages of every pipeline there is, and micro-batches enough for one. */
+/* Checks that there is a rate between the stages of every pipeline, and that the batch has
+ * enough micro-batches for some pipeline. */
 static void check_pipelines(Arena *arena, Field input, const Galvatron *q) {
     int count;
     const Pipeline *pipelines = galvatron_pipelines(arena, q, &count);
@@ -123,7 +125,7 @@ static Galvatron read_problem(Arena *arena, Field input) {
     return q;
 }
 
-/* The devices of a stage. */
+/* Returns the devices of a stage. */
 static json_t *devices_json(const Pipeline *p, int stage) {
     json_t *devices = json_array();
     for (int d = 0; d < p->gpus[stage]; d++)
@@ -159,7 +161,7 @@ json_t *galvatron_answer(Arena *arena, Field input, Budget *budget) {
                      stages, "milliseconds", plan->milliseconds);
 }
 
-/* The pipeline whose bound is least, as the proof shows it. */
+/* Returns the pipeline with the least bound as JSON, for the proof. */
 static json_t *relaxed_json(const Galvatron *q, const GalvatronBound *bound) {
     json_t *stages = json_array();
     for (int i = 0; i < bound->pipeline.stages; i++)

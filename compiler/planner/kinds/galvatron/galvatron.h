@@ -31,18 +31,20 @@ typedef struct GalvatronClass {
     double slow, memory_mb;
 } GalvatronClass;
 
-/* GB/s by the logarithm of the number of devices; 0 where the input has none. */
+/* Bandwidths in GB/s by the binary logarithm of the number of devices; 0 where the input has
+ * none. */
 typedef struct GalvatronLinks {
     double latency_ms, node[GALVATRON_LOGS], near[GALVATRON_LOGS], far[GALVATRON_LOGS],
         alltoall[GALVATRON_LOGS];
-    double p2p[GALVATRON_STAGES + 1]; // by the number of stages
+    double p2p[GALVATRON_STAGES + 1]; // GB/s between stages, by the number of stages
 } GalvatronLinks;
 
 typedef struct Galvatron {
     int class_count, per_node, layers, batch;
     GalvatronClass class[GALVATRON_CLASSES];
     double forward_ms, parameter_mb, hidden_mb, recompute_mb, ends_mb, overlap;
-    double activation_mb[GALVATRON_LOGS]; // by the logarithm of the degree
+    double activation_mb[GALVATRON_LOGS]; // MB, by the binary logarithm of the degree of tensor or
+                                          // Ulysses parallelism
     GalvatronLinks links;
 } Galvatron;
 
@@ -57,9 +59,9 @@ typedef struct Pipeline {
 typedef struct Strategy {
     int tp, ulysses, dp, zero;
     bool recompute;
-    double ms;   // of a micro-batch
-    double left; // ms of synchronisation that the layer's own backward pass does not hide
-    double mb;   // of states, and of the activations of all micro-batches in flight
+    double ms;   // of a micro-batch, in this stage
+    double left; // ms of gradient synchronisation that the layer's own backward pass does not hide
+    double mb;   // of model states, and of the activations of all micro-batches in flight
 } Strategy;
 
 /* A stage: `count[0]` layers of strategy[0], then `count[1]` of strategy[1]. */
@@ -75,47 +77,48 @@ typedef struct GalvatronPlan {
     StagePlan stage[GALVATRON_STAGES];
 } GalvatronPlan;
 
-/* What no plan falls below: the least bound over pipelines; the pipeline that has it, and the
- * layers of its relaxed stages. */
+/* The lower bound of all plans: the least bound over pipelines, the pipeline that has it, and
+ * the layers of its relaxed stages. */
 typedef struct GalvatronBound {
     double value;
-    int pipelines; // how many there are
+    int pipelines; // the number of pipelines that were bounded
     Pipeline pipeline;
     int layers[GALVATRON_STAGES];
 } GalvatronBound;
 
-/* All pipelines with all numbers of micro-batches; *count: how many. */
+/* Returns all pipelines, each with every number of micro-batches; *count is how many. */
 const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count);
 
-/* The strategies that a stage's layers can have; those that another one of the same degree beats in
- * everything are left out. */
+/* Returns the strategies that a stage's layers can have, without those that another one of the
+ * same degree beats in both time and memory. */
 const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline,
                                      int stage, int *count);
 
-/* Milliseconds to hand activations from layers of one strategy to another's, forward and
- * backward. */
+/* Returns the milliseconds to redistribute activations between layers of two strategies, forward
+ * and backward. */
 double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from,
                         const Strategy *to);
 
-/* Milliseconds to hand on the activations of a stage whose first layer has this strategy; 0 in a
- * pipeline of one stage. */
+/* Returns the milliseconds to receive the activations of a stage whose first layer has this
+ * strategy; 0 in a pipeline of one stage. */
 double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const Strategy *first);
 
-/* MB of the embedding in the first stage and the head in the last. */
+/* Returns the MB of the embedding in the first stage and the head in the last. */
 double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage,
                       const Strategy *first, const Strategy *last);
 
-/* The least that plans of one pipeline can take, INFINITY when nothing fits, and the layers of its
- * relaxed stages. */
+/* Returns a lower bound of the plans of one pipeline, and the layers of its relaxed stages;
+ * INFINITY when nothing fits. */
 double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
 
-/* The best plan of one pipeline that takes less than `below`; false when there is none. */
+/* Finds the best plan of one pipeline that takes less than `below`. Returns false when there is
+ * none. */
 bool pipeline_plan(const Galvatron *q, const Pipeline *pipeline, double below, GalvatronPlan *plan);
 
 GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);
 GalvatronBound galvatron_bound(Arena *arena, const Galvatron *q);
 
-/* The rows of the table of kinds. */
+/* Returns the rows of the table of kinds. */
 json_t *galvatron_answer(Arena *arena, Field input, Budget *budget);
 json_t *galvatron_certify(Arena *arena, Field input, Budget *budget);
 

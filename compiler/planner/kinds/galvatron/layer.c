@@ -1,4 +1,4 @@
-/* What a layer costs under a strategy. */
+/* The cost of a layer under a strategy: time, unhidden gradient synchronisation, memory. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include <math.h>
@@ -7,14 +7,15 @@ static int log_of(int power_of_two) { return __builtin_ctz((unsigned)power_of_tw
 
 static int degree_of(const Strategy *s) { return s->tp * s->ulysses; }
 
-/* Samples of a micro-batch that one replica computes. */
+/* Returns the samples of a micro-batch that one replica computes. */
 static double samples_of(const Galvatron *q, const Pipeline *p, const Strategy *s) {
     // NOLINT(bugprone-integer-division): dp divides the micro-batch
     return (double)(q->batch / p->microbatches / s->dp);
 }
 
-/* Milliseconds of a layer's exchange inside its group: 6 all-gather-sized collectives for tensor
- * parallelism, 4 all-to-alls for Ulysses; half as many again when it is recomputed. */
+/* Returns the milliseconds of a layer's exchange inside its group: 6 all-gather-sized
+ * collectives for tensor parallelism, 4 all-to-alls for Ulysses; half as many again when it is
+ * recomputed. */
 static double exchange_ms(const Galvatron *q, const Strategy *s, double samples) {
     int t = degree_of(s);
     if (t == 1) return 0;
@@ -25,8 +26,8 @@ static double exchange_ms(const Galvatron *q, const Strategy *s, double samples)
     return calls * (one + q->links.latency_ms);
 }
 
-/* Milliseconds of the all-reduce of a layer's gradients over the g devices that hold the same
- * parameters. */
+/* Returns the milliseconds of the all-reduce of a layer's gradients over the g devices that hold
+ * the same parameters. */
 static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     int g = s->dp * s->ulysses;
     if (g == 1) return 0;
@@ -36,8 +37,8 @@ static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     return (g - 1.0) / g * q->parameter_mb / s->tp / links[log_of(g)];
 }
 
-/* The share of a layer's model states that a device keeps, with gradients gathered over m
- * micro-batches. */
+/* Returns the share of a layer's model states that a device keeps, with gradients gathered over
+ * m micro-batches. */
 static double zero_share(int zero, int g, int m) {
     double e = 1.0 / g + 0.003, gathered = m == 1 ? 1 : 0;
     if (zero == 0) return 1;
@@ -45,7 +46,7 @@ static double zero_share(int zero, int g, int m) {
                      : (7 + gathered) / 8 * e + (1 - gathered) / 8;
 }
 
-/* Fills in what a strategy costs in a stage. */
+/* Sets the time and memory of a strategy in a stage. */
 static void strategy_price(const Galvatron *q, const Pipeline *p, int stage, Strategy *s) {
     int t = degree_of(s), m = p->microbatches, behind = p->stages - stage;
     double samples = samples_of(q, p, s),
@@ -58,8 +59,8 @@ static void strategy_price(const Galvatron *q, const Pipeline *p, int stage, Str
     s->mb = states + active * (behind < m ? behind : m);
 }
 
-/* Whether a stage can have `a` instead of `b` everywhere without loss; equal ones count by their
- * order. */
+/* Returns whether `a` is at least as good as `b` in time and memory; of equal ones the first in
+ * the list wins. */
 static bool beats(const Strategy *a, const Strategy *b) {
     return degree_of(a) == degree_of(b) && a->tp >= b->tp && a->ms <= b->ms && a->left <= b->left &&
            a->mb <= b->mb;

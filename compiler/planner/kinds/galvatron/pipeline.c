@@ -1,4 +1,5 @@
-/* Which pipelines there are. */
+/* Enumerates the pipelines: orders of the device classes, each class cut into stages of equal
+ * size. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "support/array.h"
@@ -11,7 +12,8 @@ typedef struct Making {
     Pipelines *out;
 } Making;
 
-/* Whether a class can be cut into stages of n devices: each inside a node, or of whole nodes. */
+/* Returns whether a class can be cut into stages of n devices: each inside a node, or of whole
+ * nodes. */
 static bool class_cut(const Galvatron *q, const GalvatronClass *class, int n) {
     if (class->gpus % n) return false;
     for (int first = class->first; first < class->first + class->gpus; first += n) {
@@ -31,7 +33,8 @@ static void microbatches_add(const Making *making, Pipeline pipeline) {
         }
 }
 
-/* Adds the pipelines that begin with `pipeline`, which has the classes of the bit set `used`. */
+/* Adds the pipelines that begin with `pipeline`, which already has the classes of the bit set
+ * `used`. */
 static void classes_add(const Making *making, const Pipeline *pipeline, unsigned used) {
     const Galvatron *q = making->q;
     if (used == (1u << q->class_count) - 1) microbatches_add(making, *pipeline);

@@ -1,4 +1,5 @@
-/* The best plan of a pipeline. */
+/* Finds the best plan of one pipeline: all pairs of strategies for each stage, then a dynamic
+ * program over the stages under a cap of the longest stage's time. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "support/array.h"
@@ -6,21 +7,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Stage plans of which none is better than another in both time and what is left over. */
+/* Stage plans none of which is better than another in both time and unhidden synchronisation. */
 typedef Array(StagePlan) Front;
 
 typedef struct Search {
     Arena *arena;
     const Galvatron *q;
     const Pipeline *p;
-    Front *front; // (stages, layers + 1)
+    Front *front; // by stage and number of layers, stages * (layers + 1) entries
 } Search;
 
 static Front *front_of(const Search *s, int stage, int layers) {
     return &s->front[stage * (s->q->layers + 1) + layers];
 }
 
-/* Adds a plan to a front unless one there is as good; what it beats goes. */
+/* Adds a plan to a front unless one there is as good; removes those that it beats. */
 static void front_add(const Search *s, Front *front, const StagePlan *plan) {
     for (int i = 0; i < front->count; i++)
         if (front->at[i].ms <= plan->ms && front->at[i].left <= plan->left) return;
@@ -32,7 +33,7 @@ static void front_add(const Search *s, Front *front, const StagePlan *plan) {
     array_push(s->arena, front, *plan);
 }
 
-/* All stage plans of strategy a first, then b, that fit the memory. */
+/* Adds the stage plans with layers of strategy a first, then of b, that fit the memory. */
 static void pair_add(const Search *s, int stage, const Strategy *a, const Strategy *b) {
     double room = s->q->class[s->p->class[stage]].memory_mb * (1 + 1e-9) -
                   galvatron_ends(s->q, s->p, stage, a, b);
@@ -59,16 +60,16 @@ static void fronts_make(Search *s) {
     }
 }
 
-/* The first stages with some layers: their time, what is left over of their gradients, and the last
- * of them. */
+/* A state of the dynamic program: the first stages with some layers, their time and unhidden
+ * synchronisation, and the last stage's plan. */
 typedef struct Label {
     double ms, left;
     int layers;
     const StagePlan *last;
 } Label;
 
-/* Stage plans of at most `cap` ms: for every number of stages and layers the least sum of time and
- * what is left over. */
+/* Runs the dynamic program under a cap: for every number of stages and layers, the least sum of
+ * time and unhidden synchronisation of stage plans of at most `cap` ms. */
 static const Label *labels_make(const Search *s, Arena *arena, double cap) {
     int width = s->q->layers + 1, stages = s->p->stages;
     Label *label = arena_array(arena, Label, (stages + 1) * width);
@@ -88,7 +89,7 @@ static const Label *labels_make(const Search *s, Arena *arena, double cap) {
     return label;
 }
 
-/* Writes the plan of the last label; its time, INFINITY when there is none. */
+/* Writes the plan that the last state describes. Returns its time, INFINITY when there is none. */
 static double labels_plan(const Search *s, const Label *label, GalvatronPlan *plan) {
     int width = s->q->layers + 1;
     const Label *end = &label[s->p->stages * width + s->q->layers];
@@ -109,7 +110,7 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The times that a stage can have, ascending. */
+/* Returns the times that a stage can have, ascending. */
 static const double *caps_make(const Search *s, int *count) {
     Array(double) caps = {0};
     for (int stage = 0; stage < s->p->stages; stage++)
@@ -121,7 +122,8 @@ static const double *caps_make(const Search *s, int *count) {
     return caps.at;
 }
 
-/* The plan under a cap into *plan when it is the best so far; false when the cap leaves none. */
+/* Finds the plan under a cap and copies it to *plan when it is the best so far. Returns false
+ * when the cap leaves no plan. */
 static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     GalvatronPlan new;
     Arena *scratch = arena_create();
@@ -131,7 +133,7 @@ static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     return isfinite(ms);
 }
 
-/* The least cap of `caps` that leaves a plan; count when there is none. */
+/* Returns the index of the least cap that leaves a plan; `count` when there is none. */
 static int cap_least(const Search *s, const double *caps, int count, GalvatronPlan *plan) {
     int low = 0, high = count;
     while (low < high) {
@@ -144,7 +146,8 @@ static int cap_least(const Search *s, const double *caps, int count, GalvatronPl
     return low;
 }
 
-/* The least sum of time and what is left over without a cap; INFINITY when nothing fits. */
+/* Returns the least sum of time and unhidden synchronisation without a cap; INFINITY when
+ * nothing fits. */
 static double sum_least(const Search *s) {
     Arena *scratch = arena_create();
     const Label *end =
@@ -154,8 +157,8 @@ static double sum_least(const Search *s) {
     return least;
 }
 
-/* Under all caps that may lead to a better plan; of those that differ by rounding under the last
- * one, which allows what the others do. */
+/* Tries all caps that may lead to a better plan. Of caps that differ by rounding alone the last
+ * one is taken, which allows what the others do. */
 bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below, GalvatronPlan *plan) {
     Search search = {.arena = arena_create(), .q = q, .p = p};
     int count;

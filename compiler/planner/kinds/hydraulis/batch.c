@@ -1,8 +1,7 @@
 /* Kind hydraulis-batch: the strategy for a batch, and its sequences over the pipelines. */
-#include "planner/kinds/hydraulis/certify.h"
+#include "planner/kinds/hydraulis/problem.h"
 #include "planner/kinds/hydraulis/dispatch.h"
 #include "planner/kinds/hydraulis/hydraulis.h"
-#include "planner/kinds/hydraulis/exchanges.h"
 
 #include <math.h>
 
@@ -38,7 +37,7 @@ static Strategy strategy_read(Arena *arena, const Schemes *schemes, Field list, 
     return strategy;
 }
 
-/* The most tokens that a pipeline of one of the strategies holds. */
+/* Returns the most tokens that a pipeline of one of the strategies holds. */
 static int longest_held(const Task *task) {
     int longest = 0;
     for (int i = 0; i < task->count; i++)
@@ -77,7 +76,7 @@ static bool task_read(Arena *arena, Field input, Task *task) {
 
 /* ---- the plan ---- */
 
-/* The micro-batches of a pipeline that have sequences. */
+/* Returns the micro-batches of a pipeline that have sequences. */
 static json_t *microbatches_json(Arena *arena, const Batch *batch, int pipeline, int count,
                                  const int *pipelines, const int *microbatches) {
     json_t **lists = arena_array(arena, json_t *, count), *all = json_array();
@@ -110,14 +109,14 @@ static json_t *plan_json(Arena *arena, const Task *task, Dispatcher *dispatcher,
     return json_pack("{s:i,s:o,s:f}", "strategy", strategy, "pipelines", list, "objective", time);
 }
 
-/* A dispatch under a strategy; the same whenever it is asked for. */
+/* Returns a dispatch under a strategy; the same whenever it is asked for. */
 static const Dispatch *find(Dispatcher *dispatcher, const Task *task, int strategy, int kicks) {
     Random random = {1};
     return dispatch_find(dispatcher, &task->strategies[strategy], &task->batch, &random, kicks);
 }
 
-/* The strategy that dispatches best, of those that are near the best before a dispatch is worked
- * at. */
+/* Returns the strategy that dispatches best, of those that are near the best before a dispatch
+ * is worked at. */
 static int best_strategy(Arena *arena, Dispatcher *dispatcher, const Task *task, int kicks) {
     const double near = 1.03;
     double *times = arena_array(arena, double, task->count), first = INFINITY, least = INFINITY;
@@ -149,7 +148,7 @@ json_t *hydraulis_batch_plan(Arena *arena, Field input, Budget *budget) {
     return plan_json(arena, &task, dispatcher, best, dispatch);
 }
 
-/* Whether a pipeline of a strategy holds the longest sequence. */
+/* Returns whether a pipeline of a strategy holds the longest sequence. */
 static bool holds_longest(const Task *task, const Strategy *strategy) {
     for (int i = 0; i < task->schemes.count; i++)
         if (strategy->pipelines[i] && task->schemes.at[i].tokens >= task->batch.lengths[0])

@@ -1,23 +1,23 @@
-/* The bound is the longest time T in which a linear or integer program proves that a batch does not
- * fit, found by bisection.
+/* A lower bound of a batch's step: the longest time T, found by bisection, in which a linear or
+ * integer program proves that the batch does not fit.
  *
- * In T a micro-batch of a pipeline with v of them weighs at most W_v = T / (pp - 1 + v) - c.
- * Sequences of nearly equal lengths from s on are a bucket, whose tokens t_bj are shared out to
- * schemes in parts; a token weighs at least a s + b. With n_j pipelines of scheme j, of which y_jv
- * have v micro-batches,
+ * In T a micro-batch of a pipeline that has v of them weighs at most W_v = T / (pp - 1 + v) - c.
+ * Sequences of nearly equal lengths, from s on, are a bucket b, whose tokens t_bj may be divided
+ * among the schemes j; a token weighs at least a s + b. With n_j pipelines of scheme j, of which
+ * y_jv have v micro-batches,
  *
- *     minimise sum_j n_j gpus_j   where   sum_v y_jv <= n_j,  sum_j t_bj = tokens of b,
- *                                         sum_b (a s_b + b) t_bj <= sum_v v W_v y_jv,  sum_b t_bj
- *                                             <= sum_v v tokens_j y_jv,
- *                                         sum_(b no shorter than k) t_bj / (longest of b) <= n_j
- *                                             max_v v floor(min(tokens_j / s_k, W_v /
- * w(s_k))).
+ *     minimise sum_j n_j gpus_j
+ *     where sum_v y_jv <= n_j, sum_j t_bj = tokens of b,
+ *         sum_b (a s_b + b) t_bj <= sum_v v W_v y_jv, sum_b t_bj <= sum_v v tokens_j y_jv,
+ *         sum_(b no shorter than k) t_bj / (longest of b)
+ *             <= n_j max_v v floor(min(tokens_j / s_k, W_v / w(s_k))).
  *
- * The first leaves pipelines empty; v is at most the number of sequences, since every micro-batch
- * has one. The last says how many long sequences a pipeline can hold. When more devices are needed
- * than there are, no plan takes T or less; n_j is whole in the second program.
+ * Pipelines may stay empty (the first row); v is at most the number of sequences, since each
+ * micro-batch has one. The last row limits how many long sequences a pipeline holds. When the
+ * program needs more devices than there are, no plan takes T or less. A second program demands
+ * whole n_j.
  */
-#include "planner/kinds/hydraulis/certify.h"
+#include "planner/kinds/hydraulis/problem.h"
 
 #include "planner/kinds/hydraulis/hydraulis.h"
 #include "planner/kinds/linear_program.h"
@@ -28,19 +28,19 @@
 /* Sequences of nearly equal lengths. */
 typedef struct Bucket {
     double shortest, longest, tokens;
-    int row; // in the program: where its tokens are
+    int row; // first column of the bucket's tokens in the program
 } Bucket;
 
 typedef struct Bound {
     Arena *arena;
     const Schemes *schemes;
-    const Strategy *strategy; // NULL: any
+    const Strategy *strategy; // NULL: all strategies are allowed
     int gpus, sequences;
     Array(Bucket) buckets; // from the longest sequences to the shortest
 } Bound;
 
-/* Buckets within 3% of a length, and wider where sequences are too short for their squares to
- * weigh. */
+/* Makes the buckets: lengths within 3%, and wider ones for sequences so short that their squares
+ * hardly count. */
 static void make_buckets(Bound *bound, const Batch *batch) {
     const double width = 0.97, wide = 0.5, reach = 64;
     for (int i = 0; i < batch->count; i++) {
@@ -60,18 +60,18 @@ static void make_buckets(Bound *bound, const Batch *batch) {
 
 /* ---- the program ---- */
 
-/* What a micro-batch of v may weigh. */
+/* Returns the most ms that each of a pipeline's v micro-batches may weigh in a time. */
 static double most_weight(const Scheme *scheme, double time, int v) {
     return time / (scheme->pp - 1 + v) - scheme->c;
 }
 
-/* Whether a pipeline of a scheme can hold a sequence of some length at all. */
+/* Returns whether a pipeline of a scheme can hold a sequence of some length at all. */
 static bool holds(const Scheme *scheme, double time, double length) {
     return length <= scheme->tokens &&
            scheme_weight(scheme, length) <= most_weight(scheme, time, 1);
 }
 
-/* How many of `sequences` of a length, or longer ones, a pipeline holds. */
+/* Returns how many of `sequences` sequences, none shorter than a length, a pipeline holds. */
 static int most_sequences(const Scheme *scheme, double time, double length, int sequences) {
     int most = 0;
     for (int v = 1; v <= sequences && most < sequences &&
@@ -85,21 +85,21 @@ static int most_sequences(const Scheme *scheme, double time, double length, int 
     return most;
 }
 
-/* How many pipelines of a scheme there may be. */
+/* Returns the most pipelines that a scheme can have on the devices. */
 static int most_pipelines(const Bound *bound, int index) {
     return bound->strategy ? bound->strategy->pipelines[index]
                            : bound->gpus / bound->schemes->at[index].gpus;
 }
 
-/* Rows of a scheme in the program. Weights are in parts of the time, so that all numbers of a
- * program are of one size whatever the unit. */
+/* A scheme's rows in the program. Weights are fractions of the time, so that the program's
+ * numbers have one magnitude in any unit. */
 typedef struct SchemeRows {
-    int pipelines, weight, tokens; // no more pipelines than there are; what they weigh and hold
-    int count;                     // the column of n_j
+    int pipelines, weight, tokens; // rows: pipelines at most n_j; their weight; their tokens
+    int count;                     // column of n_j
 } SchemeRows;
 
-/* Adds y_jv. Numbers of micro-batches from v to last are one column, with the best that any of them
- * has. */
+/* Adds the columns y_jv. Several v, up to `last`, may share a column that has the best bound of
+ * any of them. */
 static void add_numbers(Program *program, const Scheme *scheme, double time, int sequences,
                         const SchemeRows *rows) {
     const double ratio = 1.02;
@@ -116,8 +116,8 @@ static void add_numbers(Program *program, const Scheme *scheme, double time, int
 
 enum { LIMITS = 24 };
 
-/* Adds how many of the sequences from each of the first buckets on, of those that a scheme holds at
- * all, its pipelines hold; rows into `limits`. */
+/* Adds, for each bucket that a scheme holds, the row that limits the number of its sequences and
+ * the longer ones; the rows' numbers go to `limits`. */
 static void add_limits(Bound *bound, Program *program, const Scheme *scheme, double time,
                        const SchemeRows *rows, int *limits) {
     int count = 0;
@@ -130,10 +130,11 @@ static void add_limits(Bound *bound, Program *program, const Scheme *scheme, dou
         }
 }
 
-/* Adds the tokens of buckets that a scheme takes. */
+/* Adds the columns of the tokens that a scheme takes of each bucket. */
 static void add_tokens(Bound *bound, Program *program, const Scheme *scheme, double time,
                        const SchemeRows *rows) {
-    const double nothing = 1e-10; // of the time: what weighs less is left out
+    const double nothing =
+        1e-10; // smallest coefficient, as a fraction of the time; smaller ones are left out
     int limits[LIMITS], held = 0;
     add_limits(bound, program, scheme, time, rows, limits);
     for (int b = 0; b < bound->buckets.count; b++) {
@@ -171,8 +172,8 @@ static Program *write_program(Bound *bound, double time, bool integers) {
     return program;
 }
 
-/* Whether it is proven that a batch takes longer than a time; the devices it would need into
- * *devices, INFINITY when no number suffices. */
+/* Returns whether the program proves that a batch takes longer than a time. *devices are those
+ * that it would need, INFINITY when no number suffices. */
 static bool is_too_short(Bound *bound, double time, bool integers, double *devices) {
     const double seconds = 3, slack = 1e-7;
     Program *program = write_program(bound, time, integers);
@@ -186,7 +187,7 @@ static bool is_too_short(Bound *bound, double time, bool integers, double *devic
     return *devices > bound->gpus * (1 + slack);
 }
 
-/* The longest time from `low` to `high` that is proven to be too short. */
+/* Returns the longest time from `low` to `high` that is proven to be too short. */
 static double longest_short(Bound *bound, double low, double high, bool integers, double *needed) {
     enum { TURNS = 10 };
     for (int turn = 0; turn < TURNS; turn++) {
@@ -198,7 +199,7 @@ static double longest_short(Bound *bound, double low, double high, bool integers
     return low;
 }
 
-/* The least time that the longest sequence takes alone: no plan is below. */
+/* Returns the least time of the longest sequence alone, a lower bound for all plans. */
 static double longest_alone(const Bound *bound) {
     double length = bound->buckets.at[0].longest, least = INFINITY;
     for (int i = 0; i < bound->schemes->count; i++) {

@@ -74,7 +74,8 @@ static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int p
     last->count += v;
 }
 
-/* Empty bins of all pipelines that have micro-batches; false: there are too many. */
+/* Opens empty bins for the micro-batches of all pipelines. Returns false when there are too
+ * many. */
 static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     dispatcher->class_count = dispatcher->bin_count = 0;
     for (int p = 0; p < dispatch->count; p++) {
@@ -84,7 +85,7 @@ static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     return true;
 }
 
-/* The lightest bin of a class with room for a sequence, or -1. */
+/* Returns the lightest bin of a class with room for a sequence, or -1. */
 static int lightest(const Dispatcher *dispatcher, Class *class, int length) {
     const Bin *bins = dispatcher->bins + class->first;
     int most = dispatcher->schemes->at[class->scheme].tokens, best = -1, room = 0;
@@ -137,8 +138,8 @@ static double put_best(Dispatcher *dispatcher, const Batch *batch, int i) {
     return least;
 }
 
-/* The time of a step with these numbers of micro-batches; INFINITY as soon as it is not below
- * `most`. */
+/* Returns the time of a step with these numbers of micro-batches; INFINITY as soon as it is not
+ * below `most`. */
 static double time_of(Dispatcher *dispatcher, const Dispatch *dispatch, const Batch *batch,
                       double most) {
     double time = 0;
@@ -162,8 +163,8 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- how many micro-batches ---- */
 
-/* The number of micro-batches with which a pipeline of a scheme takes in the most tokens in a time,
- * as if sequences were sand, at most `most`; the tokens into *tokens. */
+/* Returns the number of micro-batches with which a pipeline of a scheme takes in the most tokens
+ * in a time, as if sequences were sand, at most `most`; the tokens into *tokens. */
 static int best_number(const Scheme *scheme, double per_token, double time, int most,
                        double *tokens) {
     *tokens = 0;
@@ -175,8 +176,8 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
     return most;
 }
 
-/* What the pipelines must take in as sand: the batch's tokens, or what one of them surely holds
- * when every sequence has a micro-batch. */
+/* Returns what the pipelines must take in as sand: the batch's tokens, or what one of them
+ * surely holds when every sequence has a micro-batch. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
@@ -203,8 +204,8 @@ static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double 
     return all >= needed_tokens(dispatcher, batch, dispatch);
 }
 
-/* The pipelines of a strategy, with the numbers of micro-batches of the least time in which they
- * take in the batch's tokens as sand; that time. */
+/* Returns the pipelines of a strategy, with the numbers of micro-batches of the least time in
+ * which they take in the batch's tokens as sand; that time. */
 static double begin(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                     Dispatch *dispatch) {
     double low = 0, high = 1;
@@ -230,7 +231,7 @@ typedef struct Run {
     int first, last;
 } Run;
 
-/* The run of like pipelines from `first` on. */
+/* Returns the run of like pipelines from `first` on. */
 static Run run_from(const Dispatch *dispatch, int first) {
     Run run = {first, first};
     while (run.last + 1 < dispatch->count &&
@@ -240,8 +241,8 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Which pipelines of a run change: one of them or all. One that gets more is the first, one that
- * gets less the last, so that like ones stay neighbours. */
+/* Returns which pipelines of a run change: one of them or all. One that gets more is the first,
+ * one that gets less the last, so that like ones stay neighbours. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;
     return all ? run : (Run){one, one};
@@ -271,7 +272,7 @@ static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispat
     return false;
 }
 
-/* The same for two runs at once: the one gets less, the other more. */
+/* Does the same for two runs at once: one gets fewer micro-batches, the other more. */
 static bool try_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run less,
                     bool all_less, Run more, bool all_more) {
     Run from = chosen(less, -1, all_less), to = chosen(more, 1, all_more);
@@ -284,7 +285,7 @@ static bool try_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispat
     return false;
 }
 
-/* One change of a single run that helps. */
+/* Makes the first change of one run that shortens the step. Returns false when there is none. */
 static bool change_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     for (Run run = {0, -1}; run.last + 1 < dispatch->count;) {
         run = run_from(dispatch, run.last + 1);
@@ -294,7 +295,7 @@ static bool change_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return false;
 }
 
-/* One change of two runs that helps. */
+/* Makes the first change of two runs that shortens the step. Returns false when there is none. */
 static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     for (Run less = {0, -1}; less.last + 1 < dispatch->count;) {
         less = run_from(dispatch, less.last + 1);
@@ -340,9 +341,10 @@ static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch,
     dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
 }
 
-/* A micro-batch for every sequence, dealt in turn to the pipelines that hold it. Then the longest
- * first finds room: what is longer went to pipelines that hold what is shorter, too, so that one of
- * their micro-batches is always empty. False: no pipeline holds the longest. */
+/* Starts with one micro-batch for each sequence, dealt round robin to the pipelines that hold
+ * it. Dispatching the longest first then always finds room: pipelines that hold a long sequence
+ * also hold shorter ones, so one of their micro-batches is empty. Returns false when no pipeline
+ * holds the longest sequence. */
 static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     memset(dispatch->microbatches, 0, sizeof(int) * (size_t)dispatch->count);
     for (int i = 0, p = 0; i < batch->count; i++) {
@@ -375,8 +377,8 @@ static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *disp
 
 enum { FEW = 1 << 14 };
 
-/* Whether the numbers of micro-batches, none above that of the sequences, are few enough to try
- * all. */
+/* Returns whether the numbers of micro-batches, none above that of the sequences, are few enough
+ * to try all. */
 static bool are_few(const Batch *batch, const Dispatch *dispatch) {
     double all = 1;
     for (int p = 0; p < dispatch->count; p++) all *= batch->count + 1;
@@ -393,7 +395,7 @@ static bool next_numbers(const Batch *batch, Dispatch *dispatch) {
     return false;
 }
 
-/* Whether the numbers of pipelines of a scheme fall: one order stands for all. */
+/* Returns whether the numbers of pipelines of a scheme fall: one order stands for all. */
 static bool are_falling(const Dispatch *dispatch) {
     for (int p = 1; p < dispatch->count; p++)
         if (dispatch->schemes[p] == dispatch->schemes[p - 1] &&

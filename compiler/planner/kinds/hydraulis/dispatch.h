@@ -1,18 +1,20 @@
-/* A batch over the pipelines of a strategy: which micro-batch a sequence is in.
+/* Dispatch: which micro-batch of which pipeline each sequence of a batch goes to.
  *
- * Each pipeline is given a number of micro-batches, and then the sequences go, the longest first,
- * where they end earliest (longest processing time first); the many short ones at the end level
- * what the long ones leave. So a dispatch follows from its numbers of micro-batches, which a search
- * improves.
+ * Each pipeline first gets a number of micro-batches. Then the sequences, the longest first, go
+ * to the micro-batch that ends earliest with them (longest processing time first); the many
+ * short sequences at the end even out the rest. So the numbers of micro-batches determine a
+ * dispatch, and the search improves these numbers.
+ *
+ *     lengths 8, 4, 2, 2 on two pipelines with 1 and 2 micro-batches
+ *         -> pipeline 0: [8]    pipeline 1: [4], [2, 2]
  */
 #ifndef PLANNER_KINDS_HYDRAULIS_DISPATCH_H
 #define PLANNER_KINDS_HYDRAULIS_DISPATCH_H
 
 #include "planner/kinds/budget.h"
 #include "planner/kinds/hydraulis/problem.h"
-#include "planner/kinds/random.h"
 
-/* The pipelines of a strategy and what they are given. */
+/* The pipelines of a strategy, and the number of micro-batches of each. */
 typedef struct Dispatch {
     int count;
     int *schemes, *microbatches; // [pipeline]
@@ -23,21 +25,30 @@ typedef struct Dispatch {
 typedef struct Dispatcher Dispatcher;
 Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, int sequences);
 
-/* A dispatch for a strategy that a descent finds, over at most `kicks` restarts from a changed best
- * one; the time is INFINITY when the pipelines cannot hold the sequences. Valid until the next
- * call, which reuses it. */
+/* Searches for the dispatch of a batch under a strategy: a descent, and at most `kicks` restarts
+ * from a randomly changed best one. The time is INFINITY when the pipelines cannot hold the
+ * sequences. The result is valid until the next call, which reuses it. */
 const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                               Random *random, int kicks);
 
-/* How many sequences have been put into micro-batches so far: what all searches count as work. */
+/* Returns how many sequences were put into micro-batches so far, the measure of work of all
+ * searches. */
 long dispatcher_work(const Dispatcher *dispatcher);
 
-/* The time of a step as if sequences were sand: what no dispatch is much below. */
+/* Returns the time of a step when sequences may be divided at will; no dispatch is much faster. */
 double dispatch_smooth(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch);
 
-/* Where each sequence of the last dispatch that was found stands: pipeline and micro-batch in it,
- * by the batch's order. */
+/* Writes the pipeline and the micro-batch of each sequence of the last dispatch that was found,
+ * in the batch's order. */
 void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch,
                      int *pipelines, int *microbatches);
+
+/* ---- exchanges: what longest-first dispatch leaves uneven, which matters in small batches ---- */
+
+/* Moves sequences of the slowest pipeline to other micro-batches, or swaps them with others, as
+ * long as the step gets shorter. `pipelines` and `microbatches` say where each sequence is
+ * (dispatch_places) and are updated. Returns the ms of the step. */
+double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch,
+                  const Dispatch *dispatch, int *pipelines, int *microbatches);
 
 #endif

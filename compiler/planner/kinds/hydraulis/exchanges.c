@@ -1,23 +1,23 @@
-#include "planner/kinds/hydraulis/exchanges.h"
+#include "planner/kinds/hydraulis/dispatch.h"
 
 #include <math.h>
 
 enum { MOST_TRIALS = 200000 };
 
-/* A micro-batch. */
+/* A micro-batch with the sequences that are in it. */
 typedef struct Bin {
     double weight;
     int tokens, count; // count: its sequences
 } Bin;
 
-typedef struct MoveList {
+typedef struct SequenceExchanges {
     const Schemes *schemes;
     const Batch *batch;
     const Dispatch *dispatch;
-    int *pipelines, *microbatches; // of each sequence
-    int *first;                    // bin of each pipeline
+    int *pipelines, *microbatches; // by sequence: where it is
+    int *first;                    // by pipeline: its first bin
     Bin *bins;
-    double *times; // of each pipeline
+    double *times; // by pipeline: ms
     int trials;
 } SequenceExchanges;
 
@@ -29,7 +29,7 @@ static Bin *bin_of(const SequenceExchanges *moves, int sequence) {
     return &moves->bins[moves->first[moves->pipelines[sequence]] + moves->microbatches[sequence]];
 }
 
-/* Puts a sequence into its bin (sign 1), or takes it out (-1). */
+/* Adds a sequence to its bin (sign 1), or removes it (sign -1). */
 static void put(const SequenceExchanges *moves, int sequence, int sign) {
     Bin *bin = bin_of(moves, sequence);
     bin->weight +=
@@ -46,7 +46,8 @@ static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, 
     put(moves, sequence, 1);
 }
 
-/* (the heaviest + c) (pp - 1 + v) of the v micro-batches that are not empty. */
+/* Returns the ms of a pipeline: (the heaviest micro-batch + c) (pp - 1 + v), where v
+ * micro-batches are not empty. */
 static double time_of(const SequenceExchanges *moves, int pipeline) {
     const Scheme *scheme = scheme_of(moves, pipeline);
     double heaviest = 0;
@@ -70,8 +71,8 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Whether two pipelines whose sequences have changed are both faster than the slower one was; takes
- * that in. */
+/* Returns whether two pipelines whose sequences have changed are both faster than the slower one
+ * was; takes that in. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
            other = time_of(moves, b);
@@ -116,7 +117,8 @@ static bool change_helps(SequenceExchanges *moves, int sequence) {
     return false;
 }
 
-/* One move or change of a sequence of the slowest pipeline. */
+/* Finds a move or a swap of a sequence of the slowest pipeline that shortens the step, and makes
+ * it. Returns false when there is none. */
 static bool step(SequenceExchanges *moves) {
     int pipeline = slowest(moves);
     for (int way = 0; way < 2; way++)

@@ -1,14 +1,17 @@
-/* Schemes, strategies and batches of sequences, as they are read. */
+/* The input of Hydraulis: schemes (how one pipeline computes), strategies (how many pipelines of
+ * each scheme) and batches of sequences. */
 #ifndef PLANNER_KINDS_HYDRAULIS_PROBLEM_H
 #define PLANNER_KINDS_HYDRAULIS_PROBLEM_H
 
 #include "planner/kinds/input.h"
 
-/* How a pipeline computes. */
+#include <jansson.h>
+
+/* How a pipeline computes: a sequence of s tokens weighs a s^2 + b s ms. */
 typedef struct Scheme {
     int tp, pp, gpus;
-    double a, b, c; // ms: a s^2 + b s of a sequence, c of a micro-batch
-    int tokens;     // of a micro-batch at most
+    double a, b, c; // ms; c is that of a micro-batch
+    int tokens;     // the most tokens of a micro-batch
 } Scheme;
 
 typedef struct Schemes {
@@ -16,15 +19,15 @@ typedef struct Schemes {
     Scheme *at;
 } Schemes;
 
-/* How many pipelines of each scheme. */
+/* A strategy: how many pipelines it has of each scheme. */
 typedef struct Strategy {
     int *pipelines; // [scheme]
 } Strategy;
 
-/* Sequences from the longest to the shortest. */
+/* A batch: its sequences from the longest to the shortest. */
 typedef struct Batch {
     int count;
-    int *lengths, *numbers; // numbers: in the input
+    int *lengths, *numbers; // in tokens; in the input's order
     long tokens;            // of all
     double **weights;       // [scheme][sequence]: a s^2 + b s
     double *per_token;      // [scheme]: mean weight of a token of the sequences that fit
@@ -32,14 +35,21 @@ typedef struct Batch {
 
 Schemes schemes_read(Arena *arena, Field list);
 
-/* The index of a scheme, or -1. */
+/* Returns the index of a scheme, or -1. */
 int schemes_find(const Schemes *schemes, int tp, int pp);
 
 static inline double scheme_weight(const Scheme *scheme, double length) {
     return (scheme->a * length + scheme->b) * length;
 }
 
-/* A batch of lengths, sorted. */
+/* Returns a batch of lengths, sorted. */
 Batch batch_create(Arena *arena, const Schemes *schemes, const int *lengths, int count);
+
+/* ---- the lower bound of a batch's step (certify.c) ---- */
+
+/* Returns a lower bound in ms of a batch's step under `strategy`; NULL: under every strategy of
+ * `gpus` devices. *proof becomes a new object with what proves it. */
+double batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus,
+                   const Batch *batch, json_t **proof);
 
 #endif

@@ -5,7 +5,7 @@
  * Strategies that are good for single batches are found by local search; of them a set is chosen
  * greedily; then one strategy after the other is changed, and what makes the set better is kept.
  */
-#include "planner/kinds/hydraulis/certify.h"
+#include "planner/kinds/hydraulis/problem.h"
 #include "planner/kinds/hydraulis/dispatch.h"
 #include "planner/kinds/hydraulis/hydraulis.h"
 
@@ -31,7 +31,7 @@ typedef struct Search {
     const Budget *budget;
 } Search;
 
-/* Whether the search has done its work up to a part of it. */
+/* Returns whether the search has done its work up to a part of it. */
 static bool is_done(const Search *search, double part) {
     return (double)dispatcher_work(search->dispatcher) >= part * (double)search->work ||
            budget_spent(search->budget);
@@ -39,7 +39,8 @@ static bool is_done(const Search *search, double part) {
 
 /* ---- reading ---- */
 
-/* A batch of TOKENS_A_DEVICE tokens a device, drawn from a sample; the last sequence is cut. */
+/* Returns a batch of TOKENS_A_DEVICE tokens a device, drawn from a sample; the last sequence is
+ * cut. */
 static Batch draw_batch(Search *search, const int *sample, int count) {
     int tokens = search->gpus * TOKENS_A_DEVICE, drawn = 0,
         *lengths = arena_array(search->arena, int, tokens);
@@ -131,7 +132,7 @@ static void mutate(Search *search, Strategy *strategy) {
     fill(search, strategy);
 }
 
-/* The time of a batch under a strategy; INFINITY when it is surely not below `most`. */
+/* Returns the time of a batch under a strategy; INFINITY when it is surely not below `most`. */
 static double time_below(Search *search, const Strategy *strategy, int batch, double most) {
     const double slack = 0.97;
     const Batch *of = &search->batches[batch];
@@ -141,7 +142,8 @@ static double time_below(Search *search, const Strategy *strategy, int batch, do
     return dispatch_find(search->dispatcher, strategy, of, &search->random, 0)->time;
 }
 
-/* A strategy that local search finds for one batch; it holds the longest sequence of all. */
+/* Returns a strategy that local search finds for one batch; it holds the longest sequence of
+ * all. */
 static Candidate *search_batch(Search *search, int batch, double part) {
     Candidate *best = candidate_create(search), *next = candidate_create(search);
     double least = INFINITY;
@@ -166,7 +168,7 @@ typedef struct Set {
     Candidate **at;
 } Set;
 
-/* The least time of a batch in a set, one candidate (or none: -1) left out. */
+/* Returns the least time of a batch in a set, one candidate (or none: -1) left out. */
 static double least_time(const Set *set, int batch, int without) {
     double least = INFINITY;
     for (int i = 0; i < set->count; i++)
@@ -180,8 +182,8 @@ static double mean_time(const Set *set) {
     return sum;
 }
 
-/* The mean time of a set in which a new strategy stands for candidate `place`; the times of its
- * batches that matter into *candidate. INFINITY as soon as it is not below `most`. */
+/* Returns the mean time of a set in which a new strategy stands for candidate `place`; the times
+ * of its batches that matter into *candidate. INFINITY as soon as it is not below `most`. */
 static double mean_with(Search *search, const Set *set, int place, Candidate *candidate,
                         double most) {
     double sum = 0;
@@ -194,8 +196,8 @@ static double mean_with(Search *search, const Set *set, int place, Candidate *ca
     return sum;
 }
 
-/* Whether some strategy of a set, with `candidate` for candidate `place`, holds the longest
- * sequence. */
+/* Returns whether some strategy of a set, with `candidate` for candidate `place`, holds the
+ * longest sequence. */
 static bool set_holds(const Search *search, const Set *set, int place, const Candidate *candidate) {
     for (int i = 0; i < set->count; i++)
         if (holds(search, i == place ? &candidate->strategy : &set->at[i]->strategy,
@@ -204,7 +206,8 @@ static bool set_holds(const Search *search, const Set *set, int place, const Can
     return false;
 }
 
-/* The pipelines with the fewest devices that hold the longest sequence, and others by chance. */
+/* Returns the pipelines with the fewest devices that hold the longest sequence, and others by
+ * chance. */
 static Candidate *safe_candidate(Search *search) {
     Candidate *safe = candidate_create(search);
     int best = -1;
@@ -266,7 +269,7 @@ static void improve(Search *search, Set *set) {
     }
 }
 
-/* Strategies for batches that are drawn from the sample. */
+/* Returns the strategies for batches that are drawn from the sample. */
 static Set find_strategies(Search *search) {
     Set set = {0, arena_array(search->arena, Candidate *, search->most)};
     Candidate *pool[STARTS];

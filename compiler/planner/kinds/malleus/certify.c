@@ -1,20 +1,19 @@
 /* A lower bound of a step's time.
  *
- * In a time T a pipeline with bottleneck o does m <= 1 + (T - sum y l) / o micro-batches, and a
- * group of rate y has at most floor(o / y) layers. A linear program asks how many micro-batches all
- * pipelines do in T at most: z_k of them have a bottleneck of interval k, [low_k, high_k], and the
- * groups of rate y have l_yk layers there, of which each takes 1 / floor(high_k / y) of a group,
+ * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches,
+ * and a group of rate y has at most floor(o / y) layers. A linear program asks how many
+ * micro-batches all pipelines finish in T at most: z_k of them have a bottleneck of interval k,
+ * [low_k, high_k], and the groups of rate y have l_yk layers there, of which each takes 1 /
+ * floor(high_k / y) of a group,
  *
- *     maximise sum_k (z_k + (T z_k - sum_y y l_yk) / low_k)   where   sum_y l_yk = L z_k,  sum_k
- *                                                                     z_k = P,  sum_k l_yk /
- *                                                                     most_yk <= groups
- * of rate y.
+ *     maximise sum_k (z_k + (T z_k - sum_y y l_yk) / low_k)
+ *     where sum_y l_yk = L z_k, sum_k z_k = P, sum_k l_yk / most_yk <= groups of rate y.
  *
- * A node's groups are a path over its devices by rate, from the fastest to the slowest, so that the
- * groups of all nodes are a flow: sorting the devices and cutting them into groups in order leaves
- * no group slower. Where fewer than B micro-batches are done, T is too short; numbers of pipelines
- * and of groups are whole in the second program. Bottlenecks are multiples of rates; where these
- * are few, every interval is a single one.
+ * The devices of a node stand by rate, and a path from the fastest to the slowest cuts them into
+ * groups; the paths of all nodes are a flow in the program. Sorting the devices before they are
+ * cut leaves no group slower. Where the program finishes fewer than B micro-batches, no plan
+ * takes T. A second program demands whole numbers of pipelines and groups. Bottlenecks are
+ * multiples of rates; where there are few of these, every interval is a single bottleneck.
  */
 #include "planner/kinds/malleus/malleus.h"
 
@@ -29,10 +28,10 @@
 enum { MOST_COLUMNS = 3000, TURNS = 12, WHOLE_TURNS = 7 };
 
 /* Groups of one size and rate. */
-typedef struct MoveKind {
+typedef struct DeviceKind {
     int size;
     double rate;
-    int row; // in the program: how many there are
+    int row; // row of the program: the number of groups of this kind
 } DeviceKind;
 
 /* Bottlenecks from low to high. */
@@ -45,12 +44,13 @@ typedef struct Bound {
     const Malleus *malleus;
     Array(DeviceKind) kinds;
     Array(Interval) intervals;
-    double least_rate, speed; // y of the fastest group; the largest sum of 1 / y of all nodes
+    double least_rate, speed; // y of the fastest group; sum over all nodes of the largest sum of 1
+                              // / y of their groups
 } Bound;
 
 /* ---- what there is ---- */
 
-/* The kind of a group; a new one when there is none. */
+/* Returns the number of the kind that a group is of; adds the kind when it is new. */
 static int find_kind(Bound *bound, int size, double rate) {
     for (int i = 0; i < bound->kinds.count; i++)
         if (bound->kinds.at[i].size == size && bound->kinds.at[i].rate == rate) return i;
@@ -58,7 +58,7 @@ static int find_kind(Bound *bound, int size, double rate) {
     return bound->kinds.count - 1;
 }
 
-/* The largest sum of 1 / y that groups of a node have. */
+/* Returns the largest sum of 1 / y that groups of a node have. */
 static double node_speed(Bound *bound, int node) {
     const Malleus *malleus = bound->malleus;
     double *most = arena_array(bound->arena, double, malleus->per_node + 1);
@@ -78,8 +78,8 @@ static int by_value(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* Every bottleneck that is worth a look: a multiple of a rate, no less than L layers on all devices
- * make it. Neighbours share an interval when they are many. */
+/* Lists the bottlenecks that can occur: multiples of a rate that are not below what L layers on
+ * all devices need. Where there are many, neighbours share an interval. */
 static void list_intervals(Bound *bound) {
     const Malleus *malleus = bound->malleus;
     Array(double) values = {0};
@@ -106,7 +106,7 @@ static void list_intervals(Bound *bound) {
 
 /* ---- the program ---- */
 
-/* The number of nodes whose rates are those of a node, or 0 when an earlier node has them. */
+/* Returns how many nodes have the same rates as this one; 0 when an earlier node has them, too. */
 static int count_like(const Malleus *malleus, int node) {
     size_t size = sizeof(double) * (size_t)malleus->per_node;
     int count = 0;
@@ -118,8 +118,8 @@ static int count_like(const Malleus *malleus, int node) {
     return count;
 }
 
-/* Adds how like nodes are cut into groups: a flow of `count` from the fastest device to behind the
- * slowest. */
+/* Adds to the program how `count` nodes with the same rates are cut into groups: a flow from the
+ * fastest device to behind the slowest. */
 static void add_nodes(Bound *bound, Program *program, int node, int count, bool integers) {
     const Malleus *malleus = bound->malleus;
     int *rows = arena_array(bound->arena, int, malleus->per_node + 1);
@@ -140,7 +140,8 @@ static void add_nodes(Bound *bound, Program *program, int node, int count, bool 
         }
 }
 
-/* The layers that a group has under a bottleneck, as far as some stage's memory holds them. */
+/* Returns the most layers of a group under a bottleneck that the memory of any stage position
+ * holds. */
 static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bottleneck) {
     int most = 0;
     for (int count = 1; count <= malleus->most_stages; count++)
@@ -150,7 +151,8 @@ static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bo
     return (int)fmin(most, floor(bottleneck / kind->rate * (1 + 1e-12)));
 }
 
-/* Adds the pipelines with a bottleneck of an interval, and the layers of their groups. */
+/* Adds the columns of an interval: how many pipelines have such a bottleneck, and the layers of
+ * their groups. */
 static void add_interval(Bound *bound, Program *program, const Interval *interval, double time,
                          int pipelines, bool integers) {
     const Malleus *malleus = bound->malleus;
@@ -171,7 +173,8 @@ static void add_interval(Bound *bound, Program *program, const Interval *interva
     }
 }
 
-/* The program for a time; its cost is below 0 by the micro-batches that are done. */
+/* Returns the program for a time. Minus its cost is the number of micro-batches that are
+ * finished. */
 static Program *write_program(Bound *bound, double time, bool integers) {
     Program *program = program_create();
     int pipelines = program_row(program, bound->malleus->pipelines, bound->malleus->pipelines);
@@ -185,7 +188,7 @@ static Program *write_program(Bound *bound, double time, bool integers) {
     return program;
 }
 
-/* Whether it is proven that fewer than all micro-batches are done in a time. */
+/* Returns whether it is proven that fewer than all micro-batches are done in a time. */
 static bool is_too_short(Bound *bound, double time, bool integers) {
     const double seconds = 1, slack = 1e-7;
     Program *program = write_program(bound, time, integers);
@@ -200,7 +203,7 @@ static bool is_too_short(Bound *bound, double time, bool integers) {
     return short_of;
 }
 
-/* The longest time from `low` to `high` that is proven to be too short, by bisection. */
+/* Returns the longest time from `low` to `high` that is proven to be too short, by bisection. */
 static double longest_short(Bound *bound, double low, double high, bool integers) {
     for (int turn = 0; turn < (integers ? WHOLE_TURNS : TURNS); turn++) {
         double middle = 0.5 * (low + high);
@@ -211,8 +214,8 @@ static double longest_short(Bound *bound, double low, double high, bool integers
 
 /* ---- the answer ---- */
 
-/* A pipeline's sum is at least L y of the fastest group, and m micro-batches take (m - 1) o more:
- * (T - L y) sum 1 / y >= L (B - P). */
+/* Returns a pipeline's sum is at least L y of the fastest group, and m micro-batches take (m -
+ * 1) o more: (T - L y) sum 1 / y >= L (B - P). */
 static double simple_bound(const Bound *bound) {
     const Malleus *malleus = bound->malleus;
     return malleus->layers *

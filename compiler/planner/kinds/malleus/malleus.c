@@ -1,10 +1,10 @@
 #include "planner/kinds/malleus/malleus.h"
 
-#include "planner/kinds/malleus/search.h"
+#include "planner/kinds/malleus/problem.h"
 
 #include <math.h>
 
-/* The device numbers of a group. */
+/* Returns the device numbers of a group. */
 static json_t *devices_json(const Malleus *malleus, const Group *group) {
     json_t *list = json_array();
     for (int i = 0; i < malleus->tp >> group->size; i++)
@@ -27,7 +27,7 @@ static json_t *pipeline_json(const Malleus *malleus, const Grouping *grouping, i
     return json_pack("{s:i,s:o}", "microbatches", microbatches, "stages", list);
 }
 
-/* The devices of groups that no pipeline has. */
+/* Returns the devices of groups that no pipeline has. */
 static json_t *idle_json(const Malleus *malleus, const Grouping *grouping) {
     json_t *list = json_array();
     for (int i = 0; i < grouping->count; i++)
@@ -39,7 +39,7 @@ static json_t *idle_json(const Malleus *malleus, const Grouping *grouping) {
     return list;
 }
 
-/* How many micro-batches each pipeline has at best. */
+/* Returns the number of micro-batches of each pipeline with which a step takes the least time. */
 static int *share(Arena *arena, const Malleus *malleus, const Grouping *grouping) {
     Pipeline *pipelines = arena_array(arena, Pipeline, malleus->pipelines);
     int *microbatches = arena_array(arena, int, malleus->pipelines);

@@ -1,16 +1,16 @@
-/* A pipeline's layers and micro-batches: Malleus's lower-level problem, solved exactly but for the
- * order of stages where memory is short.
+/* The layers and micro-batches of a pipeline: Malleus's lower-level problem. It is solved
+ * exactly, but for the order of stages where memory is short.
  *
- * With a bottleneck of o a stage of rate y takes at most floor(o / y) layers, as far as its memory
- * holds them; all stages together must take L, and the sum of their times is least when the fast
- * ones are filled first. So every o gives the least sum, and few values of o are worth a look: the
- * multiples of rates from the least one that has room for L layers.
+ * Under a bottleneck o, the time of the slowest stage, a stage of rate y takes at most floor(o /
+ * y) layers, and no more than its memory holds. All stages together must take L layers; the sum
+ * of their times is least when the fast stages are filled first. So each o gives the least sum.
+ * Only multiples of rates need to be tried for o, from the least one that has room for L layers.
  */
 #include "planner/kinds/malleus/problem.h"
 
 #include <math.h>
 
-/* How many layers each stage may take, and where it stands. */
+/* The most layers of each stage, and its position in the pipeline. */
 typedef struct Room {
     int most[MOST_STAGES], place[MOST_STAGES];
 } Room;
@@ -32,7 +32,8 @@ static int room_at(const Malleus *malleus, const MalleusStage *stage, int count,
     return holds < wanted ? holds : wanted;
 }
 
-/* Places from the one with the least memory a layer on: the ends last among what is alike. */
+/* Returns the places from the one with the least memory a layer on: the ends last among what is
+ * alike. */
 static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count,
                     const bool *taken) {
     int best = -1;
@@ -60,7 +61,7 @@ static void place_greedily(const Malleus *malleus, const MalleusStage *stages, i
     }
 }
 
-/* What two stages gain when they change places. */
+/* Returns how many layers two stages hold more when they change positions. */
 static int swap_gain(const Malleus *malleus, const MalleusStage *stages, int count,
                      const int *wanted, const Room *room, int a, int b) {
     int before = room_at(malleus, &stages[a], count, room->place[a], wanted[a]) +
@@ -70,7 +71,7 @@ static int swap_gain(const Malleus *malleus, const MalleusStage *stages, int cou
     return after - before;
 }
 
-/* Changes places of two stages as long as the pipeline holds more afterwards. */
+/* Swaps two stages as long as the pipeline holds more layers afterwards. */
 static void place_better(const Malleus *malleus, const MalleusStage *stages, int count,
                          const int *wanted, Room *room) {
     for (bool again = true; again;) {
@@ -86,8 +87,8 @@ static void place_better(const Malleus *malleus, const MalleusStage *stages, int
     }
 }
 
-/* Whether every stage has room for what it wants wherever it stands: the places are as they come
- * then. */
+/* Returns whether every stage holds its wanted layers at any position, so that their order is
+ * free. */
 static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
                           const int *wanted, Room *room) {
     for (int i = 0; i < count; i++) {
@@ -97,7 +98,7 @@ static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, in
     return true;
 }
 
-/* What a stage takes under a bottleneck when it stands where the most room is. */
+/* Returns the layers that a stage takes under a bottleneck at the position with the most memory. */
 static int wanted_layers(const Malleus *malleus, const MalleusStage *stage, int count,
                          double bottleneck) {
     int most = malleus_holds_somewhere(malleus, count, stage->size);
@@ -105,8 +106,8 @@ static int wanted_layers(const Malleus *malleus, const MalleusStage *stage, int 
     return layers >= most ? most : (int)layers;
 }
 
-/* What each stage takes where it stands; the layers of all, or 0 when one has no room for a single
- * layer. */
+/* Sets the layers that each stage takes at its position. Returns their sum, or 0 when one has no
+ * room for a single layer. */
 static int count_room(const Malleus *malleus, const MalleusStage *stages, int count,
                       const int *wanted, Room *room) {
     int total = 0;
@@ -118,8 +119,8 @@ static int count_room(const Malleus *malleus, const MalleusStage *stages, int co
     return total;
 }
 
-/* What each stage may take under a bottleneck; the layers of all, or less than all must take when
- * there is no room for them. */
+/* Places the stages and sets the most layers of each under a bottleneck. Returns their sum; less
+ * than L when they do not hold all layers. */
 static int make_room(const Malleus *malleus, const MalleusStage *stages, int count,
                      double bottleneck, Room *room) {
     int wanted[MOST_STAGES], all = 0;
@@ -136,8 +137,8 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
 
 /* ---- layers ---- */
 
-/* Fills the fast stages first, a layer at least in each; the sum of all stages' times. The room
- * suffices. */
+/* Gives each stage one layer and the fast stages as many as they may have. Returns the sum of
+ * all stages' times. There must be room for all layers. */
 static double fill(const Malleus *malleus, MalleusStage *stages, int count, const Room *room) {
     int left = malleus->layers - count;
     double sum = 0;
@@ -150,8 +151,8 @@ static double fill(const Malleus *malleus, MalleusStage *stages, int count, cons
     return sum;
 }
 
-/* The next bottleneck above this one under which some stage takes a layer more; INFINITY: none
- * does. */
+/* Returns the next bottleneck above this one under which some stage takes a layer more;
+ * INFINITY: none does. */
 static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count,
                               double bottleneck) {
     double next = INFINITY;
@@ -163,16 +164,16 @@ static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages
     return next;
 }
 
-/* A bottleneck that no pipeline of these stages is below: each stage has a layer, and all together
- * have L. */
+/* Returns a lower bound of the bottlenecks: each stage has a layer, and all stages together have
+ * L. */
 static double least_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count) {
     double rates = 0;
     for (int i = 0; i < count; i++) rates += 1 / stages[i].rate;
     return fmax(stages[count - 1].rate, malleus->layers / rates * (1 - 1e-12));
 }
 
-/* The first bottleneck from `bottleneck` on with room for all layers; INFINITY: there is none, and
- * *lacking layers have no room. */
+/* Returns the first bottleneck from `bottleneck` on under which all layers find room; INFINITY
+ * when there is none, and then *lacking is how many layers have no room. */
 static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
                         double bottleneck, int *lacking) {
     Room room;
@@ -182,21 +183,22 @@ static double find_room(const Malleus *malleus, const MalleusStage *stages, int 
     return bottleneck;
 }
 
-/* Adds a trade unless it is no better than the last one. */
+/* Appends a pair of bottleneck and sum unless its sum is no less than that of the last one. */
 static void add_trade(Pipeline *pipeline, double most, double sum) {
     if (!pipeline->trade_count ||
         sum < pipeline->trades[pipeline->trade_count - 1].sum * (1 - 1e-12))
         pipeline->trades[pipeline->trade_count++] = (Trade){most, sum};
 }
 
-/* The time of the slowest stage as it is filled. */
+/* Returns the time of the slowest stage with its present layers. */
 static double slowest(const MalleusStage *stages, int count) {
     double most = 0;
     for (int i = 0; i < count; i++) most = fmax(most, stages[i].rate * stages[i].layers);
     return most;
 }
 
-/* The least sum that any bottleneck allows: a layer in each stage, all others in the fastest. */
+/* Returns the least sum of stage times under any bottleneck: one layer in each stage, all others
+ * in the fastest. */
 static double least_sum(const Malleus *malleus, const MalleusStage *stages, int count) {
     double sum = stages[0].rate * (malleus->layers - count);
     for (int i = 0; i < count; i++) sum += stages[i].rate;
@@ -255,8 +257,8 @@ double pipeline_time(const Pipeline *pipeline, int microbatches) {
     return least;
 }
 
-/* How many micro-batches, with parts, a pipeline does in a time, and how many more in a unit of
- * time. */
+/* Returns how many micro-batches, fractions included, a pipeline finishes in a time; *slope is
+ * how many more in a unit of time. */
 static double done_within(const Pipeline *pipeline, double time, double *slope) {
     double most = -INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++) {
@@ -269,9 +271,8 @@ static double done_within(const Pipeline *pipeline, double time, double *slope) 
     return most;
 }
 
-/* The time in which all micro-batches are done with parts of them: Newton's method on a convex
- * function comes down to the root from above.
- */
+/* Returns the time in which all pipelines finish the micro-batches when these may be divided.
+ * The function is convex: Newton's method comes down to the root from above. */
 static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, int count) {
     double time = 0, step = INFINITY;
     for (int turn = 0; turn < 50 && fabs(step) > 1e-12 * time; turn++) {
@@ -286,8 +287,8 @@ static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, 
     return time;
 }
 
-/* Gives each pipeline what it does in a time; how many are missing, below 0 when there are too
- * many. */
+/* Gives each pipeline the whole micro-batches that it finishes in a time. Returns how many are
+ * missing; negative when there are too many. */
 static int give(const Malleus *malleus, const Pipeline *pipelines, int count, double time,
                 int *microbatches) {
     int missing = malleus->microbatches;
@@ -301,7 +302,8 @@ static int give(const Malleus *malleus, const Pipeline *pipelines, int count, do
     return missing;
 }
 
-/* Takes back what is too much, where that helps no other: from any pipeline above its least. */
+/* Takes surplus micro-batches back from pipelines that have more than the least number they must
+ * have. */
 static void take_back(const Pipeline *pipelines, int count, int *microbatches, int excess) {
     for (int p = 0; p < count; p++) {
         int spare = microbatches[p] - pipelines[p].stage_count,

@@ -1,9 +1,10 @@
-/* What there is to plan, and how long a pipeline takes at best: the part of Malleus below the
- * choice of groups and pipelines. */
+/* The input of Malleus, and its lower level: how long one pipeline of given groups takes at
+ * best. `search.c` is the upper level, the choice of groups and pipelines. */
 #ifndef PLANNER_KINDS_MALLEUS_PROBLEM_H
 #define PLANNER_KINDS_MALLEUS_PROBLEM_H
 
 #include "planner/kinds/input.h"
+#include "planner/kinds/budget.h"
 
 enum { MOST_STAGES = 64, MOST_TRADES = 24 };
 
@@ -16,31 +17,31 @@ typedef struct MalleusNode {
 typedef struct Malleus {
     int node_count, per_node;
     MalleusNode *nodes;
-    int tp, sizes;    // the most devices of a group; sizes of groups: tp >> 0 .. tp >> sizes - 1
-    double *slowdown; // of size tp >> k
+    int tp, sizes;    // the most devices of a group; group sizes are tp >> 0 .. tp >> (sizes - 1)
+    double *slowdown; // by k, for a group of tp >> k devices: its time over that of tp devices
     int pipelines, layers, microbatches;
     int most_stages;   // of a pipeline: the memory table's length
-    int *holds;        // most layers: [stage count][stage][size]; see malleus_holds
-    int *least, *most; // the least and the most of them: [stage count][size]
+    int *holds;        // by stage count, stage and size: the most layers that fit (malleus_holds)
+    int *least, *most; // by stage count and size: the least and the most of `holds` over the stages
 } Malleus;
 
-/* A group of devices in a pipeline. */
-typedef struct Stage {
-    double rate; // y: time of a layer and micro-batch
+/* A stage of a pipeline: a group of devices with its layers. */
+typedef struct MalleusStage {
+    double rate; // y: time of one layer for one micro-batch
     int size;    // the group has tp >> size devices
-    int group;   // whatever the caller calls it
+    int group;   // the caller's number of the group
     int layers;  // set by pipeline_arrange
 } MalleusStage;
 
-/* What a pipeline can trade: a bottleneck of `most` with a sum of all stages of `sum`; m
- * micro-batches take (m - 1) most + sum. */
+/* A way to lay the layers over a pipeline: its slowest stage takes `most`, all stages together
+ * take `sum`; m micro-batches take (m - 1) most + sum. */
 typedef struct Trade {
     double most, sum;
 } Trade;
 
-/* All trades that are best for some number of micro-batches from a quarter of an equal share on, by
- * rising `most`; with none of them the stages cannot hold the layers, and `lacking` of them find no
- * room. */
+/* The trades of a pipeline that are best for some number of micro-batches, by rising `most`;
+ * numbers below a quarter of an equal share are left out. Without any trade the stages cannot
+ * hold the layers, and `lacking` layers find no room. */
 typedef struct Pipeline {
     int stage_count, trade_count, lacking;
     Trade trades[MOST_TRADES];
@@ -49,12 +50,14 @@ typedef struct Pipeline {
 /* Reads an input; NULL after an error. */
 Malleus *malleus_read(Arena *arena, Field input);
 
-/* The most layers that stage `stage` of `count`, a group of tp >> size devices, has memory for. */
+/* Returns the most layers that fit into the memory of stage `stage` of `count`, a group of tp >>
+ * size devices. */
 static inline int malleus_holds(const Malleus *malleus, int count, int stage, int size) {
     return malleus->holds[((count - 1) * malleus->most_stages + stage) * malleus->sizes + size];
 }
 
-/* The same of the stage of `count` that has the least room, and of the one that has the most. */
+/* Returns the same for the stage position with the least room, and for the one with the most
+ * room. */
 static inline int malleus_holds_anywhere(const Malleus *malleus, int count, int size) {
     return malleus->least[(count - 1) * malleus->sizes + size];
 }
@@ -62,24 +65,50 @@ static inline int malleus_holds_somewhere(const Malleus *malleus, int count, int
     return malleus->most[(count - 1) * malleus->sizes + size];
 }
 
-/* The rate of a group of tp >> size devices that are number `first` and the next ones of a node, by
- * rate. */
+/* Returns the rate of a group of tp >> size devices that are number `first` and the next ones of
+ * a node, by rate. */
 double malleus_rate(const Malleus *malleus, int node, int first, int size);
 
-/* What a pipeline of these stages can trade; it sorts the stages by rate. */
+/* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
 void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline);
 
-/* Puts the stages into the order and gives them the layers that take (microbatches - 1) most + sum
- * at best; that time. */
+/* Orders the stages and gives them the layers with which (microbatches - 1) most + sum is least.
+ * Returns that time. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
-/* The least time of so many micro-batches. */
+/* Returns the least time of so many micro-batches over the pipeline's trades. */
 double pipeline_time(const Pipeline *pipeline, int microbatches);
 
-/* The least time in which `count` pipelines do all micro-batches, each at least as many as it has
- * stages; what each does into `microbatches` unless it is NULL; *smooth is the time with parts of
- * micro-batches. INFINITY when a pipeline cannot hold the layers. */
+/* Returns the least time in which `count` pipelines finish all micro-batches; each has at least
+ * as many as it has stages. Writes the numbers of micro-batches to `microbatches` unless it is
+ * NULL, and to *smooth the time when micro-batches may be divided. INFINITY when a pipeline
+ * cannot hold the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
+
+/* ---- the upper level: which devices form groups, and which groups a pipeline has (search.c)
+ * ---- */
+
+/* A group of tp >> size devices of a node: those from rank `first` on when the node's devices
+ * are sorted by rate. */
+typedef struct Group {
+    int node, first, size;
+    int owner; // the pipeline's number; as large as the number of pipelines: the group is idle
+} Group;
+
+/* A division of all devices into groups, by node and then by `first`. */
+typedef struct Grouping {
+    int count;
+    Group *groups;
+} Grouping;
+
+/* Returns the groups of the least step time found; *time is INFINITY when no pipelines were
+ * found that hold all layers. */
+Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time);
+
+/* Writes the groups of a pipeline as stages to `stages` (at most MOST_STAGES). Returns how many
+ * there are. */
+int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
+                    MalleusStage *stages);
 
 #endif

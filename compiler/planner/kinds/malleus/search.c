@@ -1,24 +1,24 @@
-#include "planner/kinds/malleus/search.h"
+#include "planner/kinds/malleus/problem.h"
 
-#include "planner/kinds/random.h"
+#include "planner/kinds/budget.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A state of the search: groups, what each pipeline can trade, and the time that follows. */
+/* A state of the search: the groups, each pipeline's trades, and the step's time that follows. */
 typedef struct State {
     Grouping grouping;
     Pipeline *pipelines;
-    double time;   // of a step; INFINITY: some pipeline cannot hold the layers
-    double energy; // what is minimised; see weigh
+    double time;   // of a step; INFINITY when a pipeline cannot hold the layers
+    double energy; // the quantity that annealing minimises; see weigh
 } State;
 
 typedef struct Search {
     const Malleus *malleus;
     Random random;
     State state, next, best;
-    double penalty; // of states of which a pipeline cannot hold the layers: above any time
-    bool *changed;  // which pipelines a move has touched; idle devices are one of them
+    double penalty; // energy of a state with a pipeline that cannot hold the layers: above any time
+    bool *changed;  // by pipeline, the idle devices last: the move has changed its groups
 } Search;
 
 int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
@@ -52,7 +52,8 @@ static void state_copy(const Malleus *malleus, State *to, const State *from) {
     to->energy = from->energy;
 }
 
-/* A rate that no step is far above: the fastest device's, or a good part of the slowest one's. */
+/* Returns a rate by which temperatures are scaled: that of the fastest device, or a good part of
+ * the slowest one's. */
 static double usual_rate(const Malleus *malleus) {
     const double part = 0.02;
     double least = INFINITY, most = 0;
@@ -63,9 +64,12 @@ static double usual_rate(const Malleus *malleus) {
     return fmax(least, part * most);
 }
 
-/* Time and energy of a state of which some pipelines have changed. The energy is the time, with a
- * little of the time in parts of micro-batches, which moves when the slowest pipeline does not; a
- * layer without room costs as much as a step of one device. */
+/* Computes the time and the energy of a state some of whose pipelines have changed.
+ *
+ * The energy is the time plus a small share of the time with divided micro-batches, which
+ * changes even when the slowest pipeline does not. Each layer without room costs as much as a
+ * step of one device.
+ */
 static void weigh(const Search *search, State *state) {
     const Malleus *malleus = search->malleus;
     const double weight = 0.1;
@@ -84,9 +88,9 @@ static void weigh(const Search *search, State *state) {
 
 /* ---- the beginning ---- */
 
-/* The paper's grouping of a node: the groups with the largest sum of speeds 1 / y, found from the
- * fastest device on. Each halving counts 0.8 of the speed: small groups hold few layers, and the
- * paper, too, has full groups first. The groups go behind those of `grouping`. */
+/* Appends the paper's groups of a node to `grouping`: those with the largest sum of speeds 1 /
+ * y, found from the fastest device on. Each halving counts 0.8 of the speed, since small groups
+ * hold few layers; the paper prefers full groups, too. */
 static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping *grouping) {
     int count = malleus->per_node, *last = arena_array(arena, int, count + 1);
     double *most = arena_array(arena, double, count + 1);
@@ -106,8 +110,8 @@ static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping 
             (Group){node, end - (malleus->tp >> last[end]), last[end], malleus->pipelines};
 }
 
-/* Deals groups out to the pipelines in turn, the fastest first; when all have as many stages as
- * they may, the rest is idle. */
+/* Deals the groups to the pipelines one by one, the fastest first; when all pipelines have the
+ * most stages allowed, the rest is idle. */
 static void deal(const Malleus *malleus, Grouping *grouping) {
     int most = malleus->most_stages < malleus->layers ? malleus->most_stages : malleus->layers;
     int share = malleus->microbatches / malleus->pipelines, stages = most < share ? most : share;
@@ -126,7 +130,8 @@ static void deal(const Malleus *malleus, Grouping *grouping) {
     }
 }
 
-/* Groups stand by `first` in a node: those of group_node, which begin with the last. */
+/* Reverses the groups from `begin` on: group_node appends those of a node with the last one in
+ * front. */
 static void turn_round(Grouping *grouping, int begin) {
     for (int i = begin, j = grouping->count - 1; i < j; i++, j--) {
         Group swap = grouping->groups[i];
@@ -159,7 +164,7 @@ static Group *pick(Search *search) {
                 .groups[random_below(&search->random, search->next.grouping.count)];
 }
 
-/* Gives a group to another pipeline, or none. */
+/* Moves a group to another pipeline, or makes it idle. */
 static bool move_over(Search *search) {
     Group *group = pick(search);
     int owner = random_below(&search->random, search->malleus->pipelines);
@@ -169,7 +174,7 @@ static bool move_over(Search *search) {
     return true;
 }
 
-/* Two groups that differ change owners. */
+/* Swaps the owners of two groups of different size or rate. */
 static bool move_swap(Search *search) {
     Group *a = pick(search), *b = pick(search);
     if (a->owner == b->owner || (a->size == b->size && rate_of(search, a) == rate_of(search, b)))
@@ -181,7 +186,7 @@ static bool move_swap(Search *search) {
     return true;
 }
 
-/* Halves a group; the second half may go elsewhere. */
+/* Splits a group into halves; the second half may go to another pipeline. */
 static bool move_split(Search *search) {
     Grouping *grouping = &search->next.grouping;
     Group *group = pick(search);
@@ -199,7 +204,7 @@ static bool move_split(Search *search) {
     return true;
 }
 
-/* The group behind this one in its node, or NULL. */
+/* Returns the next group in the node; NULL behind the last one. */
 static Group *next_of(Search *search, Group *group) {
     const Grouping *grouping = &search->next.grouping;
     return group + 1 < grouping->groups + grouping->count && group[1].node == group->node
@@ -207,7 +212,7 @@ static Group *next_of(Search *search, Group *group) {
                : NULL;
 }
 
-/* Two equal neighbours become a group of one of their pipelines. */
+/* Merges two neighbours of equal size into one group, which one of their pipelines gets. */
 static bool move_merge(Search *search) {
     Grouping *grouping = &search->next.grouping;
     Group *group = pick(search), *other = next_of(search, group);
@@ -221,7 +226,7 @@ static bool move_merge(Search *search) {
     return true;
 }
 
-/* Two unequal neighbours change places: the smaller group gets faster devices, or slower ones. */
+/* Swaps two neighbours of unequal size, so that the smaller group gets faster or slower devices. */
 static bool move_turn(Search *search) {
     Group *group = pick(search), *other = next_of(search, group);
     if (!other || other->size == group->size) return false;
@@ -233,7 +238,7 @@ static bool move_turn(Search *search) {
     return true;
 }
 
-/* Some move, into search->next; false: nothing has changed. */
+/* Makes a random move in search->next. Returns false where nothing has changed. */
 static bool move(Search *search) {
     static bool (*const moves[])(Search *) = {move_swap, move_swap,  move_swap,  move_over,
                                               move_over, move_split, move_merge, move_turn};
@@ -243,7 +248,8 @@ static bool move(Search *search) {
 
 /* ---- annealing ---- */
 
-/* A move is kept when it is better, or by chance when it is little worse (Metropolis). */
+/* Tries one move and keeps it when the energy falls, or by chance when it rises little
+ * (Metropolis). */
 static void step(Search *search, double temperature) {
     const Malleus *malleus = search->malleus;
     state_copy(malleus, &search->next, &search->state);
@@ -257,7 +263,8 @@ static void step(Search *search, double temperature) {
     if (search->state.time < search->best.time) state_copy(malleus, &search->best, &search->state);
 }
 
-/* One descent from a temperature of so much of the step to 0.01%, from the best state so far. */
+/* Anneals from the best state so far; the temperature falls from `hot` times the step's time to
+ * 0.01% of it. */
 static void anneal(Search *search, double hot, long steps, const Budget *budget) {
     const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);
@@ -268,14 +275,14 @@ static void anneal(Search *search, double hot, long steps, const Budget *budget)
     }
 }
 
-/* How many moves are tried: fewer on large clusters, where each takes longer. */
+/* Returns how many moves are tried: fewer on large clusters, where each takes longer. */
 static long usual_steps(const Malleus *malleus) {
     const double most = 200000, devices = 320;
     return (long)(most * fmin(1, devices / (malleus->node_count * malleus->per_node)));
 }
 
-/* Small clusters, where a device more or less in a group is much, also from where any state is as
- * good as another. */
+/* Step 1: anneal from the paper's groups. Step 2, on small clusters, where each device matters:
+ * anneal also from a temperature at which all states are as likely. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time) {
     enum { DESCENTS = 4, SMALL = 32 };
     const double warm = 0.03, hottest = 1;

@@ -1,7 +1,7 @@
 /* Annealing over the choices that make a schedule. */
 #include "planner/kinds/spindle/schedule.h"
 
-#include "planner/kinds/random.h"
+#include "planner/kinds/budget.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* Inputs and answers. */
 #include "planner/kinds/spindle/spindle.h"
 
-#include "planner/kinds/degrees.h"
+#include "planner/kinds/input.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "planner/report/stage_seconds.h"
+#include "cost/stage_seconds.h"
 
 #include "cost/cost.h"
 #include "reshard/plan.h"
@@ -12,7 +12,7 @@ Times times_create(Arena *arena, Module *module, bool priced) {
     return times;
 }
 
-/* A time that is asked for, 0 where it is not known. */
+/* Returns a time that is asked for, 0 where it is not known. */
 static double noted(Times *times, double time) {
     times->known &= isfinite(time) != 0;
     return isfinite(time) ? time : 0;
@@ -46,7 +46,8 @@ static const Role *role_of(const Module *module, int device) {
                 ->at[module->devices.roles->role_of[roles_index(module->devices.roles, device)]];
 }
 
-/* Whether one of the devices before number `index` has the role and the class of that one. */
+/* Returns whether one of the devices before number `index` has the role and the class of that
+ * one. */
 static bool known_alike(const Module *module, const int *devices, int index) {
     for (int i = index - 1; i >= 0; i--)
         if (role_of(module, devices[i]) == role_of(module, devices[index]) &&
@@ -67,7 +68,7 @@ int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *b
     return -1;
 }
 
-/* Whether an operator takes its time inside a part of the stage. */
+/* Returns whether an operator takes its time inside a part of the stage. */
 static bool is_of_part(const Module *module, const StageGraph *graph, const Op *op, int stage) {
     bool backward;
     return op->def->rule->kind != RULE_VIEW && (op->stage == STAGE_ALL || op->stage == stage) &&
