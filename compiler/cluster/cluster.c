@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Processes of one machine that exchange through its memory. */
+/* The link of processes on one machine that exchange through shared memory. */
 static const Link machine = {2e-6, 5e9, 0, NULL};
 
 double curve_at(const Curve *curve, double size) {
@@ -35,8 +35,8 @@ const char *dtype_word(ht_dtype dtype) { return dtype_words[dtype]; }
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Returns whether a measurement tells more about so many devices than the best so far: it is on
- * their side, and nearer, or on more processors. */
+/* Returns whether a measurement fits so many devices better than the best so far: it is on the
+ * wanted side and nearer, or used more processors. */
 static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above) {
     bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks,
          best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
@@ -164,14 +164,14 @@ int cluster_missing(const Cluster *cluster, const Layout *layout) {
 
 typedef Array(const char *) Names;
 
-/* A processor that devices share: its number on its host, and in the cluster. */
+/* A processor: its number on its host, and in the cluster. */
 typedef struct Processor {
     int host;
     json_int_t number;
     int in_cluster;
 } Processor;
 
-/* What reading a file needs. */
+/* The state of reading a cluster file. */
 typedef struct Reader {
     Arena *arena;
     Diag *diag;
@@ -179,7 +179,7 @@ typedef struct Reader {
     Array(const DeviceClass *) classes;
     Names hosts;
     Array(Processor) processors;
-    bool failed, strict; // what is not known is an error
+    bool failed, strict; // unknown keys are errors
 } Reader;
 
 #define FAIL(reader, place, ...)                                                                   \
@@ -190,7 +190,7 @@ typedef struct Reader {
 
 /* ---- places in the text ---- */
 
-/* Line and column of a place in the text; those of the text's begin where it is NULL. */
+/* Returns the position of a place in the text; NULL: the begin of the text. */
 static Position position_of(const Reader *reader, const char *place) {
     Position at = {reader->file, 1, 1};
     for (const char *c = reader->text; place && c < place; c++) {
@@ -200,13 +200,13 @@ static Position position_of(const Reader *reader, const char *place) {
     return at;
 }
 
-/* Returns where a string stands in the text from a place on, with its quotes; NULL: nowhere. */
+/* Returns where a quoted string occurs in the text behind a place; NULL: nowhere. */
 static const char *find_quoted(const Reader *reader, const char *from, const char *word) {
     return from ? strstr(from, arena_format(reader->arena, "\"%s\"", word)) : NULL;
 }
 
-/* Returns where entry `index` of the list behind a place begins: entries are objects, and braces
- * in strings are passed over. */
+/* Returns where entry `index` of the list behind a place begins. Entries are objects; braces in
+ * strings do not count. */
 static const char *find_entry(const char *from, size_t index) {
     int depth = 0;
     bool quoted = false;
@@ -227,7 +227,7 @@ static const char *find_entry(const char *from, size_t index) {
     (const char *const[]){__VA_ARGS__},                                                            \
         (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-/* Warns of what an object has beside the `count` names, which is not read; nothing where it is no
+/* Warns of keys of an object that are not among the `count` names; does nothing where it is no
  * object. */
 static void check_keys(Reader *reader, const json_t *object, const char *place,
                        const char *const *names, int count) {
@@ -247,8 +247,8 @@ static void check_keys(Reader *reader, const json_t *object, const char *place,
     }
 }
 
-/* No number that is measured is beyond these, and what is multiplied and divided of such numbers
- * stays finite. */
+/* Limits of numbers: no measured quantity is beyond them, and products and quotients of such
+ * numbers stay finite. */
 static const double LARGEST = 1e30, SMALLEST = 1e-30;
 
 static bool is_measurable(double value) { return value >= SMALLEST && value <= LARGEST; }
@@ -267,7 +267,7 @@ static double read_number(Reader *reader, const json_t *object, const char *plac
     return 1;
 }
 
-/* Returns the same for a number that may be missing: 0. */
+/* Returns a number that may be missing: 0. */
 static double read_optional(Reader *reader, const json_t *object, const char *place,
                             const char *key, const char *owner) {
     return json_object_get(object, key) ? read_number(reader, object, place, key, owner) : 0;
@@ -301,7 +301,8 @@ static Curve read_curve(Reader *reader, const json_t *list, const char *place, c
     return (Curve){count, points};
 }
 
-/* Returns a curve, or a number for all sizes; nothing where it is missing. */
+/* Returns a curve from a list of points, or from one number for all sizes; an empty curve where
+ * it is missing. */
 static Curve read_rate(Reader *reader, const json_t *object, const char *place, const char *key,
                        const char *owner) {
     const json_t *value = json_object_get(object, key);
@@ -315,7 +316,7 @@ static Curve read_rate(Reader *reader, const json_t *object, const char *place, 
 
 /* ---- links ---- */
 
-/* Returns the verb of a word, HT_COPY where it is none. */
+/* Returns the verb that a word names; HT_COPY for none. */
 static ht_verb word_verb(const char *word, bool one_way) {
     for (int verb = HT_ALL_REDUCE; word && verb <= HT_EXCHANGE; verb++)
         if (!strcmp(verb_words[verb], word)) return (ht_verb)verb;
@@ -364,7 +365,7 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     return (Measured){0};
 }
 
-/* Returns a link of its object; `place` is in front of what belongs to it. */
+/* Reads a link from its object; `place` is in front of its text. */
 static Link read_link(Reader *reader, const json_t *link, const char *place, const char *owner) {
     const json_t *list = json_object_get(link, "measured"), *entry;
     const char *begin = list ? find_quoted(reader, place, "measured") : NULL;
@@ -448,7 +449,7 @@ static int64_t read_memory(Reader *reader, const json_t *class, const char *plac
                            const char *name) {
     const double most = 0x1p60;
     const json_t *memory = json_object_get(class, "memory");
-    double bytes = json_number_value(memory); // 80e9 is a real number to JSON
+    double bytes = json_number_value(memory); // JSON reads 80e9 as a real number
     if (memory &&
         (!json_is_number(memory) || !(bytes >= 1 && bytes <= most) || bytes != floor(bytes)))
         FAIL(reader, find_quoted(reader, place, "memory"),
@@ -482,7 +483,7 @@ static void read_products(Reader *reader, const json_t *products, const char *pl
     }
 }
 
-/* Elements a second by element type. */
+/* Reads the rates of combining, in elements a second, by element type. */
 static void read_combined(Reader *reader, const json_t *class, const char *place, const char *key,
                           double *rates) {
     const json_t *object = json_object_get(class, key), *rate;
@@ -539,7 +540,7 @@ static const DeviceClass *find_class(Reader *reader, const char *place, const ch
     return NULL;
 }
 
-/* Returns how many devices an entry stands for; 0 after an error was reported. */
+/* Returns how many devices an entry of the list describes; 0 after an error was reported. */
 static json_int_t entry_count(Reader *reader, const json_t *entry, const char *place) {
     enum { MOST = 1 << 20 };
     const json_t *count = json_object_get(entry, "count");

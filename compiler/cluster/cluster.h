@@ -66,7 +66,7 @@
 #include "hetu/reshard.h"
 #include "layout/layout.h"
 
-/* A quantity by size: points with ascending sizes. */
+/* A quantity by size: points of ascending sizes. */
 typedef struct Point {
     double size, value;
 } Point;
@@ -75,19 +75,19 @@ typedef struct Curve {
     const Point *at;
 } Curve;
 
-/* Between two points, as a power of the size; outside, the first or the last point's. 0 without
- * points. */
+/* Returns the value at a size: between two points interpolated as a power of the size, outside
+ * of all points the nearest one's. 0 without points. */
 double curve_at(const Curve *curve, double size);
 
-/* The seconds of steps of a verb on `groups` groups of `ranks` devices at once, by the bytes of
- * one. */
+/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by the bytes
+ * of one group. */
 typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
     bool alone;   // HT_BROADCAST, HT_REDUCE: the root has a processor for itself, and the others
                   // share theirs
     int ranks, groups;
-    int64_t processors; // that the devices of all groups share
+    int64_t processors; // number of processors that the devices of all groups share
     Curve seconds;
 } Measured;
 
@@ -104,29 +104,30 @@ typedef struct DeviceClass {
     const char *name;
     int64_t memory; // bytes; here and below 0: not known
     double start, copy, arithmetic;
-    double overlap; // by how much computing, and communicating beside it, take longer: 1 at least
-    Curve memory_bandwidth; // by the bytes that are touched
-    Curve row_bandwidth;    // the same of rows of ROW_BYTES that do not lie one after another
-    Curve page_bandwidth;   // the same of rows of PAGE_ROW_BYTES, each on another page
-    double combined[2][CLUSTER_DTYPES]; // elements a second: sums, and maxima, by ht_dtype; 0: not
-                                        // known
-    Curve products[CLUSTER_DTYPES];     // by ht_dtype
+    double overlap; // factor by which computing and communicating slow each other down, at least 1
+    Curve memory_bandwidth;             // bytes a second, by the bytes that are touched
+    Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
+    Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
+    double combined[2][CLUSTER_DTYPES]; // elements a second of sums and of maxima, by ht_dtype; 0:
+                                        // not known
+    Curve products[CLUSTER_DTYPES]; // operations a second by the operations of a product, for each
+                                    // ht_dtype
 } DeviceClass;
 
 typedef struct ClusterDevice {
     const DeviceClass *class;
-    int host;      // equal for devices of one host
-    int processor; // equal for those that share one, from 0 on without gaps
+    int host;      // number of the host, equal for devices of one host
+    int processor; // number of the processor, from 0 on without gaps
 } ClusterDevice;
 
-/* An end of a pair: a host, or devices. */
+/* One end of a pair: a host, or a list of devices. */
 typedef struct LinkEnd {
-    int host; // -1: devices
+    int host; // -1: `devices` are the end
     int device_count;
     const int *devices;
 } LinkEnd;
 
-/* Of the list `pairs`. */
+/* An entry of the list `pairs`. */
 typedef struct LinkPair {
     LinkEnd end[2];
     Link link;
@@ -145,7 +146,7 @@ typedef struct Cluster {
 /* Reads a cluster file; NULL after an error was reported. */
 const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
 
-/* Returns the same, where keys that mean nothing are errors, and no warnings. */
+/* Reads a cluster file in which unknown keys are errors, not warnings. */
 const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path);
 
 /* Returns the class of a device; NULL where the cluster does not list it, or where there is
@@ -166,7 +167,8 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 /* Returns the link between two devices. */
 Link cluster_link(const Cluster *cluster, int a, int b);
 
-/* Which link that is: local, remote, and from LINK_PAIRS on those of `pairs`, of so many kinds. */
+/* Return the kind of the link between two devices (LINK_LOCAL, LINK_REMOTE, or LINK_PAIRS +
+ * index of `pairs`), and the number of kinds. */
 enum { LINK_LOCAL, LINK_REMOTE, LINK_PAIRS };
 int cluster_link_kind(const Cluster *cluster, int a, int b);
 int cluster_link_kinds(const Cluster *cluster);
@@ -177,26 +179,27 @@ int cluster_link_between(const Cluster *cluster, const char *a, const char *b);
 /* Returns the number of a host by its name; -1: there is none. */
 int cluster_host_number(const Cluster *cluster, const char *name);
 
-/* Returns the class of a name; NULL: no device has it. */
+/* Returns the class with a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
-/* Returns what was measured of a verb on a link, on one group of the largest number of devices
- * that is not above `ranks`, or on the smallest that is not below; where there is none on that
- * side, the nearest on the other. Of as many devices on most processors. NULL: nothing. */
+/* Returns the measurement of a verb on a link in one group: the one with the most devices not
+ * above `ranks` (`above` false) or the fewest not below; where that side has none, the nearest
+ * on the other side. Of several with as many devices, the one on most processors. NULL: nothing
+ * was measured. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
-/* Returns what was measured of a verb on a link in several groups at once, of the number of
- * devices next to `ranks`; NULL: nothing. */
+/* Returns the measurement of a verb in several groups at once, with the number of devices next
+ * to `ranks`; NULL: nothing. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
 
-/* Returns what was measured of a broadcast or a reduction of which the root has a processor for
- * itself, and the others share theirs; NULL: nothing. */
+/* Returns the measurement of a broadcast or a reduction whose root has a processor for itself
+ * while the other devices share theirs; NULL: nothing. */
 const Measured *link_alone(const Link *link, ht_verb verb);
 
-/* Returns what was measured of a verb on two devices that share a processor; NULL: nothing. */
+/* Returns the measurement of a verb on two devices that share a processor; NULL: nothing. */
 const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
 
-/* Returns how many of the devices of a measurement share a processor. */
+/* Returns how many devices of a measurement shared a processor. */
 double measured_share(const Measured *measured);
 
 /* Returns the word for an element type: "f32". */

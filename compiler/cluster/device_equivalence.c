@@ -4,13 +4,12 @@
 
 #include <string.h>
 
-/* What a set of devices is like, in words that are equal for sets that are alike. */
+/* The description of a set of devices, equal for equivalent sets. */
 typedef struct Likeness {
     Arena *arena;
     const Cluster *cluster;
-    int *host;  // by number in the cluster: its number among those of the set, from 1 on; 0: it is
-                // none of them
-    int *place; // by device: the same
+    int *host;  // by host in the cluster: its number within the set, from 1 on; 0: not met yet
+    int *place; // by device: its position in the set, from 1 on; 0: not in the set
     Array(int64_t) words;
 } Likeness;
 
@@ -24,13 +23,14 @@ static void add_number(Likeness *likeness, double number) {
     add_word(likeness, word);
 }
 
-/* Numbers what is met first. */
+/* Returns the number of an entry; gives it the next one when it is met first. */
 static int numbered(int *numbers, int own, int *count) {
     numbers[own] = numbers[own] ? numbers[own] : ++*count;
     return numbers[own];
 }
 
-/* Classes, hosts and processors, with how many devices of the cluster these have. */
+/* Adds the devices' classes, hosts and processors, and how many devices of the cluster share
+ * these. */
 static void add_devices(Likeness *likeness, const int *devices, int count) {
     const Cluster *cluster = likeness->cluster;
     int hosts = 0, processors = 0,
@@ -71,7 +71,8 @@ static void add_end(Likeness *likeness, const LinkEnd *end) {
     add_word(likeness, 0);
 }
 
-/* The pairs that may join two of the devices, in their order: the first that does is their link. */
+/* Adds the `pairs` that join two of the devices, in their order, since the first that matches is
+ * the link. */
 static void add_pairs(Likeness *likeness) {
     for (int p = 0; p < likeness->cluster->pair_count; p++) {
         const LinkPair *pair = &likeness->cluster->pairs[p];

@@ -1,4 +1,5 @@
-/* What conversions of layouts cost. */
+/* The seconds of layout conversions: communication steps, and copies in a device's own memory
+ * between them. */
 #include "cost/cost.h"
 #include "reshard/plan.h"
 
@@ -6,14 +7,14 @@
 
 enum { CACHE_LINE = 64, MOST_DEVICES = 64 };
 
-/* What moves read and write: bytes, rows of neighbours on one side or the other, and the pages that
- * such rows skip to: one each, or the part of it that lies between them. */
+/* The memory traffic of moves: bytes, rows of contiguous elements, and pages. A row that is not
+ * next to the one before skips to another page, or to the part of a page that the skip covers. */
 typedef struct Moved {
     double moves, rows, pages, bytes;
-    double combining; // seconds
+    double combining; // seconds of additions and maxima
 } Moved;
 
-/* One side of a move: whole cache lines of each row of neighbours. */
+/* Returns the traffic of one side of a move, in whole cache lines of each row. */
 static Moved moved_side(const ht_move *move, bool from, size_t element) {
     double rows = 1, bytes = (double)element;
     int inner = move->rank - 1;
@@ -44,8 +45,8 @@ static double move_volume(const ht_move *move) {
     return volume;
 }
 
-/* Adds what a step moves: of copies what is read and what is written, of combinations what is
- * written twice, since it is read before; of fills what is written. */
+/* Adds the traffic of a step. A copy reads and writes; a combination writes twice, since it also
+ * reads its target; a fill writes. */
 static void add_moved(const Plan *plan, const DeviceClass *class, const ht_reshard_step *step,
                       Moved *sum) {
     for (int m = 0; m < step->move_count; m++) {
@@ -63,8 +64,8 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* Returns what a device moves between two steps of those in which it communicates; `step` goes
- * on to behind the second, or to -1. */
+/* Returns the traffic of a device between two communication steps; `step` advances behind the
+ * second, or to -1. */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {
     Moved sum = {0};
@@ -82,14 +83,14 @@ static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_re
 typedef struct VerbMover {
     const ht_reshard_device *part;
     const DeviceClass *class;
-    double touched; // bytes, by which rates are read
+    double touched; // bytes that the device touches, which select the rates of its curves
     int processor, sharing;
-    int step; // that comes next; -1: none
+    int step; // the next step; -1: none
     double seconds;
 } VerbMover;
 
-/* Returns the most bytes that a device moves between two steps of those in which it
- * communicates: whole cache lines, of which it may need little. */
+/* Returns the most bytes that a device moves between two communication steps, in whole cache
+ * lines. */
 static double most_moved(const Plan *plan, int device) {
     static const DeviceClass none;
     double most = 0;
@@ -115,8 +116,8 @@ static double mean_touched(const Cluster *cluster, const Plan *plan, int host) {
     return bytes / count;
 }
 
-/* Devices that share processors share caches, too: these hold the more of what one touches the less
- * the others do. */
+/* Returns a device's mover. Devices that share a processor also share its caches, so each has
+ * fewer of the touched bytes cached. */
 static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) {
     const ClusterDevice *own = &cluster->devices[device];
     VerbMover mover = {plan_device(plan, device),        own->class, 0, own->processor,
@@ -126,16 +127,15 @@ static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) 
     return mover;
 }
 
-/* Returns the seconds by which a row of so many bytes takes longer that is not next to the one
- * before, by the curve of such rows; none where that was not measured. */
+/* Returns how many seconds longer a row of so many bytes takes that is not next to the one
+ * before, by the given curve; 0 where it was not measured. */
 static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes,
                           double touched) {
     double apart = curve_at(rows, touched), together = curve_at(&class->memory_bandwidth, touched);
     return apart > 0 ? fmax(2 * bytes / apart - 2 * bytes / together, 0) : 0;
 }
 
-/* Returns the same of all rows, as far as they lie on pages of their own by what those take
- * longer. */
+/* Returns the same for all rows of a move; those on pages of their own use the curve of pages. */
 static double rows_seconds(const Moved *moved, const DeviceClass *class, double touched) {
     double near = row_seconds(class, &class->row_bandwidth, ROW_BYTES, touched);
     double far = row_seconds(class, &class->page_bandwidth, PAGE_ROW_BYTES, touched);
@@ -149,8 +149,8 @@ static double moved_seconds(const Moved *moved, const VerbMover *mover) {
     return moved->moves * class->copy + fmax(moving, moved->combining);
 }
 
-/* Returns the seconds of what the movers do until they next communicate: of the slowest
- * processor, which does in turn what its devices move. */
+/* Returns the seconds of the movers' traffic up to their next communication, on the processor
+ * that takes longest; devices of one processor take turns. */
 static double turn_seconds(const Plan *plan, VerbMover *movers, int count) {
     double longest = 0;
     for (int i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* What calls compute. */
+/* The operations and bytes of a call, and their seconds on a class of devices. */
 #include "cost/cost.h"
 #include "ir/analysis/subviews.h"
 #include "rule/equations.h"
@@ -9,12 +9,12 @@
 
 enum { MOST_TERMS = 256 };
 
-/* A call, its rule's factors measured on a piece. */
+/* A call on a piece of its tensors, with the sizes of its rule's factors. */
 typedef struct Piece {
     const Op *op;
     const Rule *rule;
-    const double *bound; // extents by bound factor
-    double *size;        // by factor of the rule: the product of those that it is bound to
+    const double *bound; // by bound factor: extent of the piece
+    double *size;        // by factor of the rule: the product of the extents of its bound factors
     Arena *arena;
 } Piece;
 
@@ -30,7 +30,7 @@ static Piece piece_of(Arena *arena, const Op *op, const double *extent) {
 
 /* ---- expressions ---- */
 
-/* Returns the value of a clause over integer arguments and sizes. */
+/* Evaluates a clause of a rule over integer arguments and sizes. */
 static double clause_value(const Piece *piece, const Expr *expr) {
     if (expr->kind == EXPR_NUMBER) return expr->number;
     if (expr->kind == EXPR_ATTR) return (double)piece->op->attrs[expr->index].i;
@@ -42,8 +42,8 @@ static double clause_value(const Piece *piece, const Expr *expr) {
     return expr_apply(expr->kind, a, clause_value(piece, expr->arg[1]));
 }
 
-/* Returns the operations that give a value: of each term over its factors and the value's, with
- * an addition where it is summed, and one for each further term. */
+/* Returns the operations that compute a value: for each term its operations over the factors of
+ * term and value, one addition where it is summed, and one for each further term. */
 static double value_operations(const Piece *piece, const Access *value, const Expr *expr) {
     ExprTerm terms[MOST_TERMS];
     int count = expr_terms(expr, terms, MOST_TERMS);
@@ -64,7 +64,7 @@ static double value_operations(const Piece *piece, const Access *value, const Ex
     return total;
 }
 
-/* By operand of the rule: whether the call has it. */
+/* Returns, by operand of the rule, whether the call has it. */
 static const bool *presence(const Piece *piece) {
     bool *present = arena_array(piece->arena, bool, piece->rule->operand_count + 1);
     for (int k = 0; k < piece->op->operand_count; k++)
@@ -88,7 +88,8 @@ static bool is_repeated(const Op *op, int k) {
     return false;
 }
 
-/* Returns the elements that are read and written; their bytes go to *bytes. */
+/* Returns the number of elements read and written, and their bytes in *bytes. An operand that is
+ * passed twice counts once. */
 static double touched_elements(const Piece *piece, double *bytes) {
     const Op *op = piece->op;
     double total = 0;

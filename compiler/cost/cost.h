@@ -38,70 +38,69 @@
 
 /* ---- computing ---- */
 
-/* One call on one device. */
+/* The work of one call on one device. */
 typedef struct Work {
     double operations, bytes;
-    bool product;   // at the rate of products
-    ht_dtype dtype; // that it works in
+    bool product;   // computed at the rate of matrix products
+    ht_dtype dtype; // element type in which it computes
 } Work;
 
-/* Returns the work of a call on a piece, whose extents are given by bound factor. Views do
- * nothing. */
+/* Returns the work of a call on a piece with these extents, by bound factor. Views have none. */
 Work op_work(const Op *op, const double *extent);
 
-/* The piece of a device: extents by bound factor, of one micro-batch; `extent` has room for
- * binding->factor_count. */
+/* Sets the extents of a device's piece, by bound factor, for one micro-batch; `extent` has room
+ * for binding->factor_count. */
 void op_local_extents(Module *module, const Op *op, int device, double *extent);
 
-/* NAN where the class does not say how fast it is, or is NULL. */
+/* Returns the seconds of a call; NAN where the class is NULL or lacks the rate. */
 double work_seconds(const DeviceClass *class, const Work *work);
 
 /* ---- communication ---- */
 
-/* Returns the seconds in which the devices of a plan read and write their own memory beside
- * communication, between the steps in which they communicate: copies, packing, additions. Whole
- * cache lines count; of many devices, the first ones stand for all. */
+/* Returns the seconds in which the devices of a plan read and write their own memory between
+ * communication steps: copies, packing, additions. Whole cache lines count; the first devices
+ * stand for all of many. */
 double moving_seconds(const Cluster *cluster, const Plan *plan);
 
-/* Returns the seconds of a conversion, until its last device is done. */
+/* Returns the seconds until the last device has finished a conversion. */
 double conversion_seconds(const Cluster *cluster, const Plan *plan);
 
 /* ---- memory ---- */
 
 typedef enum MemoryKind {
     MEMORY_PARAMETERS,
-    MEMORY_STATES, // the optimizer's
+    MEMORY_STATES, // optimizer states
     MEMORY_INPUTS,
-    MEMORY_GRADIENTS,   // of parameters
-    MEMORY_ACTIVATIONS, // made by the forward section
-    MEMORY_TEMPORARIES, // other results
-    MEMORY_SCRATCH,     // of a conversion
-    MEMORY_GAPS,        // of the arena: alignment, and holes between the rest
+    MEMORY_GRADIENTS,   // gradients of parameters
+    MEMORY_ACTIVATIONS, // results of forward operators
+    MEMORY_TEMPORARIES, // other operators' results
+    MEMORY_SCRATCH,     // scratch of conversions
+    MEMORY_GAPS,        // alignment and holes of the arena
     MEMORY_KINDS
 } MemoryKind;
 
 const char *memory_kind_name(MemoryKind kind);
 
-/* What a device of a role keeps while most of its arena is in use. Parameters, states and inputs
- * stay. */
+/* The memory of a device of a role at the operator with the fullest arena. Parameters, states
+ * and inputs are always there. */
 typedef struct RoleMemory {
     int64_t bytes[MEMORY_KINDS];
-    const Value *largest[MEMORY_KINDS]; // NULL: there is none
+    const Value *largest[MEMORY_KINDS]; // by kind; NULL: there is none
     int64_t largest_bytes[MEMORY_KINDS];
     int64_t peak; // the sum of all kinds
-    int64_t kept; // of what one forward makes, what backward reads
-    int slots;    // in how many slots it keeps micro-batches; what is in them counts as often
-    const Op *at; // when: NULL where the arena is empty
+    int64_t kept; // bytes of one micro-batch's forward results that backward reads
+    int slots;    // number of slots for micro-batches; bytes in slots count once for each
+    const Op *at; // the operator with the fullest arena; NULL: the arena is empty
 } RoleMemory;
 
-/* Of a device of so many slots (device_slots). Requires pass memory. */
+/* Returns the memory of a device with so many slots (device_slots). Requires pass memory. */
 RoleMemory role_memory(Module *module, const Role *role, int slots);
 
-/* The same of every device of a program that has a role: calls `take` for each of them. */
+/* Calls `take` with the memory of each device of a program that has a role. */
 typedef void MemoryTaker(void *context, int device, const RoleMemory *memory);
 void devices_memory_each(Module *module, MemoryTaker *take, void *context);
 
-/* What a device keeps of a value, or of the scratch space of the conversion that makes it. */
+/* The bytes that a device keeps of a value, or of the scratch of the conversion that makes it. */
 typedef struct KeptValue {
     const Value *value;
     MemoryKind kind;
@@ -109,45 +108,46 @@ typedef struct KeptValue {
 } KeptValue;
 typedef Array(KeptValue) KeptValues;
 
-/* Returns the same, with all values that it counts; but for gaps, their bytes are those of the
- * kinds. */
+/* Returns the same and lists all values that it counts; the kinds' bytes are those of the
+ * values, but for gaps. */
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
 
-/* Returns the parameter that a value is, or has the elements of; NULL: none. */
+/* Returns the parameter that a value is, or is a view of; NULL: none. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
-/* By value id: the parameter of which a value is the gradient on its way to the update; NULL: of
- * none. */
+/* Returns, by value id, the parameter whose gradient the value is on its way to the update;
+ * NULL: none. */
 const Parameter *const *gradients_of(Arena *arena, const Module *module);
 
-/* Returns where a value is made in the source, and what it is called there. */
+/* Return where the source computes a value, and its name there. */
 Position value_place(const Value *value);
 const char *value_called(const Value *value);
 
 /* Returns the bytes of a role's arena that are in use, by operator. Requires pass memory. */
 int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
 
-/* Returns how many programs of a unit are under a strategy (NULL: one device): a session may
- * have all of them. */
+/* Returns how many programs of a unit use a strategy (NULL: one device); one session may run all
+ * of them. */
 int session_programs(const Unit *unit, const Strategy *strategy);
 
-/* By device of the unit: the bytes that it keeps when one session has all these programs. Each
- * keeps its peak for as long as it is there, but parameters that lie alike are one
+/* Returns, by device of the unit, the bytes that it keeps when one session runs all these
+ * programs: the peak of each, but parameters with equal layouts once
  * (runtime/session/core/params.h). Requires pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
-/* Reports as errors the roles whose peak is more than the memory of one of their devices. */
+/* Refuses a strategy whose peak memory exceeds a device: reports each role with a peak above the
+ * memory of one of its devices. */
 void memory_check(Module *module);
 
 /* ---- the report ---- */
 
-/* An operator or a conversion, all its runs in a step. */
+/* An operator or a conversion, with all its runs in a step. */
 typedef struct CostRow {
     const Op *op;
-    const Plan *plan; // NULL: an operator
+    const Plan *plan; // the conversion's plan; NULL: an operator
     int64_t runs;
-    double operations, bytes; // conversions: the bytes that a device of the role receives at most
+    double operations, bytes; // bytes of a conversion: the most that a device of the role receives
     double seconds;           // NAN: not known
     bool product;
 } CostRow;
@@ -167,10 +167,11 @@ typedef struct CostReport {
     RoleCost *roles;
 } CostReport;
 
-/* Requires pass memory. */
+/* Returns the costs of a module by role. Requires pass memory. */
 CostReport cost_report(Arena *arena, Module *module);
 
-/* As a table, and as JSON (its keys are in README.md): an object with the list "models". */
+/* Print the reports as a table, and as JSON (its keys are in README.md): an object with the list
+ * "models". */
 void cost_table(Text *out, const CostReport *reports, int count);
 void cost_json(Text *out, const CostReport *reports, int count);
 

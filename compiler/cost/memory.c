@@ -1,4 +1,4 @@
-/* The bytes that a role keeps, by kind. */
+/* The peak memory of a role, by kind, and the errors where it exceeds a device. */
 #include "cost/cost.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"
@@ -12,11 +12,11 @@ const char *memory_kind_name(MemoryKind kind) {
     return names[kind];
 }
 
-/* What is counted so far. */
+/* The state while bytes are counted. */
 typedef struct Count {
     RoleMemory memory;
     Arena *arena;
-    KeptValues *values; // NULL: nobody asks for them
+    KeptValues *values; // NULL: values are not listed
 } Count;
 
 static void add_value(Count *count, MemoryKind kind, const Value *value, int64_t bytes) {
@@ -46,8 +46,8 @@ static void add_given(Count *count, Module *module, int device) {
 
 /* ---- the arena ---- */
 
-/* Returns whether an operator gives its operands in another layout, type, shape or place, or
- * adds them up over micro-batches. */
+/* Returns whether an operator's result has the elements of its operand in another layout, type,
+ * shape or place, or accumulated over micro-batches. */
 static bool keeps_values(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
     return op->def == module->builtin.reshard || op->def == module->builtin.accumulate ||
@@ -61,8 +61,8 @@ const Parameter *parameter_of(const Module *module, const Value *value) {
     return value->kind == VALUE_PARAM ? module->params.at[value->index] : NULL;
 }
 
-/* Says of what an operator gives on what its operand is the gradient of, and the other way
- * round. */
+/* Propagates, through such an operator, the parameter whose gradient the value is, in both
+ * directions. */
 static void pass_gradient(const Parameter **of, const Value *from, const Value *to) {
     if (!of[to->id]) of[to->id] = of[from->id];
 }
@@ -87,36 +87,37 @@ const Parameter *const *gradients_of(Arena *arena, const Module *module) {
     return of;
 }
 
-/* Memory that a role packs values into: the arena, or a slot a micro-batch. */
+/* A memory area that values are packed into: the arena, or one slot for each micro-batch. */
 typedef struct Room {
     Module *module;
     const Role *role;
-    const int *last; // last_uses
-    bool kept;       // the slot
-    int64_t bytes;   // of one
-    int count;       // of slots; 1 of the arena
+    const int *last; // by value id: index of its last use
+    bool kept;       // true: the slots; false: the arena
+    int64_t bytes;   // of one slot, or of the arena
+    int count;       // number of slots; 1 for the arena
 } Room;
 
-/* Returns whether a value has a place of its own there. */
+/* Returns whether a value has storage of its own in an area. */
 static bool in_room(const Room *room, const Value *value) {
     return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept &&
            value->def->def != room->module->builtin.stage_union;
 }
 
-/* Returns a conversion's scratch space in a room; that of messages is in the slot all the time. */
+/* Returns a conversion's scratch bytes in an area; the scratch of messages is in the slot all
+ * the time. */
 static int64_t room_scratch(const Room *room, const Op *op) {
     return op->convert.plan && op_crosses_stages(room->module, op) == room->kept
                ? role_scratch_bytes(room->module, room->role, op)
                : 0;
 }
 
-/* Adds bytes that are in use from operator `begin` to operator `end`. */
+/* Adds bytes that are in use from operator `begin` to operator `end` to a difference array. */
 static void add_live(int64_t *live, int begin, int end, int64_t bytes) {
     live[begin] += bytes;
     live[end + 1] -= bytes;
 }
 
-/* Bytes of the room that are in use, by operator; `live` has two entries more. */
+/* Computes the bytes of an area in use, by operator; `live` has two entries more. */
 static void find_live(const Room *room, int64_t *live) {
     const Module *module = room->module;
     for (int i = 0; i < module->ops.count; i++) {
@@ -134,8 +135,8 @@ static void find_live(const Room *room, int64_t *live) {
     for (int i = 1; i < module->ops.count; i++) live[i] += live[i - 1];
 }
 
-/* Returns the operator while which most of the room is in use; -1 where there is none. `live` is
- * scratch of an entry an operator and two more. */
+/* Returns the operator during which most of an area is in use; -1 where there is none. `live` is
+ * scratch with two entries more than operators. */
 static int fullest(const Room *room, int64_t *live) {
     int most = -1;
     find_live(room, live);
@@ -157,7 +158,7 @@ static MemoryKind kind_of(const Op *op, const Value *value, const Parameter *con
     return op->section == SECTION_FORWARD ? MEMORY_ACTIVATIONS : MEMORY_TEMPORARIES;
 }
 
-/* Adds what is in the room during an operator, as often as there is one. */
+/* Adds the contents of an area during an operator, once for each slot. */
 static void add_room(Count *count, const Room *room, int at, const Parameter *const *gradient) {
     const Module *module = room->module;
     int64_t used = 0;
@@ -182,8 +183,7 @@ static void add_room(Count *count, const Room *room, int at, const Parameter *co
     count->memory.bytes[MEMORY_GAPS] += (room->bytes - used) * room->count;
 }
 
-/* Returns the bytes of the arena that operators of the forward section, of one micro-batch, make
- * and those of the backward section read. */
+/* Returns the bytes of one micro-batch's forward results that backward operators read. */
 static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
     bool *counted = arena_array(scratch, bool, module->context.next_id);
     int64_t bytes = 0;
@@ -202,7 +202,7 @@ static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
     return bytes;
 }
 
-/* Returns the room as a device has it: it ends where the next one may begin. */
+/* Returns bytes rounded up to where the next slot or arena may begin. */
 static int64_t whole_lines(int64_t bytes) {
     return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
@@ -254,11 +254,12 @@ const char *value_called(const Value *value) {
     return value->name ? value->name : value->def ? value->def->def->name : "a value";
 }
 
-/* Returns what makes a kind smaller on a stage: what the strategy does not do yet. */
+/* Returns the clause, not yet used by the strategy, that would lower a kind's bytes on a stage;
+ * for error messages. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
     static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS,
-                                     MEMORY_PARAMETERS}; // by zero 1, 2 and 3
+                                     MEMORY_PARAMETERS}; // divided by zero 1, 2 and 3
     const Strategy *strategy = module->strategy;
     bool trains = module->kind == MODULE_TRAIN, recomputes = stage && stage->recompute;
     for (int zero = 1; zero <= 3; zero++)
@@ -322,8 +323,8 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
     }
 }
 
-/* Returns the first device of a role that keeps so many slots and has less memory than this; -1
- * when all have it, or nothing is known. */
+/* Returns the first device of a role with so many slots and too little memory; -1 when all have
+ * enough, or the memory is not known. */
 static int short_device(Module *module, const Role *role, const RoleMemory *memory) {
     for (int i = 0; i < role->device_count; i++) {
         const DeviceClass *class = cluster_class(module->context.options.cluster, role->devices[i]);
@@ -334,7 +335,7 @@ static int short_device(Module *module, const Role *role, const RoleMemory *memo
     return -1;
 }
 
-/* Devices of a role may keep more slots or fewer. */
+/* Checks a role for each number of slots that its devices have. Returns whether all fit. */
 static bool check_role(Module *module, const Role *role) {
     for (int i = 0, last = -1; i < role->device_count; i++) {
         int slots = device_slots(module, role, role->devices[i]);

@@ -1,4 +1,4 @@
-/* What a program costs, by role, operator and conversion. */
+/* The cost report (hetucc --emit=cost): a program's costs by role, operator and conversion. */
 #include "cost/cost.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
@@ -10,7 +10,7 @@
 
 /* ---- rows ---- */
 
-/* Returns the most that a device of the role receives. */
+/* Returns the most bytes that a device of the role receives. */
 static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan,
                             const ReplicaGroups *replica_groups) {
     int64_t most = 0;
@@ -112,7 +112,7 @@ static const char *row_word(const CostRow *row) {
     return row->plan ? plan_name(row->plan) : row->op->def->name;
 }
 
-/* Returns the variable, or what a conversion is for. */
+/* Returns the name of an operator's result, or the purpose of a conversion. */
 static const char *row_value(const CostRow *row) {
     const Value *value = row->op->results[0];
     return value->name                            ? value->name
@@ -126,7 +126,7 @@ static const char *kind_name(const Module *module) {
 
 /* ---- table ---- */
 
-/* "[0-3,6]" */
+/* Prints a role's devices as ranges: "[0-3,6]". */
 static void print_devices(Text *out, const Role *role) {
     text_string(out, "[");
     for (int i = 0, end; i < role->device_count; i = end) {
@@ -195,12 +195,12 @@ void cost_table(Text *out, const CostReport *reports, int count) {
 
 /* ---- JSON ---- */
 
-/* null where it is not known, or is more than JSON's numbers can say. */
+/* Returns seconds as JSON; null where they are unknown or not finite. */
 static json_t *json_seconds(double seconds) {
     return isfinite(seconds) ? json_real(seconds) : json_null();
 }
 
-/* Counts that doubles hold as integers. */
+/* Returns a count, an integer held in a double, as JSON. */
 static json_t *json_count(double count) { return json_integer((json_int_t)llround(count)); }
 
 static json_t *json_row(const CostRow *row) {

@@ -1,11 +1,10 @@
-/* The bytes that a device keeps when one session has several programs. */
+/* The memory of a session that runs several programs of a strategy. */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"
 
 #include <string.h>
 
-/* Returns the parameter of that name, which a module before number `at` of the unit has in the
- * same layout; NULL: none. */
+/* Returns the parameter of the same name and layout in a module before number `at`; NULL: none. */
 static const Parameter *shared_from(const Unit *unit, int at, const Parameter *parameter) {
     Module *own = unit->modules.at[at];
     for (int m = 0; m < at; m++) {
@@ -19,7 +18,7 @@ static const Parameter *shared_from(const Unit *unit, int at, const Parameter *p
     return NULL;
 }
 
-/* Takes off what programs before this one keep of its parameters already. */
+/* Subtracts the parameters that an earlier program of the session already keeps. */
 static void share_parameters(const Unit *unit, int at, int64_t *bytes) {
     Module *module = unit->modules.at[at];
     for (int p = 0; p < module->params.count; p++) {

@@ -12,7 +12,7 @@ Times times_create(Arena *arena, Module *module, bool priced) {
     return times;
 }
 
-/* Returns a time that is asked for, 0 where it is not known. */
+/* Returns a time, or 0 where it is unknown, and records that. */
 static double noted(Times *times, double time) {
     times->known &= isfinite(time) != 0;
     return isfinite(time) ? time : 0;
@@ -46,8 +46,7 @@ static const Role *role_of(const Module *module, int device) {
                 ->at[module->devices.roles->role_of[roles_index(module->devices.roles, device)]];
 }
 
-/* Returns whether one of the devices before number `index` has the role and the class of that
- * one. */
+/* Returns whether an earlier device of the list has the same role and class. */
 static bool known_alike(const Module *module, const int *devices, int index) {
     for (int i = index - 1; i >= 0; i--)
         if (role_of(module, devices[i]) == role_of(module, devices[index]) &&
@@ -68,14 +67,15 @@ int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *b
     return -1;
 }
 
-/* Returns whether an operator takes its time inside a part of the stage. */
+/* Returns whether an operator's seconds belong to a phase of the stage: it is no view, no
+ * message between stages and no asynchronous collective. */
 static bool is_of_part(const Module *module, const StageGraph *graph, const Op *op, int stage) {
     bool backward;
     return op->def->rule->kind != RULE_VIEW && (op->stage == STAGE_ALL || op->stage == stage) &&
            op_edge(module, graph, op, &backward) < 0 && !op_is_async(module, op);
 }
 
-/* Adds what a device does to its phases and visits. */
+/* Adds the seconds of a device's operators, by phase and visit. */
 static void add_device(Times *times, int device, int stage, const StageGraph *graph, double *own) {
     Module *module = times->module;
     const Role *role = role_of(module, device);

@@ -1,5 +1,13 @@
-/* Times: how long what a stage does takes, in seconds of the module's cluster, or, where these are
- * not known, in operations. */
+/* The one model of a stage's seconds, which the report, the simulator and, through it, the
+ * search read: how long a stage takes for each phase of a micro-batch, and a message between
+ * stages.
+ *
+ *     times_of_stage(...)[PHASE_FORWARD * visit_count + 0] = 0.012    forward of the first model
+ * chunk
+ *
+ * Times are seconds on the module's cluster. Without a cluster file they are numbers of
+ * operations, and conversions take no time.
+ */
 #ifndef COST_STAGE_SECONDS_H
 #define COST_STAGE_SECONDS_H
 
@@ -9,29 +17,29 @@
 typedef struct Times {
     Arena *arena;
     Module *module;
-    bool priced;       // in seconds; else in operations, and conversions take no time
-    bool known;        // all that was asked for so far is
-    double *converted; // by number of the conversion: its seconds; negative: not asked for yet
+    bool priced;       // times are seconds; false: operations
+    bool known;        // no rate was missing so far
+    double *converted; // by conversion number: its seconds; negative: not computed yet
 } Times;
 
 Times times_create(Arena *arena, Module *module, bool priced);
 
-/* Returns a conversion, once. */
+/* Returns the seconds of a conversion, computed once. */
 double times_conversion(Times *times, const PlannedConversion *conversion);
 
-/* Returns what a stage does with each run of its parts, transfers aside: by phase and visit,
- * phase * visit_count + visit, where what is of no visit has visit 0. Of the slowest of
- * `devices`, which are those of a stage of a pipeline; `stage` is that of their operators,
+/* Returns the time of each phase of a stage for a micro-batch, without messages between stages:
+ * entry phase * visit_count + visit, where operators outside of visits count for visit 0. It is
+ * the time of the slowest of `devices`, the stage's devices in one pipeline; `stage` is
  * STAGE_ALL where the batch runs as a whole. */
 double *times_of_stage(Times *times, const int *devices, int device_count, int stage,
                        const StageGraph *graph);
 
-/* Returns the message that an operator is: its edge in the graph of its body, and whether it
- * goes backward; -1: it is none, but a part of the phase that runs it. */
+/* Returns the edge of the stage graph whose message an operator is, and whether it goes
+ * backward; -1: it is no message. */
 int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *backward);
 
-/* Returns what goes from a visit to another of a body, by edge; the tensors of a message go
- * together. */
+/* Returns, by edge of a template's graph, the seconds of its message; all tensors of an edge are
+ * one message. */
 double *times_of_edges(Times *times, int body, const StageGraph *graph, bool backward);
 
 #endif

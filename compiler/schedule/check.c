@@ -36,7 +36,7 @@ static Position place_of(const Checker *checker, int stage, int row) {
                : checker->at;
 }
 
-/* Reports what is wrong with a row. False. */
+/* Reports an error of a row and returns false. */
 static bool row_error(const Checker *checker, int stage, int row, const char *what) {
     diag_error(checker->diag, place_of(checker, stage, row), "stage %d: %s %s", stage,
                schedule_row_shown(checker->arena, &checker->schedule->rows[stage][row]), what);
@@ -64,7 +64,7 @@ static void report_cycle(const Checker *checker, const ScheduleCycle *cycle) {
     }
 }
 
-/* Returns whether the row is one that the stage may have. */
+/* Returns whether a row is allowed on its stage. */
 static bool row_fits(const Checker *checker, int stage, int row) {
     const ScheduleRow *own = &checker->schedule->rows[stage][row];
     if (own->visit < 0 || own->visit >= checker->graph->visit_count ||
@@ -82,7 +82,7 @@ static bool row_fits(const Checker *checker, int stage, int row) {
            row_error(checker, stage, row, "is no part of a program that does not train");
 }
 
-/* Returns whether every part of the stage's visits stands there once for each micro-batch. */
+/* Returns whether each phase of the stage's visits is listed once for each micro-batch. */
 static bool rows_are_whole(const Checker *checker, int stage) {
     int count = checker->graph->visit_count * checker->microbatches, expected = 0;
     char *seen = arena_array(checker->arena, char, count *SCHEDULE_PHASES);
@@ -102,8 +102,8 @@ static bool rows_are_whole(const Checker *checker, int stage) {
     return false;
 }
 
-/* Reports a row that takes a slot before another, behind it, has left it: each waits for the other.
- * False. */
+/* Reports a row that takes a slot before a later row has released it, so that each waits for the
+ * other. Returns false. */
 static bool taken_error(const Checker *checker, int stage, int row, int visit, int microbatch) {
     ScheduleWait waits[] = {{stage, row, WAIT_SLOT}, {stage, row, WAIT_ROW}};
     for (int i = row; i < checker->schedule->row_count[stage]; i++)
@@ -114,8 +114,9 @@ static bool taken_error(const Checker *checker, int stage, int row, int visit, i
     return false;
 }
 
-/* Returns whether no slot has two pairs of a visit and a micro-batch at one time, or goes from
- * one to another of the same micro-batch. A pair has its slot from its first row to its last. */
+/* Returns whether no slot is used by two micro-batches of visits at one time, nor passes from
+ * one visit to another within a micro-batch. A visit and micro-batch use their slot from their
+ * first row to their last. */
 static bool slots_are_apart(const Checker *checker, int stage) {
     typedef struct Owner {
         int visit, microbatch, rows;

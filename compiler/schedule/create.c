@@ -1,17 +1,18 @@
 #include "schedule/wait.h"
 
-/* A stage while tables are made. */
+/* The state of a stage while tables are made. An entry is a pair of a visit and a micro-batch. */
 typedef struct StageState {
     int visit_count;
-    int *visits;   // along the data
-    int pairs;     // of a visit and a micro-batch
-    int *forward;  // by place in the order of forward parts: visit * microbatches + micro-batch
-    int *backward; // the same of backward parts, and of parts for weights
+    int *visits;   // the stage's visits, in the order of data flow
+    int pairs;     // number of its pairs of visit and micro-batch
+    int *forward;  // forward phases in order: visit * microbatches + micro-batch
+    int *backward; // the same for the backward and the weight-gradient phases
     int done[SCHEDULE_PHASES];
     int open,
-        live; // most pairs between forward and backward; and between forward and the last part
-    int slot_count;    // that the limits, or where they did not do the need, ask for
-    ScheduleRow *rows; // that have been chosen, and how many
+        live; // limits: pairs between forward and backward; pairs between forward and the last
+              // phase
+    int slot_count; // slots that the limits allow, or more where the schedule would otherwise block
+    ScheduleRow *rows; // the rows chosen so far, and their number
     int row_count;
 } StageState;
 
@@ -22,8 +23,8 @@ typedef struct Maker {
     ScheduleKind kind;
     int microbatches, parts;
     StageState *stages;
-    int *done; // by part and visit: micro-batches that have gone through
-    int turns; // in which every stage could run one part
+    int *done; // by phase and visit: micro-batches that are done
+    int turns; // rounds so far; in each every stage may run one row
 } Maker;
 
 static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
@@ -32,9 +33,9 @@ static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
 
 /* ---- orders ---- */
 
-/* Micro-batches go through a stage in groups of as many as there are stages, so that the first of a
- * group is back when the last has gone: a group through its visits, one visit after the other.
- * `backward` goes through the visits the other way. */
+/* Sets a stage's order: micro-batches pass in groups of as many as there are stages, each group
+ * through the stage's first visit, then its next, so that the group's first micro-batch is back
+ * when the last has left. `backward` reverses the visits. */
 static void put_in_order(const Maker *maker, const StageState *stage, bool backward, int *order) {
     int group = maker->graph->stage_count, count = 0;
     for (int first = 0; first < maker->microbatches; first += group)
@@ -48,7 +49,7 @@ static void put_in_order(const Maker *maker, const StageState *stage, bool backw
 static int least(int a, int b) { return a < b ? a : b; }
 static int most(int a, int b) { return a > b ? a : b; }
 
-/* How many pairs the schedule lets be open and live in a stage. */
+/* Sets the limits of a stage by the schedule's kind. */
 static void set_limits(const Maker *maker, StageState *stage) {
     int first = 0, last = maker->graph->visit_count, through = 0;
     for (int i = 0; i < stage->visit_count; i++) {
@@ -81,7 +82,8 @@ static void begin_stage(const Maker *maker, int number) {
 
 /* ---- what can run ---- */
 
-/* Returns whether the other ends of a visit's edges are through the part. */
+/* Returns whether the visits at the other ends of a visit's edges have finished a phase of a
+ * micro-batch. */
 static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *side, int end,
                       int visit, int microbatch) {
     for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
@@ -90,7 +92,7 @@ static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *s
     return true;
 }
 
-/* Returns whether the next micro-batch may go through a part of a visit; sets the row. */
+/* Returns whether the next micro-batch may run a phase of a visit; sets the row. */
 static bool is_ready(const Maker *maker, SchedulePhase part, int visit, ScheduleRow *row) {
     int microbatch = *done_of(maker, part, visit);
     *row = (ScheduleRow){part, visit, microbatch, 0};
@@ -102,7 +104,7 @@ static bool is_ready(const Maker *maker, SchedulePhase part, int visit, Schedule
             ends_done(maker, part, &maker->links.out, 1, visit, microbatch));
 }
 
-/* Returns the visit that is next in the order of a part; -1 at its end. */
+/* Returns the next visit in the order of a phase; -1 at its end. */
 static int next_visit(const Maker *maker, const StageState *stage, SchedulePhase part) {
     const int *order = part == SCHEDULE_FORWARD ? stage->forward : stage->backward;
     return stage->done[part] < stage->pairs ? order[stage->done[part]] / maker->microbatches : -1;
@@ -120,9 +122,9 @@ static bool weights_wait(const StageState *stage) {
     return stage->done[SCHEDULE_BACKWARD] > stage->done[SCHEDULE_WGRAD];
 }
 
-/* Returns the part that comes next in a stage that trains. Forward as far as the limits allow,
- * and then backward and forward by turns; what weights need follows backward, in zero_bubble not
- * before another pair needs the slot; and when nothing is left to go forward, by turns again. */
+/* Returns the next phase of a training stage. Warm-up: forward as far as the limits allow.
+ * Steady state: backward and forward alternate. Cool-down: backward. The weight gradient follows
+ * its backward phase at once, in zero_bubble only when another pair needs the slot. */
 static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
     int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD],
         live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
@@ -138,7 +140,8 @@ static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
                : SCHEDULE_BACKWARD;
 }
 
-/* With `force`, where all stages stand still: the other of forward and backward. */
+/* Chooses a stage's next row in order. `force` (all stages are blocked): the other of forward
+ * and backward. */
 static bool choose_in_order(const Maker *maker, const StageState *stage, bool force,
                             ScheduleRow *row) {
     SchedulePhase part = maker->graph->trains ? next_part(maker, stage) : SCHEDULE_FORWARD;
@@ -148,7 +151,7 @@ static bool choose_in_order(const Maker *maker, const StageState *stage, bool fo
 
 /* ---- choosing a row: whatever can run ---- */
 
-/* The last visit along the data that a part could go on with. */
+/* Finds the last visit in data order that can run a phase. */
 static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhase part,
                        ScheduleRow *row) {
     for (int i = stage->visit_count - 1; i >= 0; i--)
@@ -156,8 +159,8 @@ static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhas
     return false;
 }
 
-/* Backward before forward before weights; but weights right behind backward unless the schedule is
- * zero_bubble. */
+/* Chooses any row that can run: backward before forward before weight gradients, but the latter
+ * right behind backward unless the schedule is zero_bubble. */
 static bool choose_eagerly(const Maker *maker, const StageState *stage, bool force,
                            ScheduleRow *row) {
     bool lazy = maker->kind == SCHEDULE_ZERO_BUBBLE, trains = maker->graph->trains;
@@ -184,15 +187,15 @@ static void run_row(Maker *maker, const ScheduleRow *row) {
             most(stage->slot_count, stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD]);
 }
 
-/* Returns whether `row` is better than `best` to go on with where all stages stand still: what
- * ends something before what begins something, and then what is further along the data. */
+/* Returns whether `row` is better than `best` to break a block: rows that end a pair before rows
+ * that begin one, then rows further along the data. */
 static bool is_better(const Maker *maker, const ScheduleRow *row, const ScheduleRow *best) {
     if ((row->phase == SCHEDULE_FORWARD) != (best->phase == SCHEDULE_FORWARD))
         return best->phase == SCHEDULE_FORWARD;
     return maker->links.after[row->visit] < maker->links.after[best->visit];
 }
 
-/* Runs one row though limits, or the order, do not allow it. */
+/* Runs one row against the limits or the order, when all stages are blocked. */
 static void run_forced(Maker *maker, Choose *choose) {
     ScheduleRow row, best = {.slot = -1};
     for (int s = 0; s < maker->graph->stage_count; s++)
@@ -203,7 +206,7 @@ static void run_forced(Maker *maker, Choose *choose) {
     run_row(maker, &best);
 }
 
-/* Returns all rows of all stages, each stage one a turn. */
+/* Returns the order of all rows: in each round every stage runs one row if it can. */
 static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph, int microbatches,
                         Choose *choose) {
     Maker maker = {arena, graph,        graph_links(arena, graph),
@@ -228,12 +231,11 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
 
 /* ---- slots ---- */
 
-/* The slots of a stage that are free, as a ring: the one that has been so for the longest time
- * first. */
+/* The free slots of a stage, a ring in which the slot that has been free longest comes first. */
 typedef struct FreeSlots {
     int *ring, room, first, count;
-    int *last;      // by slot: the micro-batch that had it last; -1: none
-    int slot_count; // of the stage
+    int *last;      // by slot: the last micro-batch that used it; -1: none
+    int slot_count; // number of slots of the stage
 } FreeSlots;
 
 static FreeSlots free_slots(Arena *arena, int slot_count, int room) {
@@ -246,9 +248,9 @@ static FreeSlots free_slots(Arena *arena, int slot_count, int room) {
     return slots;
 }
 
-/* Returns the place in the ring of the first slot that another micro-batch had last; where there
- * is none, of a new slot, which the stage then has, too. A slot does not go from a visit to
- * another for one micro-batch: whose it is, its micro-batch says. */
+/* Returns the ring position of the first slot that another micro-batch used last, or adds a slot
+ * to the stage. A slot must not pass between visits within a micro-batch, since the micro-batch
+ * alone identifies its user. */
 static int find_slot(FreeSlots *slots, int microbatch) {
     for (int i = 0; i < slots->count; i++)
         if (slots->last[slots->ring[(slots->first + i) % slots->room]] != microbatch)
@@ -271,8 +273,8 @@ static void leave_slot(FreeSlots *slots, int slot) {
     slots->ring[(slots->first + slots->count++) % slots->room] = slot;
 }
 
-/* Gives each pair a slot, and writes its rows; `slot_count` are there in the beginning. How many
- * the stage needs. */
+/* Assigns slots to pairs and writes the stage's rows, beginning with `slot_count` slots. Returns
+ * how many slots the stage needs. */
 static int give_slots(const Maker *maker, const StageState *stage, int slot_count,
                       ScheduleRow *rows) {
     int *slot_of =
@@ -288,8 +290,7 @@ static int give_slots(const Maker *maker, const StageState *stage, int slot_coun
     return slots.slot_count;
 }
 
-/* Returns the table of rows; with `own`, each pair of a visit and a micro-batch has a slot of
- * its own. */
+/* Returns the table of an order; with `own` each pair of visit and micro-batch has its own slot. */
 static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     int count = maker->graph->stage_count;
     Schedule *schedule = arena_new(arena, Schedule);
@@ -306,16 +307,16 @@ static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     return schedule;
 }
 
-/* Returns whether an order takes less time than another, all parts taken to be of one length,
- * and needs no more slots in any stage. */
+/* Returns whether an order is faster than another when all phases take equally long, and needs
+ * no more slots in any stage. */
 static bool beats(const Maker *maker, const Maker *other) {
     for (int s = 0; s < maker->graph->stage_count; s++)
         if (maker->stages[s].slot_count > other->stages[s].slot_count) return false;
     return maker->turns < other->turns;
 }
 
-/* Returns an order that no time has a say in is best where all stages are alike, such as in
- * chains; where they are not, running whatever can run may end sooner. */
+/* Makes two orders and takes the better. The fixed order is best where all stages are alike, as
+ * in chains; otherwise running whatever can run may end sooner. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches) {
     Arena *scratch = arena_create();

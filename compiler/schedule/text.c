@@ -25,7 +25,7 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
 typedef Array(ScheduleRow) RowList;
 typedef Array(Position) PlaceList;
 
-/* Returns the decimal number that is the whole of a text; -1 where it is none. */
+/* Returns the decimal number that a text is; -1 for none. */
 static int number_in(const char *text) {
     int64_t number = 0;
     for (; *text >= '0' && *text <= '9' && number < INT32_MAX; text++)
@@ -40,7 +40,7 @@ static bool parse_number(Tokens *tokens, const char *what, int *number) {
     return true;
 }
 
-/* Returns whether a token is a part and a visit, as F0. */
+/* Returns whether a token is a phase and a visit, such as F0. */
 static bool is_row(const Token *token) {
     return token->kind == TOKEN_NAME && strchr(letters, *token->text) && token->text[1] &&
            number_in(token->text + 1) >= 0;
@@ -48,7 +48,8 @@ static bool is_row(const Token *token) {
 
 static bool is_stage(const Token *token) { return token_is(token, "stage"); }
 
-/* Goes on to the next token, over ends of lines, where that is one; else stays. */
+/* Advances to the next token, across line ends, when it is of the given kind. Returns whether it
+ * was. */
 static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     const Token *next = tokens->token;
     while (next->kind == TOKEN_LINE) next++;
@@ -57,7 +58,8 @@ static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     return true;
 }
 
-/* Gives rows that are not forward the slots of those that are. */
+/* Sets the slots of backward and weight-gradient rows to those of their forward rows. Returns
+ * false after an error. */
 static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];
@@ -76,7 +78,7 @@ static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     return true;
 }
 
-/* F0:3/1, B0:3, W0:3 */
+/* Reads a row: F0:3/1, B0:3, W0:3. */
 static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places) {
     Position at = tokens->token->at;
     ScheduleRow row = {.phase = (SchedulePhase)(strchr(letters, *tokens->token->text) - letters),
@@ -94,7 +96,7 @@ static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places) {
     return true;
 }
 
-/* stage 0 slots 2: rows */
+/* Reads a line of a stage: "stage 0 slots 2: rows". */
 static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *rows,
                         PlaceList *places) {
     int stage;

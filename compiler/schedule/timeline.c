@@ -5,7 +5,7 @@
 typedef struct Clock {
     const Waits *waits;
     const TimelineCosts *costs;
-    Span *spans; // by event
+    Span *spans; // by event (schedule/wait.h)
 } Clock;
 
 static double seconds_of(const Clock *clock, int event) {
@@ -28,8 +28,8 @@ static void end_event(void *state, int event, const WaitFor *waited, int count) 
     span->end = span->begin + seconds_of(clock, event);
 }
 
-/* The spans of the rows, by stage; and of how much of them each stage is busy, and when the last
- * one ends. */
+/* Copies the spans of the rows by stage, and sums up how long each stage is busy and when the
+ * last row ends. */
 static void take_rows(Arena *arena, Timeline *timeline, const Clock *clock) {
     const Schedule *schedule = clock->waits->schedule;
     timeline->rows = arena_array(arena, Span *, schedule->stage_count);

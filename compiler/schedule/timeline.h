@@ -1,14 +1,14 @@
-/* Timelines: when each row of a schedule runs and each transfer goes, if parts and transfers take
- * given times. */
+/* A timeline: when each row of a schedule runs and each transfer goes, for given seconds of
+ * phases and transfers. */
 #ifndef SCHEDULE_TIMELINE_H
 #define SCHEDULE_TIMELINE_H
 
 #include "schedule/schedule.h"
 
-/* Seconds. A transfer takes nothing where there is no list. */
+/* Seconds of phases and transfers. */
 typedef struct TimelineCosts {
-    const double *part;        // by part and visit: part * visit_count + visit
-    const double *transfer[2]; // by edge: forward, and backward; NULL: nothing
+    const double *part;        // entry phase * visit_count + visit
+    const double *transfer[2]; // by edge, forward and backward; NULL: transfers take no time
 } TimelineCosts;
 
 typedef struct Span {
@@ -22,16 +22,16 @@ typedef struct TimelineTransfer {
 } TimelineTransfer;
 
 typedef struct Timeline {
-    double seconds; // until the last row has run
+    double seconds; // until the end of the last row
     Span **rows;    // by stage and row
-    double *busy;   // by stage: in which it runs rows
+    double *busy;   // by stage: seconds in which it runs rows
     int transfer_count;
     const TimelineTransfer *transfers; // forward ones by edge and micro-batch, then backward ones
 } Timeline;
 
-/* Returns the rows begin as soon as what they wait for has ended, and so do transfers, which
- * need a slot at the receiver and go one after the other along an edge. Of a table that
- * schedule_check accepts. */
+/* Computes the timeline. Rows begin as soon as what they wait for has ended; so do transfers,
+ * which need a slot at the receiver and follow each other along an edge. The table must have
+ * passed schedule_check. */
 const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
                                 const TimelineCosts *costs);
 

@@ -1,6 +1,6 @@
 #include "schedule/wait.h"
 
-/* Returns the edges of each visit at one end of them. */
+/* Returns the edges by visit, at their begin (end 0) or their end (end 1). */
 static GraphSide side_of(Arena *arena, const StageGraph *graph, int end) {
     GraphSide side = {arena_array(arena, int, graph->visit_count + 2),
                       arena_array(arena, int, graph->edge_count + 1)};
@@ -11,8 +11,7 @@ static GraphSide side_of(Arena *arena, const StageGraph *graph, int end) {
     return side;
 }
 
-/* Puts visits into order by how many that they need are not there yet; a graph that goes round is a
- * bug. */
+/* Sorts visits topologically; a cycle is a bug. */
 static void sort_visits(Arena *arena, const StageGraph *graph, GraphLinks *links) {
     int *missing = arena_array(arena, int, graph->visit_count + 1), sorted = 0;
     for (int v = 0; v < graph->visit_count; v++)
@@ -52,7 +51,7 @@ static int *row_at(const Waits *waits, SchedulePhase part, int visit, int microb
                           microbatch];
 }
 
-/* Gives rows their numbers, stage by stage. */
+/* Numbers the rows, stage by stage. */
 static void number_rows(Waits *waits) {
     int count = 0;
     for (int s = 0; s < waits->schedule->stage_count; s++) {
@@ -110,7 +109,7 @@ static int add(WaitFor *to, int count, int event, WaitKind kind) {
     return count + 1;
 }
 
-/* Adds the transfers of a visit's edges. */
+/* Adds the transfers along a visit's edges. */
 static int add_transfers(const Waits *waits, const GraphSide *side, bool backward, int visit,
                          int microbatch, WaitKind kind, WaitFor *to, int count) {
     for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
@@ -118,7 +117,7 @@ static int add_transfers(const Waits *waits, const GraphSide *side, bool backwar
     return count;
 }
 
-/* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, where
+/* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, if
  * it does. */
 static int add_slot(const Waits *waits, int event, WaitFor *to, int count) {
     const ScheduleRow *row = wait_row(waits, event), *before;
@@ -175,20 +174,20 @@ int waits_most(const Waits *waits) { return 3 + 4 * waits->graph->edge_count; }
 /* ---- visiting them ---- */
 
 typedef struct Level {
-    int event, next; // which of those that it waits for is visited next
+    int event, next; // an event on the stack, and which of its waits is visited next
 } Level;
 
 typedef struct Visitor {
     Arena *arena;
     const Waits *waits;
-    char *seen; // by event: 1 it is on the stack, 2 it has ended
+    char *seen; // by event: 1 on the stack, 2 ended
     Level *stack;
     int depth;
     WaitFor *waited;
 } Visitor;
 
-/* Returns the kind of wait for which a row stands still: that of the transfer which comes
- * between it and the next row, where there is one. */
+/* Returns why a row waits for the next row of the cycle: the kind of the transfer between them,
+ * if there is one. */
 static WaitKind kind_of(Visitor *visitor, int level) {
     const Level *own = &visitor->stack[level];
     waits_of(visitor->waits, own->event, visitor->waited);

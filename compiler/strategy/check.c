@@ -36,7 +36,8 @@ static void check_weights(const Checker *checker, const MeshAxis *axis) {
                    MOST_WEIGHT);
 }
 
-/* Where several axes cut one dimension, the places are fractions whose denominators multiply. */
+/* Checks that the places where several axes cut one dimension are exact: the denominators
+ * multiply and must not overflow. */
 static void check_denominators(const Checker *checker, const Stage *stage) {
     int64_t product = 1;
     for (int i = 0; i < stage->mesh.count; i++) {
@@ -88,7 +89,7 @@ static void check_mesh(const Checker *checker, const Stage *stage, void *to) {
 typedef struct AxisSearch {
     const char *name;
     bool found;
-    const char *names[64]; // of all meshes, for suggestions
+    const char *names[64]; // names of all axes, for suggestions
     int count;
 } AxisSearch;
 
@@ -101,7 +102,7 @@ static void search_mesh(const Checker *checker, const Stage *stage, void *to) {
     }
 }
 
-/* Some mesh must have the axis that stands at `at`. */
+/* Reports an axis that no mesh has; it is written at `at`. */
 static void check_axis_exists(const Checker *checker, const char *axis, Position at) {
     AxisSearch search = {.name = axis};
     for_each_stage(checker, search_mesh, &search);
@@ -133,7 +134,7 @@ static void check_axes_used(const Checker *checker, const Stage *stage, void *to
         }
 }
 
-/* Returns the rule that splits a dimension; NULL for none. */
+/* Returns the `split` rule of a dimension; NULL: none. */
 static const SplitRule *find_split(const Strategy *strategy, const char *dim) {
     for (int i = 0; i < strategy->splits.count; i++)
         if (!strcmp(strategy->splits.at[i].dim, dim)) return &strategy->splits.at[i];
@@ -171,7 +172,7 @@ static void check_splits(const Checker *checker) {
         check_axis_exists(checker, strategy->zero_axes.at[i], strategy->zero_axis_at.at[i]);
 }
 
-/* Along each axis of a rule of `turns`, some split cuts its dimension. */
+/* Checks `turns` (ring attention): each of its axes must cut its dimension by a `split`. */
 static void check_turns(const Checker *checker) {
     const Strategy *strategy = checker->strategy;
     for (int i = 0; i < strategy->turns.count; i++) {
@@ -197,7 +198,7 @@ static void check_turns(const Checker *checker) {
 
 /* ---- pipelines ---- */
 
-/* Several pipelines share the batch as their rows say. */
+/* Checks that several pipelines say with rows(...) how they divide the batch. */
 static void check_rows_said(const Checker *checker) {
     const Strategy *strategy = checker->strategy;
     for (int i = 0; i < strategy->pipelines.count && strategy->pipelines.count > 1; i++)
@@ -225,7 +226,7 @@ static void check_layers_meet(const Checker *checker, const LayerRange *first,
     diag_note(checker->diag, first->at, "it is claimed here already");
 }
 
-/* Compares a range with all that stand before it in the pipeline. */
+/* Reports a layer that an earlier range of the pipeline has, too. */
 static void check_range(const Checker *checker, const Pipeline *pipeline, int stage, int end) {
     const LayerRange *range = &pipeline->stages.at[stage].layers.at[end];
     for (int s = 0; s <= stage; s++)
@@ -259,7 +260,7 @@ bool strategy_has_lengths(const Strategy *strategy) {
     return has;
 }
 
-/* Lengths are not known to pieces that move on in turns. */
+/* Refuses lengths of a pipeline on a dimension whose pieces move on in turns (ring attention). */
 static void check_lengths(const Checker *checker) {
     for (int i = 0; i < checker->strategy->pipelines.count && checker->strategy->turns.count; i++) {
         const Pipeline *pipeline = &checker->strategy->pipelines.at[i];
@@ -277,7 +278,7 @@ bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *n
     int before = diag_errors(diag);
     check_splits(&checker);
     check_turns(&checker);
-    // else an axis that looks unused may be misspelled where it is used
+    // otherwise an axis that seems unused may be misspelled in its use
     if (diag_errors(diag) == before) for_each_stage(&checker, check_axes_used, NULL);
     for_each_stage(&checker, check_mesh, NULL);
     if (!strategy_has_classes(strategy)) strategy_check_devices(diag, strategy);

@@ -23,8 +23,7 @@ int strategy_device_count(const Strategy *strategy) {
 
 /* ---- each once ---- */
 
-/* Notes that devices stand where the list names them; reports those that stand somewhere
- * already. */
+/* Records where a list names its devices; reports those that are named twice. */
 static void claim(Diag *diag, Position *claimed, const int *devices, const Position *at,
                   int count) {
     for (int i = 0; i < count; i++) {
@@ -38,7 +37,7 @@ static void claim(Diag *diag, Position *claimed, const int *devices, const Posit
     }
 }
 
-/* Every number below the highest must be in a stage or idle. */
+/* Reports device numbers below the highest that are neither in a stage nor idle. */
 static void check_gaps(Diag *diag, const Strategy *strategy, const Position *claimed, int count) {
     int missing = 0, first = -1, last = -1;
     for (int device = 0; device < count; device++)
@@ -98,7 +97,7 @@ typedef struct Resolver {
     const char *file;
 } Resolver;
 
-/* Reports that the cluster has no device of the class, or only `count`. False. */
+/* Reports that the cluster has no device of the class, or only `count`. Returns false. */
 static bool not_found(const Resolver *resolver, const char *class, int number, int count,
                       Position at) {
     enum { MOST = 64 };
@@ -120,7 +119,7 @@ static bool not_found(const Resolver *resolver, const char *class, int number, i
     return false;
 }
 
-/* Makes a number in a class one of all devices; false after an error. */
+/* Converts a number within a class to a device number. Returns false after an error. */
 static bool resolve(const Resolver *resolver, int *device, const char **class, Position at) {
     int count = 0;
     for (int i = 0; *class && i < resolver->cluster->device_count; i++) {
@@ -132,7 +131,7 @@ static bool resolve(const Resolver *resolver, int *device, const char **class, P
     return !*class || not_found(resolver, *class, *device, count, at);
 }
 
-/* Resolves a list; the first that is not found ends it. */
+/* Resolves a list of devices. Returns false at the first one that is not found. */
 static bool resolve_list(const Resolver *resolver, int *devices, const char **classes,
                          const Position *at, int count) {
     for (int i = 0; i < count; i++) {

@@ -5,7 +5,7 @@
 
 enum { MOST_DEPTH = 100 };
 
-/* The value of a number token as C reads it. */
+/* Reads a number token as C does. Returns false after an error. */
 static bool parse_number(StrategyParser *parser, int64_t *value) {
     Tokens *tokens = parser->tokens;
     char *end;
@@ -31,7 +31,7 @@ static bool parse_constant(StrategyParser *parser, int64_t *value) {
     return true;
 }
 
-/* A number, a name, or an expression in parentheses; `expected` says what it stands for. */
+/* Reads a number, a name, or an expression in parentheses; `expected` names it in messages. */
 bool strategy_primary(StrategyParser *parser, const char *expected, int64_t *value) {
     Tokens *tokens = parser->tokens;
     if (tokens->token->kind == TOKEN_NUMBER) return parse_number(parser, value);
@@ -60,7 +60,7 @@ static bool parse_unary(StrategyParser *parser, int64_t *value) {
     return true;
 }
 
-/* a OPERATOR b; false where C leaves it undefined. */
+/* Computes a OPERATOR b. Returns false where C leaves it undefined. */
 static bool compute(const char *sign, int64_t a, int64_t b, int64_t *value) {
     switch (*sign) {
     case '+': return !__builtin_add_overflow(a, b, value);
@@ -76,7 +76,7 @@ static bool compute(const char *sign, int64_t a, int64_t b, int64_t *value) {
     return true;
 }
 
-/* Returns how tightly the binary operator at the current token binds; 0: there is none. */
+/* Returns the precedence of the binary operator at the current token; 0: there is none. */
 static int precedence(const StrategyParser *parser) {
     const Tokens *tokens = parser->tokens;
     return tokens_is(tokens, "*") || tokens_is(tokens, "/") || tokens_is(tokens, "%") ? 3
@@ -106,7 +106,7 @@ bool strategy_integer(StrategyParser *parser, int64_t *value) {
     return parse_binary(parser, 1, value);
 }
 
-/* An expression between `least` and `most`; `what` names it in messages. */
+/* Reads an expression between `least` and `most`; `what` names it in messages. */
 bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, int64_t most,
                       int64_t *value) {
     Tokens *tokens = parser->tokens;
@@ -120,7 +120,7 @@ bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, i
     return true;
 }
 
-/* ( item { , item } ) */
+/* Reads a list: ( item { , item } ). */
 bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, void *to), void *to) {
     Tokens *tokens = parser->tokens;
     if (!tokens_expect(tokens, "(", NULL)) return false;
@@ -130,7 +130,7 @@ bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, voi
     return tokens_take(tokens, ")") || tokens_unexpected(tokens, "\",\" or \")\"");
 }
 
-/* a or a-b: an inclusive range. */
+/* Reads a or a-b, an inclusive range. */
 bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, int64_t *last) {
     Tokens *tokens = parser->tokens;
     Position at = tokens->token->at;

@@ -7,7 +7,7 @@
 typedef Array(const char *) AxisNames;
 typedef Array(Position) AxisPlaces;
 
-/* axis { * axis } */
+/* Reads axis { * axis }. */
 static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *places) {
     Tokens *tokens = parser->tokens;
     do {
@@ -25,7 +25,7 @@ static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *plac
     return true;
 }
 
-/* dimension : axes */
+/* Reads dimension : axes. */
 static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
     Tokens *tokens = parser->tokens;
     AxisNames axes = {0};
@@ -46,7 +46,7 @@ static SplitRule *find_split(Strategy *strategy, const char *dim) {
     return NULL;
 }
 
-/* What `turns` implied before is said here. */
+/* Adds a split rule; it replaces one that `turns` implied. */
 static void add_split(StrategyParser *parser, SplitRule rule) {
     SplitRule *before = find_split(parser->open, rule.dim);
     if (before && before->implied)
@@ -87,8 +87,8 @@ static bool parse_turns(StrategyParser *parser, Position at) {
 
 /* ---- zero, optimizer and schedule ---- */
 
-/* Returns whether the strategy has no such statement yet; an error with a note at the first one
- * otherwise. */
+/* Returns whether this is the strategy's first such statement; otherwise reports it, with a note
+ * at the first. */
 static bool first_time(StrategyParser *parser, Position at, const char *statement,
                        Position before) {
     Tokens *tokens = parser->tokens;
@@ -190,7 +190,8 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     array_push(tokens->arena, parser->list, parser->open);
 }
 
-/* Gives what may be left out its meaning, and checks the whole, unless parts could not be read. */
+/* Ends a strategy: sets the defaults of what may be left out, and checks it unless parts could
+ * not be read. */
 static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;
@@ -208,8 +209,8 @@ static void close_strategy(StrategyParser *parser) {
     strategy_check(tokens->diag, strategy, parser->names);
 }
 
-/* Reports that the open strategy has no end, where it has none; once, since the end of the next may
- * be the one that is missing. Returns whether it did. */
+/* Reports once that the open strategy has no `end`. Returns whether it did. The end of the next
+ * strategy may be the missing one. */
 static bool unclosed(StrategyParser *parser) {
     bool open = parser->open && parser->framed, first = open && !parser->refused;
     if (first)
@@ -219,7 +220,7 @@ static bool unclosed(StrategyParser *parser) {
     return first;
 }
 
-/* The word `strategy` alone inside a strategy. */
+/* Reports the word `strategy` without a name inside a strategy. Returns whether it is there. */
 static bool nameless(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     diag_error(tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"",
@@ -257,7 +258,7 @@ static bool parse_end(StrategyParser *parser, Position at) {
 static const struct Statement {
     const char *word;
     bool (*parse)(StrategyParser *parser, Position at);
-    bool frame; // stands outside of strategies
+    bool frame; // allowed outside of strategies
 } statements[] = {{"strategy", parse_strategy, true},  {"end", parse_end, true},
                   {"split", parse_split, false},       {"zero", parse_zero, false},
                   {"schedule", parse_schedule, false}, {"turns", parse_turns, false},
@@ -284,7 +285,7 @@ static bool unknown_statement(StrategyParser *parser) {
     return false;
 }
 
-/* Opens the strategy that statements without a frame belong to, where there may be one. */
+/* Opens the unnamed strategy for statements without a frame, where it is allowed. */
 static bool have_strategy(StrategyParser *parser, Position at) {
     if (parser->open) return true;
     if (parser->unnamed)
@@ -308,7 +309,7 @@ static bool parse_statement(StrategyParser *parser) {
     return unknown_statement(parser);
 }
 
-/* Returns whether strategies know the token. */
+/* Returns whether a token may occur in strategies. */
 static bool is_known(const Token *token) {
     static const char *const marks[] = {"(", ")", ":", ",", "=",  "+",
                                         "-", "*", "/", "%", "<<", ">>"};
@@ -318,7 +319,7 @@ static bool is_known(const Token *token) {
     return known;
 }
 
-/* Reports tokens that no strategy has, and turns them into TOKEN_BAD. */
+/* Reports tokens that may not occur in strategies and makes them TOKEN_BAD. */
 static void refuse_unknown(Diag *diag, Token *token) {
     for (; token->kind != TOKEN_END; token++) {
         unsigned char byte = (unsigned char)*token->text;

@@ -21,15 +21,15 @@ static bool range_has(const LayerRange *range, const Layer *layer) {
 
 /* ---- visits ---- */
 
-/* What places a model's layers; arrays have one entry a layer. */
+/* The state while a model's layers are placed; arrays are by layer. */
 typedef struct Placer {
     Arena *arena;
     Diag *diag;
     const Pipeline *pipeline;
     const Layer *const *layers;
     int count;
-    int *stage, *item; // of each layer; -1 where no stage has it
-    int *visit;        // of each layer; -1 before it is known
+    int *stage, *item; // by layer; -1: no stage has it
+    int *visit;        // by layer; -1: not known yet
     Array(Visit) visits;
 } Placer;
 
@@ -57,9 +57,8 @@ static int add_visit(Placer *placer, int stage, int item) {
     return placer->visits.count - 1;
 }
 
-/* Returns the layer next to `layer` in the order of the model, in direction `step`, that is on
- * the same stage and in a range; -1 where names and nothing else stand between it and another
- * stage. */
+/* Returns the nearest layer in direction `step` that is on the same stage and in a range; -1
+ * where only names are between it and another stage. */
 static int neighbour(const Placer *placer, int layer, int step) {
     for (int l = layer + step;
          l >= 0 && l < placer->count && placer->stage[l] == placer->stage[layer]; l += step)
@@ -67,8 +66,8 @@ static int neighbour(const Placer *placer, int layer, int step) {
     return -1;
 }
 
-/* Returns the layer that decides which visit `layer` belongs to: itself if it is in a range, for
- * a name what stands next to it, and else the first of the names that stand together. */
+/* Returns the layer that decides on the visit of `layer`: itself when it is in a range; for a
+ * name the neighbouring layer in a range, or else the first of adjacent names. */
 static int leader(const Placer *placer, int layer) {
     int before = neighbour(placer, layer, -1), after = neighbour(placer, layer, 1), first = layer;
     if (!item_of(placer, layer)->name) return layer;
@@ -77,7 +76,7 @@ static int leader(const Placer *placer, int layer) {
     return first;
 }
 
-/* Returns the visit of a range, or of names alone, that an earlier layer began; -1: none did. */
+/* Returns the visit, of a range or of names alone, that an earlier layer began; -1: none. */
 static int find_visit(const Placer *placer, int layer) {
     for (int v = 0; v < placer->visits.count; v++)
         if (placer->visits.at[v].stage == placer->stage[layer] &&
@@ -94,7 +93,7 @@ static void find_visits(Placer *placer) {
     }
 }
 
-/* Returns whether a stage has every layer; reports those that none has. */
+/* Returns whether every layer has a stage; reports those without. */
 static bool all_placed(const Placer *placer) {
     int missing = 0, first = -1, last = -1;
     for (int l = 0; l < placer->count; l++)
@@ -141,11 +140,11 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, in
 /* ---- what the model does not have ---- */
 
 typedef struct Searched {
-    bool tower;              // some layer is of the tower
-    bool whole, first, last; // some is in the range, and is its first and its last
-    const Layer *highest;    // of the tower's numbered ones; NULL: there are none
-    const char *elsewhere;   // another tower that has the first of the range; NULL: none
-    const char *names[64];   // of the tower, for suggestions
+    bool tower;              // some layer belongs to the tower
+    bool whole, first, last; // some layer is in the range; is its first; is its last
+    const Layer *highest;    // the highest numbered layer of the tower; NULL: none
+    const char *elsewhere;   // another tower that has the first layer of the range; NULL: none
+    const char *names[64];   // names of the tower's layers, for suggestions
     const char *towers[64];
     int name_count, tower_count;
 } Searched;
@@ -174,8 +173,8 @@ static Searched search_range(const LayerRange *range, const Layer *const *layers
     return found;
 }
 
-/* Reports an item of which the models lack something: its tower, its name, or an end of its
- * range. */
+/* Reports what an item of layers(...) names and the models lack: its tower, its name, or an end
+ * of its range. */
 static void check_item(Diag *diag, const LayerRange *range, const Layer *const *layers, int count) {
     Searched found = search_range(range, layers, count);
     if (range->tower && !found.tower) {
@@ -227,7 +226,7 @@ typedef struct Order {
     const Placement *placement;
     const int (*edge)[2];
     int edge_count;
-    bool *reached; // [from][to]: data goes from one visit to the other, in one step or several
+    bool *reached; // [from][to]: there is a path of data between the visits
 } Order;
 
 static bool reaches(const Order *order, int from, int to) {
@@ -245,7 +244,7 @@ static void reach_all(Order *order) {
                 order->reached[from * count + to] |= reaches(order, by, to);
 }
 
-/* Visits that need each other. */
+/* Reports visits that need each other's data. */
 static void check_visit(const Order *order, int visit) {
     const Visit *own = &order->placement->visits[visit];
     if (!reaches(order, visit, visit)) return;
@@ -260,7 +259,8 @@ static void check_visit(const Order *order, int visit) {
         }
 }
 
-/* Two visits of which the strategy lists `first` before `second`. */
+/* Reports two visits in the wrong order: the strategy lists `first` before `second`, but data
+ * goes the other way. */
 static void check_listed(const Order *order, int first, int second) {
     const Visit *a = &order->placement->visits[first], *b = &order->placement->visits[second];
     if (!reaches(order, second, first) || reaches(order, first, second)) return;
@@ -272,15 +272,15 @@ static void check_listed(const Order *order, int first, int second) {
               a->stage == b->stage ? "ranges" : "stages");
 }
 
-/* Returns whether the model runs some layer of an item in the loop. */
+/* Returns whether the model runs any layer of an item inside the loop of micro-batches. */
 static bool is_run(const Order *order, const LayerRange *item) {
     for (int l = 0; l < order->placement->layer_count; l++)
         if (range_has(item, order->placement->layers[l])) return true;
     return false;
 }
 
-/* Returns whether nothing of the stage is listed before this visit: no other, no range, and no
- * name of which the model runs nothing in the loop. */
+/* Returns whether a visit is the first of its stage's list; names outside of the loop do not
+ * count. */
 static bool is_first(const Order *order, const Visit *visit) {
     const Stage *stage = &order->pipeline->stages.at[visit->stage];
     for (int i = 0; i < visit->item; i++)
@@ -315,19 +315,19 @@ bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline,
 
 /* ---- visits of a stage that are one ---- */
 
-/* The placement while visits are put together: each is known by one of those that it is made of. */
+/* The state while visits are merged. A merged visit is represented by one of its members. */
 typedef struct Joiner {
     int count;
-    int *lead;     // by visit: the one that stands for it
-    bool *edge;    // [from][to], of those that stand for themselves
-    bool *farther; // [from][to]: there is a way by another
+    int *lead;     // by visit: its representative
+    bool *edge;    // [from][to], between representatives
+    bool *farther; // [from][to]: there is a path through a third visit
 } Joiner;
 
 static bool *joiner_cell(const Joiner *joiner, bool *matrix, int from, int to) {
     return &matrix[from * joiner->count + to];
 }
 
-/* Finds the ways by others anew. A way by one visit makes those behind it ways by that one, too. */
+/* Recomputes the paths through third visits. */
 static void find_ways(const Joiner *joiner) {
     int count = joiner->count;
     memset(joiner->farther, 0, sizeof *joiner->farther * (size_t)count * (size_t)count);
@@ -342,7 +342,7 @@ static void find_ways(const Joiner *joiner) {
             }
 }
 
-/* Puts `second` into `first`. */
+/* Merges visit `second` into `first`. */
 static void put_together(Joiner *joiner, int first, int second) {
     for (int v = 0; v < joiner->count; v++) {
         joiner->lead[v] = joiner->lead[v] == second ? first : joiner->lead[v];
@@ -356,8 +356,8 @@ static void put_together(Joiner *joiner, int first, int second) {
     *joiner_cell(joiner, joiner->edge, first, first) = false;
 }
 
-/* Puts two visits of a stage together of which one hands data to the other, and that no data goes
- * between by another way. Whether there were some. */
+/* Merges two visits of a stage one of which sends data to the other without a path through a
+ * third. Returns whether there were such. */
 static bool join_two(Joiner *joiner, const Placement *placement) {
     find_ways(joiner);
     for (int from = 0; from < joiner->count; from++)
@@ -371,7 +371,7 @@ static bool join_two(Joiner *joiner, const Placement *placement) {
     return false;
 }
 
-/* Returns whether a visit stands for itself, and those that it needs have their number. */
+/* Returns whether a visit is a representative whose predecessors are numbered. */
 static bool comes_next(const Joiner *joiner, const int *number, int visit) {
     bool next = joiner->lead[visit] == visit && number[visit] < 0;
     for (int v = 0; v < joiner->count && next; v++)
@@ -384,7 +384,7 @@ static bool listed_before(const Visit *visit, const Visit *other) {
     return visit->stage != other->stage ? visit->stage < other->stage : visit->item < other->item;
 }
 
-/* Returns whether a visit of the stage that is listed before this one has no number yet. */
+/* Returns whether an unnumbered visit of the same stage is listed before this one. */
 static bool comes_early(const Joiner *joiner, const Placement *placement, const int *number,
                         int visit) {
     const Visit *own = &placement->visits[visit];
@@ -395,9 +395,9 @@ static bool comes_early(const Joiner *joiner, const Placement *placement, const 
     return false;
 }
 
-/* Returns the next visit along the data, of several the one that is listed first; -1: none is
- * left, or they wait for each other. Those of one stage come in the order in which they are
- * listed, as far as the data lets them: so what others read, too, is not made in the later one. */
+/* Returns the next visit in data order, of several the one that is listed first; -1: none is
+ * left, or the rest wait for each other. Visits of one stage keep their listed order as far as
+ * the data allows, so that shared values are computed in the earlier one. */
 static int find_next(const Joiner *joiner, const Placement *placement, const int *number) {
     int next = -1;
     bool next_early = false;
@@ -414,8 +414,8 @@ static int find_next(const Joiner *joiner, const Placement *placement, const int
     return next;
 }
 
-/* Numbers the visits along the data, those that wait for each other behind the rest. By visit as it
- * was, its number. */
+/* Numbers the visits in data order, those in a cycle last. Returns, by old visit number, the new
+ * number. */
 static const int *number_visits(Arena *arena, const Joiner *joiner, Placement *placement) {
     int *number = arena_array(arena, int, joiner->count), total = 0;
     Visit *visits = arena_array(arena, Visit, joiner->count);

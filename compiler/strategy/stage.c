@@ -8,7 +8,7 @@ typedef struct DeviceList {
     Array(const char *) class;
 } DeviceList;
 
-/* NAME `:` in front of an item, as a class or a tower; NULL where there is none. */
+/* Reads NAME `:` in front of an item, a class or a tower; NULL where there is none. */
 static const char *parse_prefix(Tokens *tokens) {
     const char *name = tokens->token->text;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, ":")) return NULL;
@@ -70,8 +70,8 @@ static bool parse_mesh_item(StrategyParser *parser, void *to) {
     return true;
 }
 
-/* Returns whether the current token is a name that stands for itself: no integer constant, no
- * end of a range. */
+/* Returns whether the current token is a layer's name: no integer constant, and no end of a
+ * range. */
 static bool at_plain_name(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;
@@ -140,7 +140,7 @@ static const struct StageClause {
                      {"recompute", parse_recompute}};
 enum { STAGE_CLAUSES = sizeof stage_clauses / sizeof *stage_clauses };
 
-/* Reports a word that is no clause of the statement. False. */
+/* Reports a word that is no clause of the statement. Returns false. */
 static bool unknown_clause(StrategyParser *parser, const char *statement, const char *const *words,
                            int count) {
     Tokens *tokens = parser->tokens;

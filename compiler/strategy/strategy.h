@@ -39,19 +39,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* split NAME:AXIS*AXIS, or turns NAME:AXIS*AXIS: the dimension and the axes that cut it, the first
- * major. */
+/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: the dimension, and the axes that cut
+ * it, the slowest first. */
 typedef struct SplitRule {
     const char *dim;
     int axis_count;
     const char *const *axes;
-    const Position *axis_at; // of each axis
+    const Position *axis_at; // position of each axis
     bool zigzag;             // position k of n has pieces k and 2n-1-k
-    bool implied;            // by a rule of `turns` alone
+    bool implied;            // implied by `turns`
     Position at;
 } SplitRule;
 
-/* mesh(NAME:COUNT by W:W:..): the last axis is the fastest over the stage's devices. */
+/* An axis of mesh(NAME:COUNT by W:W:..). The last axis is the fastest over the stage's devices. */
 typedef struct MeshAxis {
     const char *name;
     int count;
@@ -66,7 +66,7 @@ typedef struct Layer {
     int number;
 } Layer;
 
-/* An item of layers(...). */
+/* An item of layers(...): a range or a name. */
 typedef struct LayerRange {
     const char *tower; // NULL: the default tower
     const char *name;  // a name such as "head"; NULL: first..last
@@ -76,11 +76,11 @@ typedef struct LayerRange {
 
 typedef struct Stage {
     Array(int) devices;
-    Array(Position) device_at;        // of each device: where the list names it
-    Array(const char *) device_class; // of each device: that its number counts in; NULL, as all are
-                                      // after strategy_resolve: it counts in all
-    Array(MeshAxis) mesh;             // empty: one device
-    Position mesh_at;                 // of the clause mesh, or of the clause devices
+    Array(Position) device_at;        // by device: position in the list
+    Array(const char *) device_class; // by device: the class that its number counts in; NULL: it is
+                                      // a device number, as all are after strategy_resolve
+    Array(MeshAxis) mesh;             // empty: a single device
+    Position mesh_at;                 // position of the clause mesh, or of the clause devices
     Array(LayerRange) layers;         // empty: all
     Position layers_at;
     const char *recompute; // NULL, "full", "selective"
@@ -97,10 +97,10 @@ typedef struct ShapeValue {
 typedef Array(ShapeValue) ShapeValues;
 
 typedef struct Pipeline {
-    int64_t microbatches; // 1 when not written
-    int64_t rows;         // of one micro-batch; 0 when not written: all
-    ShapeValues lengths;  // values of `shape` variables in it, at most the strategy's: its rows are
-                          // read only so far
+    int64_t microbatches; // default 1
+    int64_t rows;         // rows of one micro-batch; 0 (default): all
+    ShapeValues lengths;  // values of `shape` variables below the strategy's: only so much of its
+                          // rows is read
     Array(Stage) stages;
     Position at;
 } Pipeline;
@@ -117,15 +117,16 @@ typedef struct Strategy {
     Position at;
     ShapeValues shapes;
     Array(SplitRule) splits;
-    Array(SplitRule) turns;        // each of axes that a split of its dimension has
-    int zero;                      // 0 to 3
-    Array(const char *) zero_axes; // empty: all axes along which a parameter has copies
+    Array(SplitRule) turns; // `turns` rules; each axis also has a split of the dimension
+    int zero;               // 0 to 3
+    Array(const char *)
+        zero_axes; // axes that ZeRO uses; empty: all along which a parameter is replicated
     Array(Position) zero_axis_at;
     Position zero_at;
-    const char *optimizer; // the strategy under whose layouts states and master parameters are
-                           // kept; NULL: its own
-    Position optimizer_at; // of the name
-    const char *schedule;  // the word; NULL not written
+    const char
+        *optimizer; // the strategy whose layouts states and master parameters have; NULL: this one
+    Position optimizer_at; // position of the name
+    const char *schedule;  // the word; NULL: not given
     Position schedule_at;
     Array(Pipeline) pipelines;
     Array(int) idle;
@@ -134,100 +135,98 @@ typedef struct Strategy {
 } Strategy;
 typedef Array(Strategy *) StrategyList;
 
-/* What the text may refer to; either function may be NULL. With `only`, numbers of other strategies
- * are all 1. */
+/* The names that a strategy's text may refer to. Either function may be NULL. */
 typedef struct StrategyNames {
     void *state;
     bool (*value)(void *state, const char *name,
-                  int64_t *value); // an integer constant of the model (enum, macro, -D); false: no
-                                   // such constant
-    bool (*axis_used)(
-        void *state,
-        const char *axis); // whether the source names the mesh axis in a `shard` or `reshard`
-    const char *only; // the strategy that is wanted: of all others the syntax alone is checked;
-                      // NULL: all are
+                  int64_t *value); // looks up an integer constant of the model (enum, macro, -D);
+                                   // false: there is none
+    bool (*axis_used)(void *state,
+                      const char *axis); // returns whether the source uses the mesh axis in a
+                                         // `shard` or `reshard`
+    const char *only; // the wanted strategy: of others only the syntax is checked, and their
+                      // numbers count as 1; NULL: all are wanted
 } StrategyNames;
 
 struct Cluster; // cluster/cluster.h
 
 /* ---- reading and writing ---- */
 
-/* Reads all strategies that the tokens hold, lines up to TOKEN_END, and checks each. Statements
- * that stand outside `strategy NAME ... end strategy` form one strategy called `unnamed` (a
- * strategy file may leave the frame out); with `unnamed` NULL they are an error. Tokens that no
- * strategy has become TOKEN_BAD. Returns whether there were no errors; what could be read is
- * appended to `list`. After success every strategy has a pipeline, every pipeline a stage, every
- * stage a device and a mesh that fits; devices of classes are not known yet (strategy_resolve). */
+/* Reads and checks all strategies in the tokens, up to TOKEN_END. Statements outside of
+ * `strategy NAME ... end strategy` form one strategy called `unnamed`, as a strategy file may
+ * leave out the frame; with `unnamed` NULL they are an error. Tokens that cannot occur become
+ * TOKEN_BAD. Appends what could be read to `list` and returns whether there was no error.
+ * Afterwards each strategy has a pipeline, each pipeline a stage, each stage a device and a mesh
+ * that fits; devices of classes are resolved by strategy_resolve. */
 bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names,
                     const char *unnamed, StrategyList *list);
 
-/* Reads the strategy that begins here, up to the end of its line `end strategy`; NULL after an
- * error. */
+/* Reads the strategy that begins at the current token, through its line `end strategy`; NULL
+ * after an error. */
 Strategy *strategy_parse_one(Tokens *tokens);
 
-/* What strategy_parse calls for each strategy: reports what does not fit together. Returns whether
- * everything does. */
+/* Reports contradictions within a strategy; strategy_parse calls it for each. Returns whether
+ * there are none. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
-/* Finds the devices of classes in the cluster; without one (NULL) they are an error. `file` is what
- * messages call the cluster. Returns whether all were found, and none stands in the strategy twice
- * or is forgotten. */
+/* Resolves devices named by class to device numbers of the cluster; without a cluster (NULL)
+ * they are errors. `file` is the cluster's name in messages. Returns whether all were found and
+ * none is named twice or forgotten. */
 bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *cluster,
                       const char *file);
 
 /* Writes a strategy as text that parses back to the same; `indent` stands before each line. */
 void strategy_print(Text *out, const Strategy *strategy, const char *indent);
 
-/* Returns the 64-bit FNV-1a hash of that text: strategies of one name that say the same have
- * one. `arena` is scratch. */
+/* Returns the 64-bit FNV-1a hash of the strategy's text, equal for strategies that say the same.
+ * `arena` is scratch. */
 uint64_t strategy_digest(Arena *arena, const Strategy *strategy);
 
 /* Returns whether the word begins a statement inside a strategy. */
 bool strategy_has_statement(const char *word);
 
-/* Returns whether the word is one of a schedule; its kind. The words, in the order of their
- * kinds. */
+/* Returns whether a word is a schedule, and its kind. schedule_words has the words by kind. */
 bool schedule_kind(const char *word, ScheduleKind *kind);
 extern const char *const schedule_words[SCHEDULE_ZERO_BUBBLE + 1];
 
 /* ---- what it says ---- */
 
-/* Returns how many devices the strategy has, idle ones included: the number of ranks. Of a
- * strategy that is resolved. */
+/* Returns the number of devices (ranks), idle ones included, of a resolved strategy. */
 int strategy_device_count(const Strategy *strategy);
 
-/* Returns the schedule that is written; where none is, 1f1b, and interleaved where a stage of
- * the strategy has several ranges of layers. */
+/* Returns the schedule's kind; by default 1f1b, or interleaved where a stage has several ranges
+ * of layers. */
 ScheduleKind strategy_schedule(const Strategy *strategy);
 
 /* Returns whether pipelines have lengths of their own. */
 bool strategy_has_lengths(const Strategy *strategy);
 
-/* Returns whether pieces of the dimension move on in turns along the axis. */
+/* Returns whether pieces of the dimension move on in turns along the axis (ring attention). */
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis);
 
-/* Returns whether both are none (NULL), or one layer; and how messages call one: "layer 3",
+/* Return whether both layers are NULL or equal; and a layer's name in messages: "layer 3",
  * "layer 3 of the tower \"vision\"", "the layer \"head\"". */
 bool layer_same(const Layer *a, const Layer *b);
 const char *layer_shown(Arena *arena, const Layer *layer);
 
 /* ---- the strategy and a model ---- */
 
-/* A visit of a stage by a micro-batch: layers that it has there before it goes on to another. */
+/* A visit (model chunk): layers that a micro-batch passes on a stage before it goes on to
+ * another stage. */
 typedef struct Visit {
     int stage;
-    int item;    // of the stage's list of layers: the first of the visit; 0 where there is no list
-    Position at; // of that item, or of the stage
+    int item;    // index of its first item in the stage's list of layers; 0 without a list
+    Position at; // position of that item, or of the stage
 } Visit;
 
-/* Where the layers of a model run in a pipeline. */
+/* The assignment of a model's layers to the visits of a pipeline. */
 typedef struct Placement {
     int visit_count;
-    // in the order in which the model runs the first layer of each, or along the data
+    // in the model's order of their first layers, or, after strategy_sort, in data order
     const Visit *visits;
     int layer_count;
     const Layer *const *layers;
-    int *visit_of; // by layer
+    int *visit_of; // by layer: its visit
 } Placement;
 
 /* Returns the places the layers of a model, each once and in the order in which the model runs
@@ -240,29 +239,28 @@ typedef struct Placement {
 Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline,
                           const Layer *const *layers, int count);
 
-/* Reports layers and towers of the strategy that are not among the layers of the program's models.
- * Returns whether there were none. */
+/* Reports layers and towers that the strategy lists and no model of the program has. Returns
+ * whether there are none. */
 bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *const *layers,
                            int count);
 
-/* Reports what is against the data's order, where data goes from visit edge[i][0] to visit
- * edge[i][1]: visits that wait for each other, ranges of a stage, and stages (their first visits)
- * that stand behind others that need what they give. Returns whether nothing is. */
+/* Reports what contradicts the order of data, which goes from visit edge[i][0] to visit
+ * edge[i][1]: visits that wait for each other, and ranges or stages that are listed behind
+ * others that need their data. Returns whether there is nothing. */
 bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline,
                           const Placement *placement, const int (*edge)[2], int edge_count);
 
-/* Numbers visits along the data, which goes from visit edge[i][0] to visit edge[i][1], and those
- * that do not need each other as the strategy lists them. Visits that wait for each other, which
- * strategy_check_order reports, come last. */
+/* Sorts visits by data order (edges as above); visits that do not need each other keep the
+ * strategy's order. Visits in a cycle, which strategy_check_order reports, come last. */
 void strategy_sort(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
-/* Puts visits of a stage together of which one hands data to the other while none of it goes by
- * another stage, and numbers all as strategy_sort does; of a placement that strategy_check_order
- * finds whole. By visit as it was, its number now. */
+/* Merges visits of one stage when one sends data to the other and none of it passes another
+ * stage; then sorts as strategy_sort does. The placement must have passed strategy_check_order.
+ * Returns, by old visit number, the new number. */
 const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
-/* Reports rows(...) that do not add up to the rows of the batch, at the strategy's first pipeline.
- * Returns whether they do. */
+/* Reports rows(...) that do not add up to the batch, at the strategy's first pipeline. Returns
+ * whether they do. */
 bool strategy_check_rows(Diag *diag, const Strategy *strategy, int64_t batch);
 
 #endif

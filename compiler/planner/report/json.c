@@ -459,9 +459,6 @@ void report_page(Text *out, Module *const *modules, int count) {
     report_simulations_page(out, simulations_of(out->arena, modules, count), count);
 }
 
-0
-}
-
 /* ---- the report as a page: page.html with the JSON where it says so ---- */
 
 static const char page[] = {

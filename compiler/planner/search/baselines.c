@@ -1,13 +1,13 @@
 #include "planner/search/neighbours.h"
 
-/* The first devices of a group in equal stages of equal meshes. */
+/* A block strategy: the first devices of a group, cut into equal stages with equal meshes. */
 typedef struct Blocks {
     const DeviceGroup *group;
     int used, stages, tensor;
 } Blocks;
 
-/* Returns a micro-batch's rows, of which there are at least so many micro-batches; the batch as
- * a whole where it has no other parts. */
+/* Returns the rows of a micro-batch such that there are at least so many micro-batches; 0, the
+ * batch as a whole, where it cannot be divided so. */
 static int64_t rows_of(const Search *search, int64_t microbatches) {
     const SearchModel *model = &search->model;
     int64_t best = model->batch;
@@ -18,7 +18,7 @@ static int64_t rows_of(const Search *search, int64_t microbatches) {
     return best;
 }
 
-/* One pipeline of these blocks, layers in equal parts. */
+/* Returns the candidate of one pipeline of such blocks, with the layers in equal parts. */
 static Candidate blocks_candidate(Search *search, const SplitList *splits, const Blocks *blocks,
                                   int64_t rows, int zero) {
     int size = blocks->used / blocks->stages, layers = search->model.layer_count;
@@ -36,8 +36,8 @@ static Candidate blocks_candidate(Search *search, const SplitList *splits, const
     return (Candidate){.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = pipeline};
 }
 
-/* Adds the strategies of these blocks, with ZeRO up to `zero`; nothing where the model has not as
- * many layers or rows. */
+/* Adds the strategies of such blocks with ZeRO levels up to `zero`; nothing where the model has
+ * too few layers or rows. */
 static void add_blocks(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        int zero) {
     const SearchModel *model = &search->model;
@@ -59,8 +59,8 @@ static void add_blocks(Search *search, CandidateList *list, const SplitList *spl
     }
 }
 
-/* Adds what uses all devices of a group, or those of a host: so much tensor parallelism, and over
- * stages where `deep`. */
+/* Adds the strategies on all devices of a group or on those of a host, with a degree of tensor
+ * parallelism; also pipelines where `deep`. */
 static void add_meshes(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        bool deep) {
     int hosts = blocks.group->count / blocks.group->host_most, widest = blocks.used / blocks.tensor;

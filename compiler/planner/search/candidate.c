@@ -47,9 +47,9 @@ static void print_axis(Text *out, const char *name, int count, const int *weight
     *any = true;
 }
 
-/* How a pipeline divides its rows. One that has a batch alone may leave out how many rows a
- * micro-batch has, which is then each program's own number: programs whose batches differ take no
- * other. */
+/* Prints how a pipeline divides its rows. The only pipeline may leave out the rows of a
+ * micro-batch, so that each program divides its own batch; this is required where programs have
+ * batches of different sizes. */
 static void print_rows(Text *out, const SearchPipeline *pipeline, bool own) {
     if (pipeline->rows) text_print(out, " microbatches(%lld)", (long long)pipeline->microbatches);
     if (pipeline->rows && !own) text_print(out, " rows(%lld)", (long long)pipeline->rows);
@@ -100,7 +100,7 @@ static void mark_working(const Candidate *candidate, bool *works, int *last) {
         }
 }
 
-/* The devices that do not work, of the first `count` and of those up to the last that works. */
+/* Prints the idle devices among the first `count` and among those up to the last one that works. */
 static void print_idle(Text *out, const Candidate *candidate, const Fleet *devices, int count) {
     int last = -1;
     Array(int) idle = {0};
@@ -140,7 +140,7 @@ static void describe_axis(Text *out, const char *name, int count, const int *wei
         text_print(out, "%s%d", i ? ":" : " by ", weights[i]);
 }
 
-/* How many devices of each class, as they stand: "2 fast + 1 slow". */
+/* Prints how many devices of each class a stage has, in their order: "2 fast + 1 slow". */
 static void describe_devices(Text *out, const SearchStage *stage, const Fleet *devices) {
     for (int i = 0, next; i < stage->device_count; i = next) {
         const DeviceClass *class = devices->cluster->devices[stage->devices[i]].class;

@@ -1,5 +1,12 @@
-/* A strategy as the search handles it: pipelines of stages of devices, each with a mesh of at most
- * two axes, dp and tp. */
+/* A candidate: a strategy as the search handles it. It has pipelines of stages, each with a mesh
+ * of at most two axes, dp and tp.
+ *
+ *     candidate   splits {heads, ffn}, zero 1, one pipeline, 8 micro-batches of 4 rows,
+ *                 stages: 8 devices, data 2, tensor 4, layers 0-5; 8 devices, layers 6-11
+ *     strategy    split batch:dp heads:tp ffn:tp   zero 1   pipeline microbatches(8) rows(4)
+ *                   stage devices(0-7) mesh(dp:2, tp:4) layers(0-5)
+ *                   stage devices(8-15) mesh(dp:2, tp:4) layers(6-11)
+ */
 #ifndef PLANNER_SEARCH_CANDIDATE_H
 #define PLANNER_SEARCH_CANDIDATE_H
 
@@ -14,25 +21,26 @@ typedef enum Recompute {
     RECOMPUTES
 } Recompute;
 
-enum { STAGE_MOST = 64 }; // of a pipeline
+enum { STAGE_MOST = 64 }; // the most stages of a pipeline
 
 typedef struct SearchStage {
     int device_count;
     const int *devices;
-    int data, tensor;          // of the mesh, the latter the faster
+    int data, tensor;          // degrees of dp and tp; tp is the faster axis
     const int *data_weights;   // NULL: equal
     const int *tensor_weights; // NULL: equal
-    int first, end;            // layers
+    int first, end;            // layers [first, end)
     Recompute recompute;
 } SearchStage;
 
 typedef struct SearchPipeline {
-    int64_t microbatches, rows; // rows of a micro-batch
+    int64_t microbatches, rows; // rows are those of one micro-batch
     int stage_count;
     SearchStage *stages;
 } SearchPipeline;
 
-/* The dimensions that tensor parallelism cuts, in the order of the rules. */
+/* The names of the dimensions that tensor parallelism cuts, in the order of the strategy's
+ * rules. */
 typedef struct SplitList {
     int count;
     const char *const *dims;
@@ -42,21 +50,21 @@ typedef struct Candidate {
     const SplitList *splits;
     int zero, pipeline_count;
     SearchPipeline *pipelines;
-    double seconds; // of a step by closed form
-    double need;    // the most that a device is predicted to need, over what it may have
+    double seconds; // of a step, by closed form
+    double need;    // the largest ratio of a device's predicted bytes to those that it may have
 } Candidate;
 
-/* The strategy's text, which hetucc takes: for the first `count` devices at least, of which those
- * that do not work are idle. */
+/* Prints the strategy's text for at least the first `count` devices; those that do not work are
+ * idle. */
 void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model,
                      const Fleet *devices, int count, const char *name);
 
-/* A line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1, recompute
- * full". */
+/* Prints one line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1,
+ * recompute full". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);
 
-/* Returns what a candidate is beside ZeRO, recomputing, layers by stage, weights and names: the
- * same text for those of one kind. */
+/* Returns a text that is equal for candidates of one kind: those that differ only in ZeRO,
+ * recomputation, layers by stage, weights and names. */
 const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet *devices);
 
 /* Returns a copy in an arena. */

@@ -2,11 +2,14 @@
 
 #include <math.h>
 
-enum { HALVINGS = 18 }; // of a time, or of a share of memory: far finer than closed forms are
+enum {
+    HALVINGS = 18
+}; // of a time, or of a fraction of memory; far finer than the closed forms' accuracy
 
 /* ---- a stage ---- */
 
-/* The slots of layers [first, end) and of what is outside of layers on their stage. */
+/* Sets the range of slots of layers [first, end) and of what runs outside of layers on their
+ * stage. */
 static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
     int layers = profile->shop->model->layer_count;
     *from = first ? first + 1 : 0;
@@ -23,7 +26,7 @@ double stage_seconds(const Profile *profile, const PipelinePlan *plan, int numbe
     return seconds;
 }
 
-/* Bytes by what ZeRO cuts, of some slots. */
+/* The bytes of some slots, by what each ZeRO level divides. */
 typedef struct Bytes {
     double parameters, states, gradients, cut_parameters, cut_states, cut_gradients, kept, work,
         widest;
@@ -70,8 +73,8 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* Returns the most layers from `first` on that a stage takes in within so many seconds and
- * `room` times its memory; `most` are left to take. */
+/* Returns the most layers from `first` on that a stage takes within so many seconds and `room`
+ * times its memory; `most` layers are left. */
 static int take_layers(const Filling *filling, int number, int first, int most, Recompute recompute,
                        double seconds, double room) {
     const StagePlan *stage = &filling->plan->stages[number];
@@ -96,7 +99,8 @@ static int take_layers(const Filling *filling, int number, int first, int most, 
     return taken;
 }
 
-/* Fills stage after stage with as many layers as it can take. Whether all found a place. */
+/* Fills stage after stage with as many layers as each can take. Returns whether all layers found
+ * a place. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     int layers = filling->profile->shop->model->layer_count, first = 0;
@@ -118,7 +122,7 @@ static bool fill(const Filling *filling, double seconds, double room) {
     return first == layers;
 }
 
-/* A model without layers is one stage. */
+/* Fills the only stage of a model without layers. Returns whether it fits. */
 static bool fill_whole(const Filling *filling, double room) {
     PipelinePlan *plan = filling->plan;
     SearchStage *stage = &plan->stages[0].stage;
@@ -139,7 +143,7 @@ static bool fill_any(const Filling *filling, double seconds, double room) {
                                                       : fill_whole(filling, room);
 }
 
-/* The shortest time of the slowest stage, by bisection. */
+/* Finds, by bisection, the shortest time of the slowest stage, and fills the stages with it. */
 static void shorten(const Filling *filling, double room) {
     double high = 0, low = 0;
     int layers = filling->profile->shop->model->layer_count;
@@ -154,7 +158,7 @@ static void shorten(const Filling *filling, double room) {
     fill_any(filling, high, room);
 }
 
-/* Returns the least share of memory with which the layers find a place. */
+/* Returns the least fraction of the memory with which all layers find a place. */
 static double least_room(const Filling *filling) {
     double low = 0, high = 1;
     while (!fill_any(filling, INFINITY, high) && high < 1e9) high *= 2;
@@ -167,9 +171,10 @@ static double least_room(const Filling *filling) {
 
 /* ---- a step ---- */
 
-/* A layer's trained parameters, of all layers of a stage. */
+/* The trained parameters of a stage, summed over its slots. */
 typedef struct Trained {
-    double count, gradients, parameters, update; // bytes; seconds of the update
+    double count, gradients, parameters,
+        update; // number of parameters; bytes of gradients and of parameters; seconds of the update
     int slots;
 } Trained;
 
@@ -188,9 +193,9 @@ static Trained trained_of(const Profile *profile, const StagePlan *stage) {
     return trained;
 }
 
-/* Of a stage once a step: sums of gradients, gathered parameters, the update. Sums run beside the
- * backward part of the last micro-batch, of `seconds` with its forward part, but for the last
- * layer's. Without ZeRO they are one message, else one a parameter. */
+/* Returns the seconds that a stage needs once a step: gradient reductions, parameter gathers,
+ * the update. Reductions overlap the backward part of the last micro-batch (2/3 of `seconds`),
+ * but for the last layer's. Without ZeRO they are one message, else one for each parameter. */
 static double once_seconds(const Profile *profile, const PipelinePlan *plan, int number,
                            double seconds) {
     const double backward = 2.0 / 3;

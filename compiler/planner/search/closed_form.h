@@ -1,24 +1,24 @@
-/* Closed forms: layers over the stages of a pipeline, what a step of it takes, and what its devices
- * need.
+/* Closed forms of a pipeline: which layers each stage gets, how long a step takes, and how much
+ * memory devices need.
  *
- * Stage s takes t_s for the forward and backward parts of a micro-batch. A step of m micro-batches
- * takes sum t_s + (m - 1) max t_s, what goes from stage to stage, the sums of gradients of the
- * slowest stage and its update. Under 1F1B stage s of S keeps min(m, S - s) micro-batches. ZeRO of
- * d devices leaves 1/d of the optimizer's states, at 2 of gradients, at 3 of parameters.
+ * Stage s takes t_s for the forward and backward parts of a micro-batch. A step of m
+ * micro-batches takes sum t_s + (m - 1) max t_s, plus the messages between stages, plus the
+ * gradient reductions of the slowest stage and its update. Under 1F1B stage s of S keeps the
+ * activations of min(m, S - s) micro-batches. On d data-parallel devices ZeRO leaves 1/d of the
+ * optimizer's states (level 1), of gradients (2) and of parameters (3).
  */
 #ifndef PLANNER_SEARCH_CLOSED_FORM_H
 #define PLANNER_SEARCH_CLOSED_FORM_H
 
 #include "planner/search/layer_costs.h"
 
-/* What is to be filled with layers: devices, mesh and costs of a stage. Where devices along dp are
- * unequal, `parts` has the others. */
+/* A stage to be filled with layers: its devices and mesh, and what layers cost on it. */
 typedef struct StagePlan {
-    SearchStage stage; // without layers
+    SearchStage stage; // its layers are set by pipeline_fill
     const Costs *costs;
-    double memory; // bytes that a device may have; INFINITY: not bounded
-    Link link;     // along dp
-    Link ahead;    // to the next stage
+    double memory; // bytes that a device may use; INFINITY: not bounded
+    Link link;     // slowest link along dp
+    Link ahead;    // link to the next stage
 } StagePlan;
 
 typedef struct PipelinePlan {
@@ -28,15 +28,16 @@ typedef struct PipelinePlan {
     int zero;
 } PipelinePlan;
 
-/* By how much what was tried needed more, or took longer, than closed forms said. */
+/* The factors by which evaluated strategies needed more memory, or took longer, than the closed
+ * forms said. */
 typedef struct Correction {
     double memory, seconds;
 } Correction;
 
-/* Gives the stages their layers and ways to recompute, so that a step is as short as it may be
- * within `room` times the memory; or where that does not do, so that the most that a device needs
- * over what it may have is the least. False: there are more stages than layers. Fills in stages,
- * *seconds of a step and *need, the most over what devices may have. */
+/* Distributes the layers over the stages and chooses how each recomputes. If all layers fit, the
+ * step is made as short as possible; otherwise the largest ratio of needed to allowed memory is
+ * made as small as possible. Sets the stages, the *seconds of a step and that ratio (*need).
+ * Returns false when there are more stages than layers. */
 bool pipeline_fill(const Profile *profile, const Correction *correction, PipelinePlan *plan,
                    double *seconds, double *need);
 
@@ -44,11 +45,11 @@ bool pipeline_fill(const Profile *profile, const Correction *correction, Pipelin
 double stage_bytes(const Profile *profile, const PipelinePlan *plan, int number, int first, int end,
                    Recompute recompute);
 
-/* Returns the seconds of a micro-batch on it. */
+/* Returns the seconds of a micro-batch on stage `number` with layers [first, end). */
 double stage_seconds(const Profile *profile, const PipelinePlan *plan, int number, int first,
                      int end, Recompute recompute);
 
-/* What both say of a plan that has its layers. */
+/* Sets the seconds and the need of a plan whose layers are distributed. */
 void pipeline_estimate(const Profile *profile, const Correction *correction,
                        const PipelinePlan *plan, double *seconds, double *need);
 

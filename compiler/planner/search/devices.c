@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* By host, then by number. */
+/* Returns the devices sorted by host, then by number. */
 static const int *sorted(Arena *arena, const Cluster *cluster, const DeviceClass *class,
                          int *count) {
     Array(int) list = {0};
@@ -38,7 +38,7 @@ static DeviceGroup group_of(Arena *arena, const Cluster *cluster, const DeviceCl
     return group;
 }
 
-/* Returns the cluster, its classes without memory. */
+/* Returns a copy of the cluster whose classes have no memory limit. */
 static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const DeviceGroup *groups,
                                 int count) {
     Cluster *copy = arena_copy(arena, cluster, sizeof *cluster);
@@ -54,7 +54,8 @@ static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const Devi
     return copy;
 }
 
-/* Returns the group whose devices do a large product, or where none is known anything, slowest. */
+/* Returns the group whose devices take longest for a large matrix product, or for other
+ * operations where no product rate is known. */
 static int slowest_of(const DeviceGroup *groups, int count) {
     int slowest = 0;
     double least = 0;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 enum {
-    SAME_SHAPE = 3, // strategies of one shape that are kept
-    ALONE = 2       // of each class alone
+    SAME_SHAPE = 3, // most strategies of one shape that are kept
+    ALONE = 2       // of each class alone, kept before all others
 };
 
-/* Returns what fits by seconds, then what does not by need. */
+/* Compares candidates: those that fit first, by seconds; the others by need. */
 static int compare(const void *a, const void *b) {
     const Choice *first = *(const Choice *const *)a, *second = *(const Choice *const *)b;
     bool fits = first->need <= 1, other = second->need <= 1;
@@ -51,8 +51,8 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
     return candidate;
 }
 
-/* Returns the only group that works in a choice; -1: there are several, or the stages are of
- * any. */
+/* Returns the only group whose devices work in a choice; -1: there are several, or it is no
+ * single pipeline. */
 static int lone_group(const Profile *profile, const Choice *choice) {
     int lone = -1, groups = profile->shop->devices->group_count;
     if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST]) return -1;
@@ -64,7 +64,7 @@ static int lone_group(const Profile *profile, const Choice *choice) {
     return lone;
 }
 
-/* The first of every class alone, where there are several classes. */
+/* Puts the first candidates of every single class in front, where there are several classes. */
 static void add_alone(Arena *arena, Profile *profile, const Correction *correction,
                       Choice *const *sorted, int count, CandidateList *best) {
     for (int group = 0;

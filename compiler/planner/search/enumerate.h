@@ -1,10 +1,12 @@
-/* All strategies of the space, and of these the best by closed form.
+/* Enumerates the search space and keeps the best strategies by closed form.
  *
- * Of each class of devices all, some or none work. They are cut into equal stages, those of a class
- * one after the other, with a mesh of dp and tp; the classes stand in any order along the pipeline.
- * Where classes differ there are also a pipeline for each class, with as many rows as it manages,
- * and one stage of all devices with weights along dp or tp. Micro-batches have any rows of which
- * the batch is made.
+ * Of each class of devices all, some or none work. They are cut into equal stages with a mesh of
+ * dp and tp, those of a class one after the other; the classes stand in any order along the
+ * pipeline. For different classes there are also: a pipeline for each class, with rows by its
+ * speed; and one stage of all devices with weights along dp or tp. Micro-batches have any number
+ * of rows that divides the batch.
+ *
+ *     16 devices: 1 stage dp 16; dp 8 x tp 2; ...; 2 stages of dp 4 x tp 2; ...; 16 stages
  */
 #ifndef PLANNER_SEARCH_ENUMERATE_H
 #define PLANNER_SEARCH_ENUMERATE_H
@@ -14,26 +16,26 @@
 
 typedef Array(Candidate) CandidateList;
 
-/* Returns the best, by seconds those that fit before those that do not, these by need; of
- * strategies that differ in ZeRO and rows alone a few. At most `most`. Where there are several
- * classes, the first few of each class alone come before all, so that more devices do not make a
+/* Returns the best `most` candidates: those that fit by seconds, then the others by need; of
+ * candidates that differ in ZeRO and rows alone, a few. Where there are several classes, the
+ * first few of each class alone come before all others, so that additional devices never make a
  * plan slower. */
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
 
-/* By need, the least first; equal ones stay as they are. */
+/* Sorts candidates by need; equal ones keep their order. */
 void candidates_sort_by_need(Arena *arena, CandidateList *list);
 
-/* Every single pipeline in every way to recompute that needs less than `least` times what devices
- * may have by closed form. */
+/* Returns every single pipeline, with every way to recompute, whose need by closed form is below
+ * `least`. */
 CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction,
                               double least);
 
-/* Strategies for classes that differ which are no single pipeline of equal stages: a pipeline for
- * each class, and weights along an axis. */
+/* ---- strategies for several device classes that are no single pipeline of equal stages: a
+ * pipeline for each class, and weights along an axis (heterogeneous.c) ---- */
 
 typedef Array(Choice) ChoiceList;
 
-/* Adds them to the list; nothing where there is one class. */
+/* Adds these strategies to the list; nothing where there is one class. */
 void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction,
                        ChoiceList *list);
 

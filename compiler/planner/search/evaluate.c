@@ -28,9 +28,9 @@ Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool r
 /* ---- processes ---- */
 
 typedef struct Running {
-    pid_t process; // 0: none
-    int from;      // its end of a pipe
-    int number;    // of the trial
+    pid_t process; // 0: no process runs
+    int from;      // read end of the process's pipe
+    int number;    // number of the evaluation
 } Running;
 
 static void write_all(int to, const char *bytes, size_t length) {
@@ -42,7 +42,7 @@ static void write_all(int to, const char *bytes, size_t length) {
     }
 }
 
-/* Returns what a process of its own does. */
+/* Compiles one strategy in this child process, writes the result to the pipe and exits. */
 _Noreturn static void work(const EvaluationContext *shop, const Evaluation *trial, int to) {
     Text out = {.arena = shop->arena};
     if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(2);
@@ -67,8 +67,8 @@ static Running start(const EvaluationContext *shop, const Evaluation *trial, int
     return (Running){process, ends[0], number};
 }
 
-/* Takes what has come; whether that was all. What a process that failed has written does not
- * count. */
+/* Reads what a process has written so far. Returns whether it is done. The output of a process
+ * that failed is dropped. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;
@@ -117,20 +117,20 @@ static int64_t state_bytes(const RoleMemory *memory) {
            memory->bytes[MEMORY_GRADIENTS];
 }
 
-/* Returns how much memory a device has too little for so many bytes; of a device without bound
- * the less, the fewer they are. */
+/* Returns how many bytes a device lacks to hold so many; for a device without bound a number
+ * that grows with the bytes. */
 static int64_t lack_of(const EvaluationContext *shop, int device, int64_t bytes) {
     int64_t most = devices_memory(shop->devices, device);
     return bytes - (most ? most : INT64_MAX / 2);
 }
 
-/* A verdict that is being found. */
+/* The state while a verdict is computed. */
 typedef struct Judging {
     const EvaluationContext *shop;
     Verdict *verdict;
 } Judging;
 
-/* Keeps the device that has the least memory left, or where none is bounded needs most. */
+/* Records the device that has the least memory left, or, where none is bounded, needs most. */
 static void note_memory(void *context, int device, const RoleMemory *memory) {
     const Judging *judging = context;
     Verdict *verdict = judging->verdict;
@@ -143,7 +143,8 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
     verdict->states = state_bytes(memory);
 }
 
-/* What one session with all programs needs; of rough trials, which are not printed, nothing. */
+/* Computes the memory of one session with all programs; skipped in rough evaluations, which are
+ * not printed. */
 static void find_together(const EvaluationContext *shop, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);

@@ -1,12 +1,11 @@
-/* Trials: a strategy is compiled as hetucc compiles it, in a process of its own, whose memory goes
- * with it, and which prints nothing.
+/* Evaluation of a strategy: it is compiled as hetucc compiles it and then simulated, in a
+ * process of its own that frees all memory and prints nothing.
  *
- *     Workshop shop = {.frontend = ..., ...};
- *     Text *answers = evaluations_run(arena, &shop, trials, count);       what `work` of each has
- *                                                                         written, empty where the
- *                                                                         strategy is refused
+ *     EvaluationContext shop = {.frontend = ..., ...};
+ *     Text *answers = evaluations_run(arena, &shop, evaluations, count);
+ *         answers[i] is what `work` of evaluation i wrote; empty where the strategy is refused
  *
- * As many run at a time as there are processors.
+ * As many processes run at a time as there are processors.
  */
 #ifndef PLANNER_SEARCH_EVALUATE_H
 #define PLANNER_SEARCH_EVALUATE_H
@@ -15,7 +14,7 @@
 #include "planner/search/model_limits.h"
 #include "support/text.h"
 
-/* What trials are made with. */
+/* The context that all evaluations share. */
 typedef struct EvaluationContext {
     Arena *arena;
     Diag *diag;
@@ -27,10 +26,10 @@ typedef struct EvaluationContext {
 } EvaluationContext;
 
 typedef struct Evaluation {
-    const char *text; // the strategy
+    const char *text; // text of the strategy
     void (*work)(const EvaluationContext *shop, const Unit *unit,
-                 Text *out); // writes what is wanted to know
-    bool rough;              // arenas are packed roughly: bytes are what is needed, or more
+                 Text *out); // runs in the process and writes the result
+    bool rough;              // arenas are packed fast and loosely: the bytes are an upper bound
 } Evaluation;
 
 Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluation *trials,
@@ -39,28 +38,29 @@ Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluat
 /* Returns the unit under a strategy, through all passes; NULL after errors. */
 Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool rough);
 
-/* Returns the module of a unit that the plan is for. */
+/* Returns the module of a unit that the search plans for. */
 Module *evaluation_module(const EvaluationContext *shop, const Unit *unit);
 
-/* What a trial of a whole strategy tells. */
+/* The result of evaluating a strategy. */
 typedef struct Verdict {
-    double seconds; // of a step; NAN: the cluster does not say (`unknown`)
-    int worst;      // the device with the least memory left, or of those without bound the one that
-                    // needs most
-    int64_t peak;   // its bytes
-    int64_t most;   // the most bytes of a device: with as much each of them has enough
-    int64_t lack;   // bytes that it has too few; below 0: that are left
-    int64_t states; // of the peak what parameters and the optimizer keep, with gradients
-    int programs;   // of the source: one session may have all of them
-    int fullest;    // the device that has least memory left then, as `worst`
-    int64_t together;                   // its bytes then
-    int busiest;                        // the device that computes longest
-    double computing, exposed, idle;    // shares of its step
-    double others_exposed, others_idle; // the most of a device
+    double seconds; // of a step; NAN: the cluster file lacks a rate (`unknown`)
+    int worst;    // the device with the least memory left, or, where none is bounded, the one that
+                  // needs most
+    int64_t peak; // its bytes
+    int64_t most; // the most bytes of any device
+    int64_t lack; // bytes that device `worst` lacks; negative: that it has left
+    int64_t states;   // bytes of the peak that parameters, gradients and the optimizer take
+    int programs;     // number of programs of the source; one session may run all of them
+    int fullest;      // the device with the least memory left in such a session
+    int64_t together; // bytes of device `fullest`
+    int busiest;      // the device that computes longest
+    double computing, exposed, idle;    // fractions of the busiest device's step
+    double others_exposed, others_idle; // the largest fractions of any device
     char unknown[240];
 } Verdict;
 
-/* Tries strategies whole, roughly or to the byte. `good` by strategy: whether hetucc takes it. */
+/* Compiles and simulates strategies, roughly or to the byte. good[i] says whether hetucc accepts
+ * strategy i. */
 void verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
                    bool rough, Verdict *verdicts, bool *good);
 

@@ -21,7 +21,7 @@ const TriedStrategy *least_need(const Search *search) {
     return least;
 }
 
-/* Compiles and simulates strategies, and takes what comes out. */
+/* Compiles and simulates strategies and stores their verdicts. */
 static void judge(Search *search, TriedStrategy *const *list, int count, bool rough) {
     const char **texts = arena_array(search->arena, const char *, count + 1);
     Verdict *verdicts = arena_array(search->arena, Verdict, count + 1);
@@ -35,7 +35,8 @@ static void judge(Search *search, TriedStrategy *const *list, int count, bool ro
     }
 }
 
-/* Returns whether it may fit, or be what needs least, when its arenas are packed well. */
+/* Returns whether a roughly evaluated strategy might fit, or need the least memory, once its
+ * arenas are packed well. */
 static bool is_close(const Search *search, const TriedStrategy *tried) {
     const double most_gained = 0.15;
     double lack = (double)tried->verdict.lack - most_gained * (double)tried->verdict.peak;
@@ -44,7 +45,7 @@ static bool is_close(const Search *search, const TriedStrategy *tried) {
            (lack <= 0 || (least && lack <= (double)least->verdict.lack));
 }
 
-/* Judges what is close to the byte. */
+/* Evaluates to the byte the strategies that are close to fitting. */
 static void judge_close(Search *search, TriedStrategy *const *list, int count) {
     TriedList close = {0};
     for (int i = 0; i < count; i++)
@@ -87,9 +88,8 @@ TriedList best_of(const Search *search, int most) {
     return best;
 }
 
-/* Returns whether a strategy is to be printed beside others that are better: of a kind of its
- * own, or one that differs from one of them in ZeRO alone. `kinds`: what these are of, and how
- * many; a new one is added. */
+/* Returns whether a strategy is printed beside better ones: it is of another kind
+ * (candidate_kind), or differs from one of them in ZeRO alone. A new kind is added to `kinds`. */
 static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried,
                     const char **kinds, int *count, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);
@@ -139,7 +139,8 @@ double real_need(const Search *search, const TriedStrategy *tried) {
     return most ? (double)tried->verdict.peak / (double)most : 0;
 }
 
-/* Takes the middle of what closed forms were off by, of what was tried since `first`. */
+/* Sets the correction of a variant to the median error of the closed forms for strategies
+ * evaluated since `first`. */
 static void correct(Search *search, int variant, int first) {
     int count = search->tried.count - first, used = 0;
     double *memory = arena_array(search->arena, double, count + 1),

@@ -1,4 +1,4 @@
-/* A search on its way: what was tried of the strategies, and what closed forms learn of that. */
+/* The state of a search: the strategies evaluated so far, and how far the closed forms were off. */
 #ifndef PLANNER_SEARCH_EVALUATED_H
 #define PLANNER_SEARCH_EVALUATED_H
 
@@ -12,8 +12,8 @@ typedef struct Search {
     EvaluationContext shop;
     SearchModel model;
     Fleet devices;
-    int variant_count; // of what tensor parallelism cuts: lists, each with its profile and what
-                       // that is off by
+    int variant_count; // number of lists of dimensions that tensor parallelism cuts; each has a
+                       // profile and a correction
     SplitList splits[VARIANTS_MOST];
     Profile profiles[VARIANTS_MOST];
     Correction corrections[VARIANTS_MOST];
@@ -21,38 +21,36 @@ typedef struct Search {
     TriedList tried;
 } Search;
 
-/* Tries the first `most` of the candidates that were not tried: compiles and simulates them, and
- * counts the bytes of what is close to fitting, or to needing least, exactly. Returns how many
- * these were. */
+/* Evaluates the first `most` candidates that were not evaluated yet, and counts to the byte
+ * those that nearly fit or need the least. Returns how many were new. */
 int try_candidates(Search *search, const CandidateList *list, int most);
 
-/* Counts the bytes of what was tried exactly. */
+/* Evaluates to the byte the strategies of a list that were evaluated roughly. */
 void tries_settle(Search *search, const TriedList *list);
 
-/* Returns those that fit, by seconds; at most `most`. */
+/* Returns the strategies that fit, by seconds; at most `most`. */
 TriedList best_of(const Search *search, int most);
 
-/* Returns the best that fits of each kind (candidate_kind), of at most `most` kinds, each with
- * what differs from it in ZeRO alone; by seconds. */
+/* Returns the fastest strategy that fits of each of at most `most` kinds (candidate_kind), each
+ * followed by those that differ from it in ZeRO alone. */
 TriedList best_kinds(const Search *search, int most);
 
-/* Returns whether anything that was tried fits. */
+/* Returns whether any evaluated strategy fits. */
 bool anything_fits(const Search *search);
 
-/* Returns what needs least of what hetucc takes; NULL: it takes nothing. */
+/* Returns the accepted strategy with the least need; NULL: hetucc accepts none. */
 const TriedStrategy *least_need(const Search *search);
 
-/* Returns what a device needs over what it may have, as hetucc counts. */
+/* Returns the largest ratio of needed to allowed bytes of a device, by hetucc's count. */
 double real_need(const Search *search, const TriedStrategy *tried);
 
-/* Corrects the closed forms of each variant by the middle of what they were off by, of what was
- * tried since `first`. */
+/* Sets the correction of each variant from strategies evaluated since `first`. */
 void correct_all(Search *search, int first);
 
-/* Returns the variant whose names these are; -1: none has them. */
+/* Returns the variant with these dimensions; -1: none. */
 int variant_of(const Search *search, const SplitList *splits);
 
-/* Returns how many strategies are compiled in a round: fewer of large models, so that a plan
+/* Returns how many strategies are compiled in a round: fewer for large models, so that a search
  * does not take minutes. */
 int round_size(const Search *search);
 

@@ -17,7 +17,8 @@ static const char *class_name(const EvaluationContext *shop, int device) {
     return class && class->name ? class->name : "?";
 }
 
-/* Returns what most of a step goes into, on the device that computes longest. */
+/* Returns what takes most of the step of the device that computes longest: computing,
+ * communication or idling. */
 static const char *bound_text(Arena *arena, const EvaluationContext *shop, const Verdict *verdict) {
     const char *where =
         arena_format(arena, "device %d (%s)", verdict->busiest, class_name(shop, verdict->busiest));
@@ -40,8 +41,8 @@ static const char *memory_text(Arena *arena, const EvaluationContext *shop,
                         verdict->worst);
 }
 
-/* What the source's programs need when one session has them all, a line behind `begin`; nothing
- * where there is one. */
+/* Prints, behind `begin`, the memory of one session with all programs of the source; nothing
+ * where there is one program. */
 static void print_together(Text *out, const char *begin, const EvaluationContext *shop,
                            const Verdict *verdict) {
     int64_t most = devices_memory(shop->devices, verdict->fullest);
@@ -54,7 +55,7 @@ static void print_together(Text *out, const char *begin, const EvaluationContext
                most && verdict->together > most ? ", which is too much" : "");
 }
 
-/* Returns a candidate for people, ZeRO aside. */
+/* Returns the description of a candidate without its ZeRO level. */
 static const char *without_zero(Arena *arena, const TriedStrategy *tried, const Fleet *devices) {
     Text text = {.arena = arena};
     Candidate candidate = tried->candidate;
@@ -69,7 +70,7 @@ bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy 
            !strcmp(without_zero(arena, head, devices), without_zero(arena, other, devices));
 }
 
-/* What differs from a strategy of the list in ZeRO alone, on a line. */
+/* Prints on one line the strategies of the list that differ from this one in ZeRO alone. */
 static void print_levels(Text *out, const EvaluationContext *shop, const TriedList *best,
                          int head) {
     bool any = false;
@@ -83,7 +84,7 @@ static void print_levels(Text *out, const EvaluationContext *shop, const TriedLi
     text_string(out, any ? "\n" : "");
 }
 
-/* Returns whether a strategy of the list stands on the line of one before it. */
+/* Returns whether a strategy is printed on the line of an earlier one. */
 static bool is_folded(Arena *arena, const EvaluationContext *shop, const TriedList *best, int at) {
     for (int i = 0; i < at; i++)
         if (explain_folds(arena, best->at[i], best->at[at], shop->devices)) return true;

@@ -1,34 +1,35 @@
-/* What a plan says for itself. */
+/* The explanation of a plan: why this strategy. */
 #ifndef PLANNER_SEARCH_EXPLAIN_H
 #define PLANNER_SEARCH_EXPLAIN_H
 
 #include "planner/search/candidate.h"
 #include "planner/search/evaluate.h"
 
-/* A strategy that was tried. */
+/* A strategy that was evaluated. */
 typedef struct TriedStrategy {
     Candidate candidate;
     const char *text;
     Verdict verdict;
-    bool good;  // hetucc takes it
-    bool exact; // its bytes are those that hetucc counts; else these, or more
+    bool good;  // hetucc accepts it
+    bool exact; // its bytes are exact; else they are an upper bound
 } TriedStrategy;
 
 typedef Array(TriedStrategy *) TriedList;
 
-/* The best strategies that fit, the first the plan: seconds, bytes, what bounds them. Behind each,
- * on its line, those of the list that differ from it in ZeRO alone. */
+/* Prints the best strategies that fit, the plan first: seconds, bytes, and what limits them.
+ * Strategies that differ in ZeRO alone share a line. */
 void explain_print(Text *out, const EvaluationContext *shop, const TriedList *best, int tried);
 
 /* Returns whether two strategies differ in ZeRO alone. */
 bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other,
                    const Fleet *devices);
 
-/* The same of the plan, as comments in front of its strategy. */
+/* Prints the same of the plan alone, as comments in front of its strategy. */
 void explain_comment(Text *out, const EvaluationContext *shop, const TriedStrategy *plan,
                      const char *source);
 
-/* Reports that nothing fits: what is missing where least is, and how much would do. */
+/* Reports that no strategy fits: how many bytes the one with the least need lacks, and how many
+ * would do. */
 void explain_report(Diag *diag, const EvaluationContext *shop, const TriedStrategy *least,
                     int tried);
 

@@ -9,9 +9,9 @@ typedef struct Mixer {
     const Correction *correction;
     ChoiceList *list;
     int groups;
-    const DeviceGroup *members; // by class, the devices that share an axis by weights
-    int member_count;           // of all classes
-    bool near;                  // they are of one host
+    const DeviceGroup *members; // by class: the devices that share an axis by weights
+    int member_count;           // number of members of all classes
+    bool near;                  // all members are on one host
 } Mixer;
 
 static const SearchModel *model_of(const Mixer *mixer) { return mixer->profile->shop->model; }
@@ -22,7 +22,8 @@ static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     array_push(mixer->arena, mixer->list, choice);
 }
 
-/* Returns whether a is to be taken before b: what fits, by seconds; what does not, by need. */
+/* Returns whether candidate a is better than b: those that fit by seconds, then the others by
+ * need. */
 static bool is_better(double seconds, double need, double other_seconds, double other_need) {
     if ((need <= 1) != (other_need <= 1)) return need <= 1;
     return need <= 1 ? seconds < other_seconds : need < other_need;
@@ -30,8 +31,8 @@ static bool is_better(double seconds, double need, double other_seconds, double 
 
 /* ---- a pipeline for each class ---- */
 
-/* The best pipeline of all devices of a class for so many rows of the batch; false: there is
- * none. */
+/* Finds the best pipeline of all devices of a class for so many rows of the batch. Returns false
+ * when there is none. */
 static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, PipelinePlan *best,
                           Choice *chosen) {
     ArrangementList shapes = shapes_of_group(mixer->arena, mixer->profile, group);
@@ -52,7 +53,8 @@ static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, Pipe
     return found;
 }
 
-/* Pipelines that have these rows; nothing where one finds none. */
+/* Adds the candidate with a pipeline for each class that has these rows; nothing where one class
+ * finds no pipeline. */
 static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     Candidate candidate = {.splits = mixer->profile->splits,
                            .zero = zero,
@@ -73,7 +75,8 @@ static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     if (candidate.pipeline_count > 1) add_candidate(mixer, &candidate);
 }
 
-/* Rows by how fast each class does the whole batch, and around that. */
+/* Adds candidates with a pipeline for each class: rows in proportion to the classes' speeds, and
+ * around that. */
 static void add_class_pipelines(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     int64_t units = model->batch / model->unit, batch[GROUPS_MOST] = {0};
@@ -105,7 +108,7 @@ static void add_class_pipelines(Mixer *mixer) {
 
 /* ---- weights ---- */
 
-/* Small whole numbers in the ratio of the rates. */
+/* Finds small whole numbers in the ratio of the rates. */
 static void weights_of(const double *rate, int count, int *weight) {
     enum { MOST = 8 };
     double best = INFINITY, least = INFINITY;
@@ -125,13 +128,13 @@ static void weights_of(const double *rate, int count, int *weight) {
     }
 }
 
-/* One stage of all members, of which those of a class have so much along dp or tp. */
+/* One stage of all members, in which each class has a weight along dp or tp. */
 typedef struct Weighted {
     bool along_data;
     int data, tensor, zero;
     int64_t rows;
-    int weight[GROUPS_MOST]; // of one position of the axis
-    double total;            // of all positions
+    int weight[GROUPS_MOST]; // by class: weight of one position of the axis
+    double total;            // sum of the weights of all positions
 } Weighted;
 
 /* Returns the link between the first two classes that have members. */
@@ -142,7 +145,7 @@ static Link heterogeneous_link(const Mixer *mixer) {
     return devices_link(mixer->profile->shop->devices, ends, 2);
 }
 
-/* What devices of a class do under weights: closed forms of one stage. */
+/* Estimates by closed forms what devices of a class take and need under the weights. */
 static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Recompute recompute,
                            double *seconds, double *need) {
     const SearchModel *model = model_of(mixer);
@@ -165,7 +168,8 @@ static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Re
     pipeline_estimate(mixer->profile, mixer->correction, &plan, seconds, need);
 }
 
-/* Fleet so that those of one position of dp stand together, and the weights of the axis. */
+/* Orders the devices so that those of one position of dp are adjacent, and sets the weights of
+ * the axis. */
 static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage) {
     int *list = arena_array(mixer->arena, int, mixer->member_count),
         count = weighted->along_data ? weighted->data : weighted->tensor;
@@ -217,8 +221,8 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* The rates of classes at a degree, and weights by them. False: they do not differ, or some class
- * has nothing of it. */
+/* Computes the classes' rates at a degree and weights by them. Returns false when the rates do
+ * not differ, or a class would get nothing. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;
@@ -243,7 +247,7 @@ static bool weigh(Mixer *mixer, Weighted *weighted) {
     return differ && weighted->total > 0;
 }
 
-/* Returns whether every class has whole positions of the axis that is not weighted. */
+/* Returns whether every class fills whole positions of the axis without weights. */
 static bool divides(const Mixer *mixer, int by) {
     for (int g = 0; g < mixer->groups; g++)
         if (mixer->members[g].count % by) return false;
@@ -260,7 +264,7 @@ static int most_tensor(const Mixer *mixer) {
     return most;
 }
 
-/* Strategies of one stage of all members. */
+/* Adds the strategies of one stage of all members. */
 static void add_weights(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     const int count = mixer->member_count, most = most_tensor(mixer),
@@ -300,7 +304,7 @@ static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     return part;
 }
 
-/* The same of the devices of each host that has several classes, where there are other hosts. */
+/* Adds the same for the devices of each host with several classes, where there are other hosts. */
 static void add_weights_of_hosts(Mixer *mixer) {
     const Fleet *devices = mixer->profile->shop->devices;
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);
@@ -319,8 +323,8 @@ static void add_weights_of_hosts(Mixer *mixer) {
     }
 }
 
-/* Takes so many devices of each class, the first ones; whether they are of several classes, and not
- * all. */
+/* Selects the first counts[k] devices of each class. Returns whether they are of several classes
+ * and not all devices. */
 static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts) {
     const Fleet *devices = mixer->profile->shop->devices;
     int classes = 0, first = -1;
@@ -341,7 +345,7 @@ static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts) {
     return classes > 1 && mixer->member_count < devices->count;
 }
 
-/* The next numbers of devices of each class; false: there are no more. */
+/* Advances to the next combination of numbers of devices by class. Returns false after the last. */
 static bool next_counts(const Mixer *mixer, int *counts) {
     for (int g = 0; g < mixer->groups; g++) {
         if (counts[g]++ < mixer->profile->shop->devices->groups[g].count) return true;
@@ -350,7 +354,7 @@ static bool next_counts(const Mixer *mixer, int *counts) {
     return false;
 }
 
-/* The same of some devices of each class, where there are few: the others are left out. */
+/* Adds the same for some devices of each class, the others idle; only in small clusters. */
 static void add_weights_of_some(Mixer *mixer) {
     enum { FEW = 8 };
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);

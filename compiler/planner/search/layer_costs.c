@@ -45,8 +45,8 @@ const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitL
     return text_bytes(&text);
 }
 
-/* The degrees to probe: powers of two and the highest. That is what a host has, or a few lone
- * hosts; across hosts, where it may be wide. */
+/* Chooses the degrees of tensor parallelism to probe: powers of two and the highest one, which
+ * is the devices of a host, or, when tensors may be cut across hosts, of the group. */
 static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide,
                            Grid *grid) {
     enum { LONE_HOSTS = 8, WIDEST = 64 };
@@ -69,7 +69,7 @@ static void add_grid(Arena *arena, const EvaluationContext *shop, const SplitLis
                                   grid->row_count ? grid->rows[r] : 0, RECOMPUTE_NONE, 0));
 }
 
-/* Drops degrees of which a probe has failed. */
+/* Drops the degrees for which a probe failed. */
 static void keep_good(Grid *grid) {
     int kept = 0;
     for (int t = 0; t < grid->tensor_count; t++) {
@@ -81,16 +81,16 @@ static void keep_good(Grid *grid) {
     grid->most = kept ? grid->tensors[kept - 1] : 0;
 }
 
-/* Returns how many groups are probed: all classes, and all devices together where no class has
- * several that could work on one tensor, or tensors may be cut widely. */
+/* Returns how many groups are probed: all classes, and also all devices together where no class
+ * has several devices that could share a tensor, or tensors may be cut across classes. */
 static int probed_groups(const Fleet *fleet, bool wide) {
     bool several = false;
     for (int g = 0; g < fleet->group_count; g++) several |= fleet->groups[g].count > 1;
     return fleet->group_count + (fleet->group_count > 1 && (wide || !several));
 }
 
-/* Probes all degrees of all groups with so many kinds of rows; whether one device of each group
- * gave an answer. */
+/* Probes all degrees of all groups with so many numbers of rows. Returns whether the probe on
+ * one device succeeded for each group. */
 static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, int row_count,
                         const int64_t *rows) {
     const Fleet *fleet = profile->shop->devices;
@@ -119,7 +119,7 @@ static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, in
     return good;
 }
 
-/* Probes what recomputing does, beside a probe that is there. */
+/* Probes each way to recompute, on the strategy of an existing probe. */
 static void probe_modes(Profile *profile, const SplitList *splits) {
     const Grid *grid = &profile->grids[0];
     int t = grid->tensor_count > 1 ? 1 : 0, r = grid->row_count > 1 ? 1 : 0;
@@ -134,8 +134,8 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
         profile->modes[mode] = probes[mode].good ? &probes[mode] : NULL;
 }
 
-/* Says why no probe could be taken: what hetucc says of the smallest strategy, or what the cluster
- * does not say. */
+/* Reports why no probe succeeded: hetucc's errors for the smallest strategy, or the rate that
+ * the cluster file lacks. */
 static bool report_failure(const EvaluationContext *shop, const SplitList *splits) {
     int before = diag_errors(shop->diag);
     for (int g = 0; g < shop->devices->group_count && diag_errors(shop->diag) == before; g++) {
@@ -179,7 +179,7 @@ int profile_most_tensor(const Profile *profile, int group) { return profile->gri
 
 /* ---- between probes ---- */
 
-/* a slot's numbers: each is so much of one and so much of another. */
+/* Returns `share` of one slot's numbers plus the rest of another's. */
 static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {
     SlotCost result;
     const double *from = (const double *)a, *to = (const double *)b;
@@ -189,8 +189,8 @@ static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {
     return result;
 }
 
-/* Returns a slot on `rows` rows at a probed degree. Where one number of rows was probed, what
- * micro-batches have grows with the rows. */
+/* Returns a slot's costs for `rows` rows at a probed degree. Where one number of rows was
+ * probed, costs of micro-batches are proportional to rows. */
 static SlotCost at_rows(const Grid *grid, int t, int slot, double rows) {
     const SlotCost *first = &grid->at[t][0].slots[slot];
     if (grid->row_count > 1)
@@ -217,8 +217,8 @@ static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows
 
 static double ratio(double changed, double plain) { return plain > 0 ? changed / plain : 1; }
 
-/* Returns a grid of several degrees: a group's own, or where its devices are too few for that
- * another one's; NULL: there is none. */
+/* Returns a grid with several degrees: the group's own, or another's where the group has too few
+ * devices; NULL: there is none. */
 static const Grid *degrees_of(const Profile *profile, int group) {
     const Grid *found = profile->grids[group].tensor_count > 1 ? &profile->grids[group] : NULL;
     for (int g = 0; g < profile->shop->devices->group_count && !found; g++)
@@ -226,8 +226,8 @@ static const Grid *degrees_of(const Profile *profile, int group) {
     return found;
 }
 
-/* Returns a slot on a device of a group at any degree. A lone device's takes so much less of
- * what is cut as one of other devices does. */
+/* Returns a slot's costs on a device of a group at any degree. What another group's grid says of
+ * dividing a tensor is applied to a single device. */
 static SlotCost at_degree(const Profile *profile, int group, double tensor, int slot, double rows) {
     const Grid *grid = &profile->grids[group], *degrees = degrees_of(profile, group);
     if (!degrees || degrees == grid) return at_tensor(grid, tensor, slot, rows);
@@ -239,7 +239,7 @@ static SlotCost at_degree(const Profile *profile, int group, double tensor, int 
     return cost;
 }
 
-/* Returns a slot that recomputes, by what that did to the slot of the probe. */
+/* Returns a slot's costs with recomputation, scaled as recomputation changed the probed slot. */
 static SlotCost recomputed(const Profile *profile, const SlotCost *plain, Recompute recompute,
                            int slot) {
     SlotCost cost = *plain;

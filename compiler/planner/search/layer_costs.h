@@ -1,9 +1,11 @@
-/* The profile of a model: what its layers cost on each class of devices, for any degree of tensor
- * parallelism, rows of a micro-batch and kind of recomputing, from a few probes.
+/* The profile of a model: what each layer costs on each class of devices, for any degree of
+ * tensor parallelism, rows of a micro-batch and recomputation, interpolated from a few probes.
  *
- * Between two probed numbers of rows all is linear in the rows, between two probed degrees t linear
- * in 1/t: what is cut, and what is not, are told apart by that. How recomputing changes a layer is
- * taken from one probe each.
+ * Between two probed numbers of rows costs are linear in the rows; between two probed degrees t
+ * they are linear in 1/t, which separates what tensor parallelism divides from what it does not.
+ * How recomputation changes a layer is taken from one probe for each way.
+ *
+ *     probes: tp 1 and 8, rows 1 and 4, 2 layers  ->  any tp, any rows, all layers
  */
 #ifndef PLANNER_SEARCH_LAYER_COSTS_H
 #define PLANNER_SEARCH_LAYER_COSTS_H
@@ -11,7 +13,7 @@
 #include "planner/search/candidate.h"
 #include "planner/search/probe.h"
 
-/* By slot (model_slot). */
+/* The costs on a group of devices at one degree and number of rows, by slot (model_slot). */
 typedef struct Costs {
     int group;
     double tensor, rows;
@@ -23,32 +25,32 @@ typedef struct Profile {
     Arena *arena;
     const EvaluationContext *shop;
     const SplitList *splits;
-    struct Grid *grids; // by group of devices
-    bool cuts;          // the batch may run in micro-batches
+    struct Grid *grids; // by group of devices: its probes
+    bool cuts;          // the batch may be divided into micro-batches
     bool
-        wide; // tensors may be cut across hosts and classes, and ZeRO cut what copies along tp have
-    const Probe *modes[RECOMPUTES]; // NULL: hetucc refuses it
-    const Probe *plain;             // what those of modes are beside
+        wide; // tensors may be cut across hosts and classes, and ZeRO may divide what tp replicates
+    const Probe *modes[RECOMPUTES]; // by way to recompute; NULL: hetucc refuses it
+    const Probe *plain;             // the probe without recomputation that `modes` is compared with
     Array(Costs *) known;
 } Profile;
 
-/* Probes the model under these splits, on the devices of a host at most, or with `wide` on more of
- * them. False after an error: what keeps all probes from being taken. */
+/* Probes the model with these dimensions cut, on the devices of one host, or with `wide` on
+ * more. Returns false after an error when no probe succeeded. */
 bool profile_run(Arena *arena, const EvaluationContext *shop, const SplitList *splits, bool wide,
                  Profile *profile);
 
-/* Returns whether stages may recompute so. */
+/* Returns whether stages may recompute in this way. */
 bool profile_allows(const Profile *profile, Recompute recompute);
 
-/* Returns the costs on a device of a group that has 1 / tensor of what is cut, and so many rows
- * of a micro-batch. */
+/* Returns the costs on a device of a group that holds 1 / tensor of each divided tensor, with so
+ * many rows in a micro-batch. */
 const Costs *profile_costs(Profile *profile, int group, double tensor, double rows);
 
 /* Returns the highest degree of tensor parallelism on devices of a group. */
 int profile_most_tensor(const Profile *profile, int group);
 
-/* Returns a strategy of one stage on the first devices of a group: `tensor` along tp,
- * micro-batches of `rows` rows; 0: the batch as a whole. */
+/* Returns the text of a strategy of one stage on the first devices of a group: `tensor` along
+ * tp, micro-batches of `rows` rows (0: the batch as a whole). */
 const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
                        int group, int tensor, int64_t rows, Recompute recompute, int zero);
 

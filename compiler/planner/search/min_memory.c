@@ -5,7 +5,7 @@
 #include <string.h>
 #include <math.h>
 
-/* Returns how all stages recompute; RECOMPUTES: not all alike. */
+/* Returns the way in which all stages recompute; RECOMPUTES: they differ. */
 static int mode_of(const Candidate *candidate) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
     for (int s = 1; s < pipeline->stage_count; s++)
@@ -44,7 +44,8 @@ enum { SMALL = 40, THRIFTY_MOST = 16 };
 
 /* ---- like what needs least ---- */
 
-/* With so many rows in a micro-batch, and one way to recompute for all stages. */
+/* Adds a variant of a candidate with other rows, one way to recompute for all stages, and
+ * another ZeRO level. */
 static void add_variant(Search *search, CandidateList *list, const Candidate *candidate,
                         int64_t rows, Recompute mode, int zero) {
     Candidate changed = candidate_copy(search->arena, candidate);
@@ -56,7 +57,7 @@ static void add_variant(Search *search, CandidateList *list, const Candidate *ca
     add_changed(search, list, &changed);
 }
 
-/* All rows, ways to recompute and levels of ZeRO on the stages of a candidate. */
+/* Adds all variants of a candidate: rows, ways to recompute and ZeRO levels. */
 static void change_all(Search *search, CandidateList *list, const Candidate *candidate) {
     RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
     bool copies = false;
@@ -69,7 +70,8 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
                     add_variant(search, list, candidate, rows.at[r], (Recompute)mode, zero);
 }
 
-/* A name more or less that is cut along tp, with ZeRO as it is and where it cuts most. */
+/* Adds candidates with one dimension more or less cut along tp, with the same ZeRO level and
+ * with the highest. */
 static void change_splits(Search *search, CandidateList *list, const Candidate *candidate) {
     SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
     bool cut = false;
@@ -84,8 +86,8 @@ static void change_splits(Search *search, CandidateList *list, const Candidate *
         }
 }
 
-/* Of the candidates that need least the whole batch at once, whose gradients need not be kept
- * together, and as few rows as there are. */
+/* Adds extreme variants of candidates: the whole batch at once (without accumulated gradients),
+ * and the fewest rows. */
 static void change_extremes(Search *search, CandidateList *list, const CandidateList *from) {
     RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
     for (int i = 0; i < from->count; i++)
@@ -99,7 +101,7 @@ static void change_extremes(Search *search, CandidateList *list, const Candidate
         }
 }
 
-/* Tries the neighbours of what needs least really. Returns how many were new. */
+/* Evaluates the neighbours of the strategy with the least real need. Returns how many were new. */
 static int look_around_least(Search *search, int most) {
     const TriedStrategy *least = least_need(search);
     CandidateList list = {0};
@@ -110,7 +112,7 @@ static int look_around_least(Search *search, int most) {
     return try_candidates(search, &list, most);
 }
 
-/* Tries what needs least by closed form, and what is like it. */
+/* Evaluates the candidates with the least need by closed form, and their variants. */
 static int try_least_round(Search *search, int most) {
     int count = 0, first = search->tried.count;
     for (int v = 0; v < search->variant_count; v++) {
@@ -131,8 +133,7 @@ static bool same_splits(const SplitList *a, const SplitList *b) {
     return same;
 }
 
-/* Lets tensors be cut across hosts and classes, where they are not yet: slow, but a device needs
- * less. */
+/* Allows tensors to be cut across hosts and classes: slow, but devices need less memory. */
 static void widen(Search *search) {
     for (int v = 0; v < search->variant_count; v++) {
         Profile wide;
@@ -142,7 +143,7 @@ static void widen(Search *search) {
     }
 }
 
-/* Takes in a list where it is not there yet. */
+/* Adds a list of cut dimensions unless it is known. */
 static void add_splits(Search *search, const SplitList *list) {
     int at = search->variant_count;
     for (int v = 0; v < at; v++)
@@ -154,7 +155,7 @@ static void add_splits(Search *search, const SplitList *list) {
         search->variant_count++;
 }
 
-/* What makes bytes least without ZeRO and with all of it. */
+/* The lists of cut dimensions that need the least memory, without ZeRO and with level 3. */
 typedef struct Thrifty {
     int counts[2];
     SplitList lists[2][THRIFTY_MOST];
@@ -167,7 +168,7 @@ static void find_thrifty(Search *search, Thrifty *thrifty) {
                                                  thrifty->lists[z], round_size(search));
 }
 
-/* Takes in the lists [from, to) of both. */
+/* Adds the lists [from, to) of both. */
 static void add_thrifty(Search *search, const Thrifty *thrifty, int from, int to) {
     for (int i = from; i < to; i++)
         for (int z = 0; z < 2; z++)
@@ -176,8 +177,8 @@ static void add_thrifty(Search *search, const Thrifty *thrifty, int from, int to
 
 /* ---- all of it ---- */
 
-/* Tries what needs least by closed form, and around what needs least really, until some rounds in a
- * row bring nothing that needs less. */
+/* Evaluates candidates by rising need, and the neighbours of the best, until several rounds in a
+ * row find nothing that needs less. */
 static void try_rounds(Search *search) {
     enum { MOST = 16, IN_VAIN = 4 };
     const int a_round = 3 * round_size(search);
@@ -191,8 +192,8 @@ static void try_rounds(Search *search) {
     }
 }
 
-/* Returns all single pipelines that may need less than what needs least really, by how little
- * that could be. */
+/* Returns all single pipelines whose optimistic bound is below the least real need, the lowest
+ * bound first. */
 static CandidateList hopeful(Search *search, Arena *scratch) {
     const Correction none = {1, 1};
     const OptimisticBound hope = optimistic_bound_learn(search);
@@ -210,8 +211,8 @@ static CandidateList hopeful(Search *search, Arena *scratch) {
     return list;
 }
 
-/* Tries what may need less than what needs least really, the best hope first, and learns from it
- * what else may. */
+/* Evaluates candidates whose optimistic bound is below the least real need, lowest bound first,
+ * and updates the bounds after each round. */
 static void try_small(Search *search) {
     const int a_round = 3 * round_size(search);
     for (int left = SMALL * round_size(search), count = 1;

@@ -32,7 +32,7 @@ static void find_layers(Arena *arena, SearchModel *model) {
     model->layers = list.at;
 }
 
-/* Returns whether layer b comes right behind a in a range of a strategy. */
+/* Returns whether layer b continues a range of layers that ends with a. */
 static bool follows(const Layer *a, const Layer *b) {
     bool same = a->tower == b->tower || (a->tower && b->tower && !strcmp(a->tower, b->tower));
     return same && !a->name && !b->name && b->number == a->number + 1;
@@ -56,7 +56,7 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
     return text_bytes(&text);
 }
 
-/* Returns the number of the operator of the model with which the layers begin. */
+/* Returns the index of the first operator that belongs to a layer. */
 static int first_layered(const SearchModel *model) {
     for (int i = 0; i < model->module->ops.count; i++)
         if (model->module->ops.at[i]->source.layer) return model->module->ops.at[i]->source.op;
@@ -104,7 +104,8 @@ static void find_dims(Arena *arena, SearchModel *model) {
 
 /* ---- the batch ---- */
 
-/* Returns the name of the dimension of the batch: of an input, or of what is made of one. */
+/* Returns the name of the batch's dimension, of an input or of a value computed from one; NULL:
+ * it has none. */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];

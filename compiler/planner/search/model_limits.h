@@ -1,4 +1,4 @@
-/* What a model lets a strategy say. */
+/* The limits of a model: which layers, rows of the batch and dimensions a strategy may divide. */
 #ifndef PLANNER_SEARCH_MODEL_LIMITS_H
 #define PLANNER_SEARCH_MODEL_LIMITS_H
 
@@ -6,36 +6,36 @@
 
 typedef struct SearchDim {
     const char *name;
-    bool of_parameters; // some parameter has it
+    bool of_parameters; // some parameter has this dimension
 } SearchDim;
 
 typedef struct SearchModel {
-    // of the program that the plan is for: the first that trains, else the first
+    // the program that the search plans for: the first that trains, else the first
     const Module *module;
     bool trains;
     int layer_count;
-    const Layer *const *layers; // in the order in which the model runs them
-    int64_t batch;              // rows; 0: there is no input whose rows could be shared
-    bool batches_differ;        // some other program trains on a batch of another number of rows
-    int64_t unit;               // rows that stay together
-    const char *batch_dim;      // the name of the batch's dimension; NULL: none
+    const Layer *const *layers; // in the model's order
+    int64_t batch;              // rows; 0: no input has rows that could be divided
+    bool batches_differ;        // another program trains on a batch of another size
+    int64_t unit;               // the least number of rows that may be split off
+    const char *batch_dim;      // name of the batch's dimension; NULL: none
     int dim_count;
-    const SearchDim *dims; // the other names, those of parameters first
+    const SearchDim *dims; // the other named dimensions, those of parameters first
     int64_t parameter_bytes;
-    int op_count; // of all modules
+    int op_count; // number of operators of all modules
 } SearchModel;
 
-/* Returns the model that a plan is for, and its batch: of a unit as the frontend makes it. */
+/* Begins the limits with the module and its batch, from a unit as the frontend makes it. */
 SearchModel model_begin(const Unit *unit);
 
-/* The rest, once the unit has come through pass factor_dims. */
+/* Completes the limits after pass factor_dims. */
 void model_survey(Arena *arena, SearchModel *model);
 
 /* Returns the layers [first, end) as a strategy lists them: "0-3, head". */
 const char *model_layers(Arena *arena, const SearchModel *model, int first, int end);
 
-/* Returns the place of an operator among the layers: 0 before them, l + 1 in layer l,
- * layer_count + 1 behind them. */
+/* Returns the slot of an operator: 0 before all layers, l + 1 in layer l, layer_count + 1 behind
+ * all layers. */
 int model_slot(const SearchModel *model, const Op *op);
 
 #endif

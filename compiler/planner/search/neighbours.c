@@ -38,7 +38,7 @@ void change_layers(Search *search, CandidateList *list, const Candidate *candida
         }
 }
 
-/* Returns whether devices of a stage have copies of something that ZeRO could cut. */
+/* Returns whether the stages replicate anything that ZeRO could divide. */
 static bool has_copies(const Candidate *candidate) {
     for (int p = 0; p < candidate->pipeline_count; p++)
         for (int s = 0; s < candidate->pipelines[p].stage_count; s++)

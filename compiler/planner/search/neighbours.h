@@ -1,50 +1,55 @@
-/* Strategies like one that was tried: each adds to the list what differs in one way. */
+/* The moves of the search from one strategy to similar ones. Each function adds to the list
+ * candidates that differ from the given one in one way. */
 #ifndef PLANNER_SEARCH_NEIGHBOURS_H
 #define PLANNER_SEARCH_NEIGHBOURS_H
 
 #include "planner/search/evaluated.h"
 
-/* Adds a copy that lives as long as the search, with what closed forms say of it. */
+/* Adds a copy of a candidate, with the closed forms' seconds and need, that lives as long as the
+ * search. */
 void add_changed(Search *search, CandidateList *list, const Candidate *changed);
 
-/* More and fewer rows in a micro-batch. */
+/* Adds candidates with more and with fewer rows in a micro-batch. */
 void change_rows(Search *search, CandidateList *list, const Candidate *candidate);
 
-/* A layer from each stage to its neighbours. */
+/* Adds candidates in which one layer moves from a stage to its neighbour. */
 void change_layers(Search *search, CandidateList *list, const Candidate *candidate);
 
-/* All stages in each way to recompute; each level of ZeRO. */
+/* Adds candidates with another way to recompute in all stages, or another ZeRO level. */
 void change_modes(Search *search, CandidateList *list, const Candidate *candidate);
 
-/* The strategies that people begin with. They are tried whatever closed forms say of them, so that
- * no plan is slower than any. */
+/* ---- baselines: strategies that people begin with; they are always evaluated, so that no plan
+ * is slower than they are (baselines.c) ---- */
 
-/* Tries one device, a host and all devices of each class and of the whole cluster: data parallelism
- * without and with ZeRO, tensors cut within hosts, layers in equal parts over stages. */
+/* Evaluates one device, one host and all devices of each class and of the cluster: data
+ * parallelism with and without ZeRO, tensor parallelism within hosts, and pipelines of equal
+ * stages. */
 void search_baselines(Search *search);
 
-/* Where nothing has fitted: what needs the least memory, whatever it takes. */
+/* ---- minimum memory: where no strategy fits, find the one that needs the least (min_memory.c)
+ * ---- */
 
-/* Tries strategies until one fits, or nothing is left that closed forms let hope for less than what
- * needs least. */
+/* Evaluates strategies until one fits, or no closed form with its optimistic bound promises less
+ * than the least need so far. */
 void search_min_memory(Search *search);
 
-/* What closed forms were off by of strategies that were tried, by their kind: how they recompute,
- * their level of ZeRO, and whether the batch is one micro-batch. What was not tried may need as
- * little of what closed forms say as the best of its kind did. */
+/* An optimistic bound of memory. For each kind of strategy (way to recompute, ZeRO level, one or
+ * several micro-batches) it has the least ratio of real need to closed form that was seen;
+ * strategies not evaluated yet may do as well. */
 
 enum { KINDS = 2 * 4 * (RECOMPUTES + 1) };
 
 typedef struct OptimisticBound {
-    double least[KINDS]; // of what was needed over what closed forms said; INFINITY: none was tried
-    double lowest;       // of all kinds, 1 at most
+    double least[KINDS]; // by kind: the least ratio of real need to closed form; INFINITY: none was
+                         // evaluated
+    double lowest;       // the least of all kinds, at most 1
 } OptimisticBound;
 
-/* Learns from all single pipelines that were tried. */
+/* Returns the bound from all single pipelines that were evaluated. */
 OptimisticBound optimistic_bound_learn(Search *search);
 
-/* Returns what a candidate may need over what devices may have; its need is that of closed
- * forms, without a correction. */
+/* Returns the least ratio of memory that a candidate may need; its need must be that of closed
+ * forms without a correction. */
 double optimistic_bound_of(const OptimisticBound *hope, const Candidate *candidate);
 
 #endif

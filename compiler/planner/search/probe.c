@@ -7,13 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-/* What is read of one device. */
+/* The state while one device's costs are read from a compiled module. */
 typedef struct Reading {
     Arena *arena;
     Module *module;
     const RoleCost *role;
     int device;
-    int *slot_of; // by operator of the module
+    int *slot_of; // by operator of the module: its slot
     Probe *probe;
 } Reading;
 
@@ -32,7 +32,7 @@ static void read_seconds(Reading *reading) {
 
 /* ---- what stays ---- */
 
-/* By value id: the slot of the first operator that reads it; -1: none. */
+/* Returns, by value id, the slot of the first operator that reads it; -1: none. */
 static int *first_readers(const Reading *reading) {
     const Module *module = reading->module;
     int *first = arena_array(reading->arena, int, module->context.next_id);
@@ -64,8 +64,8 @@ static void read_given(Reading *reading) {
 
 /* ---- what comes and goes ---- */
 
-/* By value id: what backward reads of what forward makes in the same micro-batch, and what becomes
- * a parameter's gradient. */
+/* Marks, by value id, what backward reads of the same micro-batch's forward values, and what
+ * becomes a parameter's gradient. */
 static void mark_kept(const Reading *reading, bool *kept) {
     const Module *module = reading->module;
     for (int i = 0; i < module->ops.count; i++)
@@ -93,8 +93,8 @@ static void mark_gradients(const Reading *reading, bool *gradient) {
     }
 }
 
-/* Adds what lies in the arena: kept values to the slot that makes them, others to all operators
- * while they are needed. */
+/* Adds the bytes of the arena: kept values to the slot that computes them, others to all
+ * operators during their life. */
 static void read_arena(Reading *reading) {
     Module *module = reading->module;
     bool *kept = arena_array(reading->arena, bool, module->context.next_id),
@@ -130,7 +130,7 @@ static void read_arena(Reading *reading) {
     }
 }
 
-/* What layers hand to later ones in forward. */
+/* Adds, in forward, the bytes that layers hand to later ones. */
 static void read_crossing(Reading *reading) {
     Module *module = reading->module;
     int *latest = arena_array(reading->arena, int, module->context.next_id);

@@ -1,37 +1,36 @@
-/* Probes: what the devices of one small stage do with each layer of the model, read from a compiled
- * strategy by its rules' operations and the plans of its conversions. */
+/* Probes: the costs of each layer on the devices of one small stage, read from a compiled
+ * strategy: operations of its operators and plans of its conversions. */
 #ifndef PLANNER_SEARCH_PROBE_H
 #define PLANNER_SEARCH_PROBE_H
 
 #include "planner/search/evaluate.h"
 
-/* Of one layer, or of what comes before or behind all of them (model_slot): on the slowest device,
- * with one micro-batch. */
+/* The costs of one slot, a layer or what runs before or behind all layers (model_slot), on the
+ * slowest device with one micro-batch. */
 typedef struct SlotCost {
-    double seconds;            // of its forward and backward parts
-    double once;               // seconds a step: what micro-batches have no part in
+    double seconds;            // of its forward and backward parts for a micro-batch
+    double once;               // seconds once a step: what is not done for each micro-batch
     double parameters, states; // bytes
     double widest;             // bytes of its largest parameter
     double cut_parameters, cut_states,
-        cut_gradients; // bytes where the devices along tp share also what tp does not cut; set by
-                       // profile_costs
+        cut_gradients; // bytes when ZeRO also divides what tp replicates; set by profile_costs
     double gradients;  // bytes
-    double trained;    // parameters: ZeRO gathers and sums each by itself
-    double kept;       // bytes that forward leaves for backward
-    double work;       // the most bytes that are needed beside those while it runs
-    double crossing;   // bytes that it hands to later layers
+    double trained;    // number of parameters, which ZeRO gathers and reduces one by one
+    double kept;       // bytes of activations that forward keeps for backward
+    double work;       // the most temporary bytes while it runs
+    double crossing;   // bytes of activations that it hands to later layers
 } SlotCost;
 
 typedef struct Probe {
     bool good;
     double inputs;   // bytes
-    double peak;     // bytes, as hetucc counts
-    double seconds;  // all that a step takes, one after the other
-    SlotCost *slots; // model->layer_count + 2
+    double peak;     // bytes of the peak, as hetucc counts
+    double seconds;  // seconds of a step, all operators one after the other
+    SlotCost *slots; // by slot: model->layer_count + 2 entries
 } Probe;
 
-/* Probes strategies of one stage; those that hetucc refuses, and those whose seconds the cluster
- * does not say, are not good. */
+/* Compiles strategies of one stage and reads their costs. A probe is not good where hetucc
+ * refuses the strategy or the cluster file lacks a rate. */
 void probes_run(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
                 Probe *probes);
 

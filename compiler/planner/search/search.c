@@ -9,7 +9,7 @@ enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
 
 /* ---- what is fast ---- */
 
-/* Tries the best of each variant by closed form. Returns how many were new. */
+/* Evaluates the best candidates of each variant by closed form. Returns how many were new. */
 static int try_round(Search *search, int most) {
     int first = search->tried.count, count = 0;
     for (int v = 0; v < search->variant_count; v++) {
@@ -23,14 +23,14 @@ static int try_round(Search *search, int most) {
     return count;
 }
 
-/* Tries what people begin with, and what is best by closed forms. */
+/* Evaluates the baselines, and then the best candidates by closed form. */
 static void try_best(Search *search) {
     search_baselines(search);
     for (int round = 0; round < ROUNDS; round++)
         if (!try_round(search, round_size(search))) return;
 }
 
-/* Tries the neighbours of the best, and of what is better then. */
+/* Evaluates the neighbours of the best strategies, and of better ones that this finds. */
 static void look_around(Search *search) {
     const TriedStrategy *around = NULL;
     for (int look = 0; look < LOOKS; look++) {
@@ -64,14 +64,14 @@ static bool prepare(Search *search, const SearchOptions *options) {
     return true;
 }
 
-/* Returns whether --memory alone bounds the devices. */
+/* Returns whether --memory is the only limit of all devices. */
 static bool bounded_alike(const Search *search, int64_t memory) {
     for (int d = 0; d < search->devices.count; d++)
         if (devices_memory(&search->devices, d) != memory) return false;
     return memory > 0;
 }
 
-/* Gives devices so many bytes instead; what was tried lacks more or less then. */
+/* Sets another memory limit and adapts what evaluated strategies lack. */
 static void bound_by(Search *search, int64_t memory) {
     search->devices = devices_of(search->arena, search->devices.cluster, memory);
     for (int i = 0; i < search->tried.count; i++) {
@@ -80,8 +80,8 @@ static void bound_by(Search *search, int64_t memory) {
     }
 }
 
-/* The search for what is fast as it would be by itself, with the first `variants` lists of what
- * tensor parallelism cuts; whether anything fits. What it has tried comes to the rest. */
+/* Searches for the fastest strategy as if nothing had been evaluated, with the first `variants`
+ * lists of cut dimensions. Returns whether anything fits. Its evaluations are kept. */
 static bool find_anew(Search *search, int variants) {
     Search anew = *search;
     anew.tried = (TriedList){0};
@@ -94,8 +94,9 @@ static bool find_anew(Search *search, int variants) {
     return anything_fits(&anew);
 }
 
-/* Whether what is found by time fits in a byte less than what needs least does, and so on: with the
- * bytes that would do, as they are reported, a plan is found, and with less none. */
+/* Lowers the memory limit below the least need found, step by step, as long as the search for
+ * fast strategies still finds one. So a search with the reported least bytes succeeds, and one
+ * with fewer bytes fails. */
 static void lower(Search *search, int64_t memory, int variants) {
     enum { TURNS = 4 };
     bool lower = bounded_alike(search, memory);
@@ -109,9 +110,8 @@ static void lower(Search *search, int64_t memory, int variants) {
     }
 }
 
-/* What the search begins with: in a small cluster tensors may be cut across hosts and classes from
- * the beginning, so that what was tried where nothing else fits is tried where there is more
- * memory, too. */
+/* Searches with the options. In a small cluster tensors may be cut across hosts and classes from
+ * the start, so that a larger memory limit never leads to a worse plan. */
 static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason) {
     if (!prepare(search, options)) return false;
     int variants = search->variant_count =

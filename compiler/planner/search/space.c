@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Devices of a cluster up to which any number of each class is taken, of one class and of
- * several. */
+/* The largest clusters of which any number of devices of a class may work: with one class, and
+ * with several. */
 enum { ANY_OF_ONE = 16, ANY_OF_MORE = 6 };
 
 /* ---- shapes ---- */
@@ -13,10 +13,10 @@ typedef struct Shaper {
     Arena *arena;
     const Profile *profile;
     int group_count;
-    const int *groups; // in the order of the pipeline
+    const int *groups; // the groups in the order of the pipeline
     ArrangementList list;
     bool whole; // all devices of each group work
-    bool any;   // any number of them
+    bool any;   // any number of each group's devices may work
 } Shaper;
 
 static int power_below(int count) {
@@ -25,7 +25,7 @@ static int power_below(int count) {
     return power;
 }
 
-/* Adds a shape whose classes from `at` on are still to be chosen. */
+/* Adds the shapes that extend this one by choices for the classes from `at` on. */
 static void add_shapes(Shaper *shaper, Arrangement *shape, int at) {
     const Fleet *devices = shaper->profile->shop->devices;
     int layers = shaper->profile->shop->model->layer_count, any = 0;
@@ -55,8 +55,8 @@ static void add_shapes(Shaper *shaper, Arrangement *shape, int at) {
     }
 }
 
-/* Returns whether a shape that has classes in this order is the one of its kind: those that do
- * not work stand in ascending order at the end. */
+/* Returns whether this order of the classes is the one that stands for the shape: idle classes
+ * are at the end in ascending order. */
 static bool is_canonical(const Arrangement *shape) {
     for (int i = 0; i + 1 < shape->count; i++) {
         int a = shape->order[i], b = shape->order[i + 1];
@@ -134,7 +134,7 @@ double device_rows(const SearchModel *model, int64_t rows, int data) {
 
 /* ---- plans ---- */
 
-/* The links along dp and to the next stage. */
+/* Finds the slowest link along dp and the link to the next stage, for each stage. */
 static void find_links(const Profile *profile, PipelinePlan *plan) {
     const Fleet *devices = profile->shop->devices;
     for (int s = 0; s < plan->stage_count; s++) {
@@ -150,7 +150,7 @@ static void find_links(const Profile *profile, PipelinePlan *plan) {
     }
 }
 
-/* The stages of one class. */
+/* Adds the stages of one class. Returns false when its devices cannot be divided so. */
 static bool add_stages(Profile *profile, const Choice *choice, int group, PipelinePlan *plan) {
     const SearchModel *model = profile->shop->model;
     const DeviceGroup *devices = &profile->shop->devices->groups[group];
@@ -191,7 +191,7 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
     return pipeline_fill(profile, correction, plan, &choice->seconds, &choice->need);
 }
 
-/* Returns the group whose devices a stage has; that of all devices, where it has several
+/* Returns the group that a stage's devices belong to; that of all devices for a stage of several
  * classes. */
 static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     int group = devices_group(devices, stage->devices[0]);
@@ -200,7 +200,8 @@ static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     return group;
 }
 
-/* The pipeline of a candidate, which has its layers. False: it has several, or weights. */
+/* Makes the pipeline plan of a candidate with its layers. Returns false when it has several
+ * pipelines, or weights. */
 static bool candidate_plan(Profile *profile, const Candidate *candidate, PipelinePlan *plan) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
     const SearchModel *model = profile->shop->model;

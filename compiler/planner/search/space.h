@@ -1,46 +1,54 @@
-/* The strategies of the space that are one pipeline, by a few numbers, and their plans. */
+/* The single pipelines of the search space. A choice describes one by a few numbers; choice_plan
+ * fills it with layers.
+ *
+ *     used {16}, stages {2}, tensor {4}, zero 1, rows 4  ->  2 stages of dp 2 x tp 4
+ */
 #ifndef PLANNER_SEARCH_SPACE_H
 #define PLANNER_SEARCH_SPACE_H
 
 #include "planner/search/closed_form.h"
 
-enum { GROUPS_MOST = 4 }; // classes that work together
+enum { GROUPS_MOST = 4 }; // the most classes that work together
 
-/* Of each group of devices so many, in so many equal stages of so much tensor parallelism. */
+/* The devices of each group that work, the number of equal stages that they form, and the degree
+ * of tensor parallelism. */
 typedef struct Arrangement {
     int used[GROUPS_MOST + 1], stages[GROUPS_MOST + 1], tensor[GROUPS_MOST + 1]; // by group
-    int count, order[GROUPS_MOST]; // the groups along the pipeline
+    int count, order[GROUPS_MOST]; // the groups in the order of the pipeline
 } Arrangement;
 
 typedef struct Choice {
     Arrangement shape;
     int shape_number, zero;
-    int64_t rows, batch; // of a micro-batch, 0 as a whole; that the pipeline has
+    int64_t rows, batch; // rows of a micro-batch (0: the batch as a whole); rows of the batch that
+                         // the pipeline gets
     double seconds, need;
-    const Candidate *other; // a strategy that is no single pipeline; NULL
+    const Candidate *other; // a candidate that is no single pipeline; NULL: it is one
 } Choice;
 
 typedef Array(Arrangement) ArrangementList;
 typedef Array(int64_t) RowList;
 
-/* Returns all shapes. */
+/* Returns all arrangements. */
 ArrangementList shapes_all(Arena *arena, const Profile *profile);
 
 /* Returns those of all devices of one class. */
 ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group);
 
-/* Returns the rows of micro-batches of which `batch` rows are made. */
+/* Returns the possible rows of a micro-batch of a batch of so many rows. */
 RowList rows_all(Arena *arena, const Profile *profile, int64_t batch);
 
-/* The pipeline of a choice, filled with layers; sets its seconds and need. False: it is none. */
+/* Makes the pipeline of a choice, filled with layers, and sets the choice's seconds and need.
+ * Returns false when it is impossible. */
 bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
                  PipelinePlan *plan);
 
-/* Sets the seconds and the need of a candidate by closed form, under the names that the profile is
- * of. False, and both 0: it is no single pipeline of equal devices. */
+/* Sets the seconds and the need of a candidate by closed form, with the profile's list of cut
+ * dimensions. Returns false, and sets both to 0, for a candidate that is no single pipeline of
+ * equal devices. */
 bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate);
 
-/* As a part of a candidate. */
+/* Returns a pipeline plan as a candidate's pipeline. */
 SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t rows);
 
 /* Returns the rows that a device has along a dp axis of so many. */

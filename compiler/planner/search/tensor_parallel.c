@@ -8,15 +8,15 @@
 
 enum { NAMES_MOST = 16, TRIED_DEGREE = 4, ORDERS = 10 };
 
-#define PAYS_OFF 0.99     // of seconds times bytes
-#define MUCH_FASTER 0.97  // of the seconds
-#define AS_MANY_BYTES 1.3 // of a device
-#define THRIFTY 1.5       // times the least bytes
+#define PAYS_OFF 0.99     // factor of seconds * bytes below which a cut pays off
+#define MUCH_FASTER 0.97  // factor of the seconds below which a list is much faster
+#define AS_MANY_BYTES 1.3 // factor of a device's bytes up to which two lists need about as many
+#define THRIFTY 1.5       // factor of the least bytes up to which a list is thrifty
 
-/* Names that are cut, by number among the model's. */
+/* The dimensions that are cut, by their numbers among the model's. */
 typedef struct Set {
     int count, names[NAMES_MOST];
-    double seconds, bytes; // INFINITY: hetucc refuses it
+    double seconds, bytes; // of a step, of a device; INFINITY: hetucc refuses it
 } Set;
 
 typedef Array(Set) SetList;
@@ -26,8 +26,8 @@ typedef struct Trier {
     const EvaluationContext *shop;
     int group, degree, zero;
     int64_t rows;
-    int most;         // sets of which all are tried
-    bool bytes_alone; // count, and no seconds; where they are as many, more names are better
+    int most;         // number of sets up to which all are tried
+    bool bytes_alone; // compare bytes alone; of equal sets the one with more dimensions is better
     SetList tried;
 } Trier;
 
@@ -51,7 +51,7 @@ static SplitList list_of(Arena *arena, const SearchModel *model, const Set *set)
     return (SplitList){set->count, dims};
 }
 
-/* Tries sets that were not tried before, and sets the numbers of all. */
+/* Evaluates the sets that were not evaluated before, and sets the results of all. */
 static void try_sets(Trier *trier, SetList *sets) {
     const char **texts = arena_array(trier->arena, const char *, sets->count + 1);
     Probe *probes = arena_array(trier->arena, Probe, sets->count + 1);
@@ -82,7 +82,8 @@ static bool has_name(const Set *set, int name) {
     return false;
 }
 
-/* With one name more, which stands behind those of its kind. */
+/* Returns the set with one more dimension, placed behind those of its kind (parameters'
+ * dimensions, others). */
 static Set with_name(const SearchDim *dims, const Set *set, int name) {
     Set larger = *set;
     int at = 0;
@@ -101,8 +102,8 @@ static Set without(const Set *set, int at) {
     return smaller;
 }
 
-/* The best of the sets that are one name away; whether it is better than the set, which becomes it.
- * With `others`, names that no parameter has may come. */
+/* Evaluates the sets that differ in one dimension, and moves to the best when it is better.
+ * Returns whether it was. `others` allows dimensions that no parameter has. */
 static bool step(Trier *trier, Set *set, bool others) {
     const SearchModel *model = trier->shop->model;
     SetList near = {0};
@@ -124,8 +125,7 @@ static bool step(Trier *trier, Set *set, bool others) {
     return true;
 }
 
-/* Returns the fastest of what was tried that needs about as many bytes; NULL: none is much
- * faster. */
+/* Returns the fastest evaluated set that needs about as many bytes; NULL: none is much faster. */
 static const Set *find_faster(const Trier *trier, const Set *best) {
     const Set *faster = NULL;
     for (int i = 0; i < trier->tried.count; i++) {
@@ -138,8 +138,8 @@ static const Set *find_faster(const Trier *trier, const Set *best) {
     return faster;
 }
 
-/* Returns the group with most devices that may work together on a tensor, or all devices where
- * each class has one; -1: there is one alone. */
+/* Returns the group with the most devices that can share a tensor, or all devices where each
+ * class has one; -1: there is one device. */
 static int group_of_trials(const Fleet *fleet) {
     int best = -1;
     for (int g = 0; g < fleet->group_count; g++)
@@ -149,13 +149,15 @@ static int group_of_trials(const Fleet *fleet) {
     return best < 0 && fleet->group_count > 1 ? fleet->group_count : best;
 }
 
-/* Returns as many devices as a host has, or a few of several hosts. */
+/* Returns the degree that sets are evaluated with: the devices of a host, or a few of several
+ * hosts. */
 static int degree_of_trials(const DeviceGroup *group) {
     int most = group->host_most > 1 ? group->host_most : group->count;
     return most < TRIED_DEGREE ? most : TRIED_DEGREE;
 }
 
-/* Goes from set to set; the last of them. False: there is nothing to try. */
+/* Moves from set to better set. Returns false when there is nothing to try; *best is the last
+ * set. */
 static bool search_sets(Trier *trier, Set *best) {
     const EvaluationContext *shop = trier->shop;
     int64_t rows[2] = {0, 0};
@@ -183,8 +185,8 @@ int splits_find(Arena *arena, const EvaluationContext *shop, SplitList lists[SPL
     return faster ? 2 : 1;
 }
 
-/* Adds what begins with a set: names of parameters come in any order, for rules take the first that
- * applies, others behind them in one. */
+/* Adds all sets that begin with a set: dimensions of parameters in any order, since the first
+ * rule that applies is taken, and the others behind them in one order. */
 static void add_orders(Trier *trier, const Set *set, bool others, int from, SetList *sets) {
     const SearchModel *model = trier->shop->model;
     array_push(trier->arena, sets, *set);
@@ -196,15 +198,14 @@ static void add_orders(Trier *trier, const Set *set, bool others, int from, SetL
     }
 }
 
-/* Tries all names of the model in all orders, where these are `most` at most. */
+/* Evaluates all sets in all orders, where these are at most `most`. */
 static void try_all(Trier *trier) {
     SetList sets = {0};
     if (trier->shop->model->dim_count < NAMES_MOST) add_orders(trier, &(Set){0}, false, 0, &sets);
     if (sets.count <= trier->most) try_sets(trier, &sets);
 }
 
-/* By bytes, then by seconds; those that cost the same stay in the order in which they were
- * tried. */
+/* Compares sets by bytes, then by seconds, then by the order in which they were evaluated. */
 static int compare_bytes(const void *a, const void *b) {
     const Set *first = *(const Set *const *)a, *second = *(const Set *const *)b;
     bool alike = first->bytes == second->bytes;
@@ -212,14 +213,14 @@ static int compare_bytes(const void *a, const void *b) {
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
-/* Returns whether two sets cost the same: names of which others leave nothing to cut are of no
- * account. */
+/* Returns whether two sets cost the same, as where other dimensions leave nothing for one to
+ * cut. */
 static bool same_numbers(const Set *a, const Set *b) {
     return a->bytes == b->bytes && a->seconds == b->seconds;
 }
 
-/* Appends the sets that need not much more than the best one to the list of that, one of those that
- * cost the same. */
+/* Appends the sets that need little more memory than the best one, one of each cost. Returns how
+ * many there are. */
 static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int most) {
     const Set **sorted = arena_array(trier->arena, const Set *, trier->tried.count + 1),
               *last = best;
