@@ -1,4 +1,4 @@
-/* Plans as those see them who read them. */
+/* Queries of a plan. */
 #include "reshard/plan.h"
 
 #include "support/intern.h"
@@ -85,7 +85,7 @@ int64_t plan_bytes(const Plan *plan) {
     return total;
 }
 
-/* Returns what a device moves, of a list by slot. */
+/* Returns a device's entry of a list by slot; 0 when it is not in the plan. */
 static int64_t of_device(const Plan *plan, const int64_t *bytes, int device) {
     int slot = plan_slot(plan, device);
     return slot < 0 ? 0 : bytes[slot];

@@ -1,21 +1,20 @@
-/* The planner while it makes a plan: what its steps leave to each other. The plan's counters of
- * bytes serve as the loads that are balanced.
- */
+/* The state of the planner while it makes a plan, and the functions by which the folders of
+ * reshard/ build it up. The plan's counts of bytes serve as the loads that are balanced. */
 #ifndef RESHARD_PLAN_BUILDER_H
 #define RESHARD_PLAN_BUILDER_H
 
 #include "cluster/cluster.h"
 #include "reshard/plan.h"
 
-/* A part of a value that lies at its holders and shall go to its receivers. */
+/* A segment that its holders have and its receivers want. */
 typedef struct Transfer {
     Segment segment;
-    Devices holders, receivers; // in the layout's order
+    Devices holders, receivers; // both in the layout's order
 } Transfer;
 
 typedef Array(Transfer) Transfers;
 
-/* A segment on its way: what becomes part of a message. */
+/* A segment from one device to another; packets with the same ends become one message. */
 typedef struct Packet {
     int sender, receiver;
     Segment segment;
@@ -26,16 +25,16 @@ typedef Array(Packet) Packets;
 typedef struct PlanBuilder {
     Arena *arena;
     Plan *plan;
-    Transfers transfers;     // that are still to be made
-    Array(Packets) outboxes; // by step: what will be its messages
-    const bool *avoid;       // by slot: takes part in no collective
-    bool messages;           // there are no collectives
-    bool tiers;              // moves inside hosts and across them are steps of their own
-    int stage;               // of the steps that are added
-    int first;               // the step from which on moves are counted
+    Transfers transfers;     // transfers that have no steps yet
+    Array(Packets) outboxes; // by step: the packets that become its messages
+    const bool *avoid;       // by slot: the device takes part in no collective
+    bool messages;           // no step is a collective
+    bool tiers;              // the plan is hierarchical: steps inside hosts, and steps across them
+    int stage;               // stage of the steps that are added
+    int first;               // the first step whose bytes are counted
 } PlanBuilder;
 
-/* Appends a transfer to a list, unless there is nothing to do. */
+/* Appends a transfer to a list unless it is empty. */
 void push_transfer(PlanBuilder *planner, Transfers *list, Segment segment, Devices holders,
                    Devices receivers);
 
@@ -43,60 +42,58 @@ void push_transfer(PlanBuilder *planner, Transfers *list, Segment segment, Devic
 void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int holder,
                  const Devices *targets);
 
-/* The steps of a plan while they are made. */
+/* ---- steps (steps.c) ---- */
 
 /* Appends an empty step. */
 Step *add_step(PlanBuilder *planner, ht_verb verb);
 
-/* Appends the step of a collective over `group`, whose devices have `parts`; where only one device
- * has some, that of a root: a broadcast or a reduce. */
+/* Appends the step of a collective over `group`; `parts` are those of its devices. When a single
+ * device has a part, it is the root of a broadcast or a reduce. */
 void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
 
-/* The same, in parts, each of a root, where an int does not count the elements. */
+/* Appends the same; where an int cannot count the elements, one collective with a root for each
+ * part. */
 void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts,
                               ht_verb verb);
 
-/* Sends a segment in a step, an index of plan->steps; close_messages makes one message of all that
- * goes from one device to another. */
+/* Add a packet to a step (an index of plan->steps), and turn a step's packets into messages, one
+ * for each sender and receiver. */
 void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segment segment);
 void close_messages(PlanBuilder *planner, int step);
 
-/* Leaves out the exchanges that carry nothing. */
+/* Removes exchanges without messages. */
 void drop_empty_steps(PlanBuilder *planner);
 
-/* The last step of planning: what remains to be said of the steps, and a plan that has nothing
- * else. */
+/* ---- finish (finish/): what completes a plan ---- */
 
-/* Numbers the groups of the steps, finds the types that they move and the tensors that stay in
- * place, names the plan and prices it. */
+/* Completes the plan: numbers its groups, finds the types that steps move and the tensors that
+ * stay in place, names and prices it. */
 void finish_plan(PlanBuilder *planner);
 
-/* Returns the field's word for the steps; see plan_name. */
+/* Returns the plan's name (plan_name). */
 const char *name_plan(PlanBuilder *planner);
 
-/* Returns a copy of a finished plan in `arena`, without what planning left behind. */
+/* Returns a copy of a finished plan without scratch data. */
 Plan *plan_copy(Arena *arena, const Plan *plan);
 
-/* The steps of a plan, in order: made several times, in one tier or in two, and the cheapest are
- * taken. */
+/* ---- order (order/): makes the steps several times, hierarchical or not, and takes the
+ * cheapest ---- */
 
-/* Makes the plan's steps of its tasks, and counts what they move. */
+/* Makes the steps of the plan's tasks, and counts the bytes that they move. */
 void choose_steps(PlanBuilder *planner);
 
-/* Makes the steps once, in one tier or in two as the planner says. */
+/* Makes the steps once, hierarchical if `tiers` is set. */
 void make_steps(PlanBuilder *planner);
 
-/* Makes one collective of several small ones, and several of those in which large tensors are
- * together. */
+/* Fuses collectives of small tensors into one; tensors that are large stay alone. */
 void fuse_collectives(PlanBuilder *planner);
 
-/* From conversions to tasks: which tensors are planned as one, what their layouts have in common,
- * and which contributions make which value for whom. */
+/* ---- tasks (intersection/): from conversions to buckets and tasks ---- */
 
-/* Makes the plan's buckets of the conversions, each with the overlap of its layouts. */
+/* Makes the plan's buckets (conversions that are alike), each with the overlap of its layouts. */
 void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count);
 
-/* Makes the tasks of the buckets. */
+/* Makes the tasks of the buckets: which contributions make which value for whom. */
 void find_tasks(PlanBuilder *planner);
 
 #endif

@@ -1,4 +1,5 @@
-/* The planner: conversions become tasks, tasks become steps, and a plan is made of these. */
+/* The planner of conversions: makes buckets and tasks of conversions, steps of tasks, and a plan
+ * of these. */
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns whether the first devices are those of a layout. */
+/* Returns whether the list begins with the devices of a layout. */
 static bool begins_with(const Devices *devices, const Holdings *holdings) {
     bool same = devices->count >= holdings->device_count;
     for (int i = 0; same && i < holdings->device_count; i++)
@@ -26,7 +27,7 @@ static void number_devices(PlanBuilder *planner) {
     plan->slots = slots;
 }
 
-/* All devices of the layouts. */
+/* Collects the devices of all layouts, ascending. */
 static void collect_devices(PlanBuilder *planner) {
     Plan *plan = planner->plan;
     Devices all = {0};

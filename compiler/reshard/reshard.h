@@ -41,40 +41,39 @@
 #include "cluster/cluster.h"
 #include "layout/layout.h"
 
-typedef struct Plan Plan; // reshard/plan.h
+typedef struct Plan Plan; // defined in reshard/plan.h
 
-/* A tensor to convert. The layouts were checked against the shape and have the same kind of
- * reduction, where both have one. */
+/* A tensor to convert. Both layouts must have been checked against the shape; where both have
+ * pending reductions, these must be of one kind. */
 typedef struct Conversion {
     Shape shape;
     ht_dtype dtype;
     const Layout *from, *to;
 } Conversion;
 
-/* Whether the layouts cut the tensor into at most so many cells (intersection/intersection.h);
- * others cannot be planned. */
+/* Returns whether the layouts cut the tensor into few enough cells (intersection/intersection.h)
+ * to be planned. */
 enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 
-/* Returns the cheapest plan found for a tensor; never NULL. `cluster` NULL: one host, equal
+/* Returns the cheapest plan found for a tensor, never NULL. `cluster` NULL: one host with equal
  * links. */
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
 
-/* Returns the same for `count` tensors that are converted together. The conversions need not
- * live as long as the plan, their layouts must. */
+/* Returns the plan of `count` tensors that are converted together. Their layouts must live as
+ * long as the plan. */
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 
-/* Returns the same by messages alone, among the holders that have the least to send, each way
- * one for each sender and receiver a round: of many tensors of many layouts that go from one use
- * of all devices to another. */
+/* Returns such a plan by messages alone, one for each sender and receiver. It is for many
+ * tensors of many layouts, such as those of a switch of strategies. */
 const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster,
                                   const Conversion *conversions, int count);
 
 /* Returns the bytes of an element. */
 int ht_dtype_size(ht_dtype dtype);
 
-/* Returns the bytes that all devices together receive, and those that one device receives and
+/* Return the bytes that all devices together receive, and those that one device receives and
  * sends. */
 int64_t plan_bytes(const Plan *plan);
 int64_t plan_bytes_received(const Plan *plan, int device);
@@ -87,13 +86,13 @@ int64_t plan_scratch_bytes(const Plan *plan, int device);
  * one buffer. */
 bool plan_in_place(const Plan *plan);
 
-/* Returns whether there is nothing to do when `from` and `to` are one buffer. */
+/* Returns whether nothing is to be done when `from` and `to` are one buffer. */
 bool plan_nothing(const Plan *plan);
 
-/* Returns the seconds by the cluster's latency-bandwidth model. */
+/* Returns the plan's seconds by the cluster's latency-bandwidth model and its measurements. */
 double plan_seconds(const Plan *plan);
 
-/* Returns the field's word for what the plan does: "nothing", "local slice", "all-reduce",
+/* Returns the name of what the plan does: "nothing", "local slice", "all-reduce",
  * "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "permute",
  * "send-receive", or a sequence such as "reduce-scatter, all-gather". */
 const char *plan_name(const Plan *plan);

@@ -11,7 +11,8 @@ Step *add_step(PlanBuilder *planner, ht_verb verb) {
 
 /* ---- collectives ---- */
 
-/* The group with its device at `root` in front, and that device's part. */
+/* Appends a rooted collective: the group with its device at `root` in front, and that device's
+ * part. */
 static void add_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts, int root,
                        ht_verb verb) {
     Step *step = add_step(planner, verb);
@@ -22,7 +23,7 @@ static void add_rooted(PlanBuilder *planner, const Devices *group, const Segment
         if (i != root) array_push(planner->arena, &step->group, group->at[i]);
 }
 
-/* Returns whether an int counts the elements of a collective in which these parts are moved. */
+/* Returns whether an int can count the elements of a collective with these parts. */
 static bool parts_countable(const Plan *plan, const Segments *parts, int count) {
     int64_t bytes = 0;
     for (int i = 0; i < count; i++) bytes += segments_bytes(plan, &parts[i]);
@@ -31,7 +32,7 @@ static bool parts_countable(const Plan *plan, const Segments *parts, int count) 
 
 static bool is_divided(ht_verb verb) { return verb == HT_REDUCE_SCATTER || verb == HT_ALL_GATHER; }
 
-/* A reduce or a broadcast for each part. */
+/* Appends a reduce or a broadcast for each part. */
 static void add_each_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts,
                             ht_verb verb) {
     for (int i = 0; i < group->count; i++)
@@ -67,8 +68,7 @@ void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segm
     array_push(planner->arena, &planner->outboxes.at[step], (Packet){sender, receiver, segment});
 }
 
-/* Sorts packets by the slots of their senders or receivers; those of one device stay in their
- * order. */
+/* Sorts packets stably by the slots of their senders or receivers. */
 static void sort_packets(PlanBuilder *planner, const Packet *packets, int count, bool by_receiver,
                          Packet *sorted) {
     const Plan *plan = planner->plan;
@@ -81,7 +81,8 @@ static void sort_packets(PlanBuilder *planner, const Packet *packets, int count,
             packets[i];
 }
 
-/* Appends the message of packets that go the same way; their segments go to `segments`. */
+/* Appends the message of packets with the same sender and receiver; their segments are stored in
+ * `segments`. */
 static void add_message(PlanBuilder *planner, Messages *messages, const Packet *packets, int count,
                         Segment *segments) {
     Message message = {.sender = packets->sender,

@@ -4,7 +4,7 @@
 
 /* ---- bytes ---- */
 
-/* Adds what a device moves; what would be more than INT64_MAX stays there. */
+/* Adds the bytes that a device receives and sends; a count stops at INT64_MAX. */
 static void count_moved(Plan *plan, int device, int64_t received, int64_t sent) {
     int slot = plan_slot(plan, device);
     if (__builtin_add_overflow(plan->received[slot], received, &plan->received[slot]))
@@ -13,13 +13,13 @@ static void count_moved(Plan *plan, int device, int64_t received, int64_t sent) 
         plan->sent[slot] = INT64_MAX;
 }
 
-/* Share i of `total` bytes in n parts, whole elements each. */
+/* Returns share i of `total` bytes in n shares of whole elements. */
 static int64_t even_share(__int128 total, int element, int i, int n) {
     __int128 count = total / element;
     return (int64_t)(count * (i + 1) / n - count * i / n) * element;
 }
 
-/* What the members of a collective receive and send, as rings and chains move it. */
+/* Adds the bytes that the members of a collective receive and send in rings and chains. */
 static void count_collective(Plan *plan, const Step *step) {
     int n = step->group.count, parts = step_part_count(step),
         element = segments_element(plan, step->parts, parts);
@@ -96,8 +96,7 @@ static double collective_seconds(const Plan *plan, const Step *step) {
     return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);
 }
 
-/* Adds to each device the time in which it sends and receives its messages; it does both at
- * once. */
+/* Adds the seconds in which each device sends and receives its messages, both at once. */
 static void add_messages(const Plan *plan, const Step *step, double *sending, double *receiving) {
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
@@ -119,8 +118,8 @@ static double longest_of(const double *seconds, int count) {
     return longest;
 }
 
-/* Collectives of one kind and stage take place at once in groups that share no device, and one
- * after another in those that do. */
+/* Returns whether two collectives take place at once: they are of one verb and stage, and their
+ * groups share no device. */
 static bool go_together(const Step *a, const Step *b) {
     return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE;
 }

@@ -1,16 +1,16 @@
-/* A copy of a plan without what planning left behind. */
+/* Copies a plan without scratch data. */
 #include "reshard/plan_builder.h"
 
 #include "support/intern.h"
 
-/* Copying: where it goes, and what lists that several have became. */
+/* The state of copying: the target arena, and the copies of lists that several parts share. */
 typedef struct Copier {
     Arena *arena;
     Intern *lists;
 } Copier;
 
-/* Returns what a list became, NULL where it is not copied yet. Its address says which it is:
- * those that are one stay one. */
+/* Returns the slot of a list's copy, NULL in it when it is not copied yet. Lists are identified
+ * by address, so shared lists stay shared. */
 static void **copy_of(const Copier *copier, const void *list, int count) {
     struct {
         const void *list;
@@ -19,14 +19,15 @@ static void **copy_of(const Copier *copier, const void *list, int count) {
     return intern_slot(copier->lists, &key, sizeof key);
 }
 
-/* Returns the one copy of `size` bytes, that several may have. */
+/* Returns the only copy of a list of `size` bytes. */
 static void *copy_once(const Copier *copier, const void *list, int count, size_t size) {
     void **copy = list && count ? copy_of(copier, list, count) : NULL;
     if (copy && !*copy) *copy = arena_copy(copier->arena, list, size);
     return copy ? *copy : NULL;
 }
 
-/* A copy of a list, and of what an array has, in its place; and of one that several may have. */
+/* COPY copies a list; COPY_ARRAY replaces the list of an array by a copy; COPY_ONCE does so for
+ * a list that several arrays share. */
 #define COPY(arena, list, count)                                                                   \
     ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
 #define COPY_ARRAY(arena, array)                                                                   \
@@ -80,7 +81,7 @@ static void copy_bucket(const Copier *copier, Bucket *bucket) {
     bucket->tensors = COPY(copier->arena, bucket->tensors, bucket->tensor_count);
 }
 
-/* Returns the copy of a task's contributions, one for all tasks that share them. */
+/* Returns the copy of a task's contributions; tasks that share them share the copy. */
 static Devices *copy_sources(const Copier *copier, Devices *sources, int count) {
     void **known = sources && count ? copy_of(copier, sources, count) : NULL;
     if (!known || *known) return known ? *known : NULL;

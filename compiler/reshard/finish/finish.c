@@ -1,5 +1,5 @@
-/* What remains to be said of the steps: their groups' numbers, the types that they move, and
- * whether tensors stay where they are. */
+/* Completes the steps of a plan: numbers of groups, types that are moved, tensors that stay in
+ * place. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/cost/price.h"
@@ -17,7 +17,8 @@ static bool task_in_place(const Plan *plan, const Task *task) {
     return true;
 }
 
-/* Returns whether what moves goes through scratch, to be written where nothing is read any more. */
+/* Returns whether a task's data passes through scratch and is written only when nothing is read
+ * any more. */
 static bool goes_through_scratch(const Bucket *bucket, const Task *task) {
     return bucket->overlap->side[SIDE_TO].partial == STATE_DUP &&
            (task->local || task->origin == ORIGIN_LOCAL);
@@ -32,8 +33,8 @@ static void mark_moved(Plan *plan, const Segments *segments, bool reduced) {
     }
 }
 
-/* A bucket is in place when only all-reduces move it, in one step or by way of scratch, to where it
- * already is. */
+/* Finds the buckets that can be converted in place: only all-reduces move them, in one step or
+ * through scratch, to where they already are. */
 static void find_in_place(Plan *plan) {
     for (int s = 0; s < plan->buckets.count; s++)
         plan->buckets.at[s].in_place = plan->buckets.at[s].nothing = true;
@@ -76,8 +77,8 @@ static void number_groups(Plan *plan) {
 
 /* ---- types ---- */
 
-/* Puts the segments with larger elements first: then each lies on a border of its elements wherever
- * the list is packed. Notes the smallest type in *step. */
+/* Sorts segments by element size, the largest first, so that each is aligned wherever the list
+ * is packed. Sets *step to the smallest type. */
 static void order_by_element(PlanBuilder *planner, Segments *segments, Step *step, int *least) {
     const Plan *plan = planner->plan;
     Segment *sorted = arena_array(planner->arena, Segment, segments->count);

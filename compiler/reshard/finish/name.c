@@ -1,9 +1,9 @@
-/* The field's word for what a plan does. */
+/* Names a plan by the collectives that it consists of. */
 #include "reshard/plan_builder.h"
 
 #include <string.h>
 
-/* Returns whether each device sends to one other at most and receives from one. */
+/* Returns whether each device sends to at most one other and receives from at most one. */
 static bool is_permutation(PlanBuilder *planner, const Step *step) {
     char *uses = arena_array(planner->arena, char, planner->plan->device_count);
     for (int i = 0; i < step->messages.count; i++) {

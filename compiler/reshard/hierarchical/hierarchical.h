@@ -1,9 +1,13 @@
-/* Two tiers: what moves inside hosts and what across them, for plans that do so in steps of their
- * own.
+/* Hierarchical conversions: plans whose steps move data first inside hosts and then across them,
+ * or the other way round.
  *
- * Each host reduces the contributions that its devices hold; what hosts have made is reduced across
- * them (reduce.c). A value goes to another host once, in parts to several of the devices that want
- * it there, which hand them on (transfer.c).
+ * A hierarchical reduction reduces the contributions of each host's devices inside the host,
+ * then the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value to
+ * another host once, in slices to several of the devices that want it, which hand it on inside
+ * the host (transfer.c).
+ *
+ *     all-reduce on hosts {0,1} and {2,3}: reduce inside {0,1} and {2,3}; all-reduce {0,2} and
+ * {1,3}; all-gather inside {0,1} and {2,3}
  */
 #ifndef RESHARD_HIERARCHICAL_HIERARCHICAL_H
 #define RESHARD_HIERARCHICAL_HIERARCHICAL_H
@@ -11,13 +15,13 @@
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 
-/* The hosts of a plan's devices. */
+/* The hosts of a plan's devices, and each device's rank on its host. */
 
 typedef struct Hosts {
     PlanBuilder *planner;
     int count;
-    int *host; // by slot: numbered from 0
-    int *rank; // by slot: the place among the devices of its host
+    int *host; // by slot: number of the host, from 0
+    int *rank; // by slot: rank among the devices of its host
 } Hosts;
 
 Hosts *hosts_of(PlanBuilder *planner);
@@ -25,54 +29,53 @@ Hosts *hosts_of(PlanBuilder *planner);
 int host_of(const Hosts *hosts, int device);
 int rank_of(const Hosts *hosts, int device);
 
-/* The devices of a list by host: as many lists as there are hosts, which the caller has room
- * for. */
+/* Splits a list of devices by host into `lists`, which has an entry for each host. */
 void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
 
-/* Returns the devices of a list, which are on one host, from the first on that has a rank or a
- * higher one, and then those in front of it. */
+/* Returns the devices of a list, all on one host, rotated so that the first one with at least
+ * this rank comes first. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
-/* Appends the transfer of a segment that lies at one device, as the target stores it, to the others
- * of a list. */
+/* Appends the transfer of a segment from the device that has it, stored as in the target, to the
+ * other devices of a list. */
 void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder,
                  const Devices *targets);
 
-/* Divides the reductions of tasks in two tiers. `local` gets the tasks that are made inside hosts,
- * `crossing` those that combine what hosts have made; `inside` the transfers that remain inside
- * hosts when both are done. */
+/* Splits the reductions of tasks hierarchically: `local` gets the tasks inside hosts, `crossing`
+ * those that combine the hosts' results, `inside` the transfers inside hosts that remain
+ * afterwards. */
 void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *crossing,
                      Transfers *inside);
 
-/* Divides transfers in two tiers: a value goes once to each host that lacks it, each part of it to
- * one of the devices that want it; inside a host it goes to all. */
+/* Splits transfers hierarchically: `crossing` gets those that bring a value once to each host
+ * that lacks it, each slice to one of the devices that want it; `local` those inside hosts. */
 void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing,
                     Transfers *local);
 
-/* Returns the same transfers, but that those who want a value get it from their own host where
- * somebody there has it. */
+/* Returns the transfers with senders chosen so that receivers get a value from their own host
+ * where a device there has it. */
 Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers);
 
-/* Divisions of a value by hosts: where hosts divide it differently, the borders of all together
- * give the finest slices. */
+/* ---- divisions: hosts may divide a value differently; the borders of all hosts together cut it
+ * into the finest slices ---- */
 
-/* A host's part in a value that is divided among some of its devices. */
+/* A host's division of a value among some of its devices. */
 typedef struct Division {
     int host;
     Devices devices;
-    int64_t *shares; // elements, by device
-    int at;          // the device that has the slice at hand
-    int64_t left;    // elements of its share behind that slice
+    int64_t *shares; // by device: elements of its share
+    int at;          // index of the device that has the present slice
+    int64_t left;    // elements of that device's share behind the present slice
 } Division;
 
 typedef Array(Division) Divisions;
 
-/* Cuts [lo, hi) at all borders of the divisions: after begin_slices, each call gives the end of the
- * slice that begins at `lo`. */
+/* Iterates over the finest slices of [lo, hi): after begin_slices, each call of next_slice
+ * returns the end of the slice that begins at `lo`. */
 void begin_slices(Divisions *divisions);
 int64_t next_slice(Divisions *divisions, int64_t lo, int64_t hi);
 
-/* Returns the device that has the slice at hand. */
+/* Returns the device that has the present slice. */
 int slice_device(const Division *division);
 
 #endif

@@ -1,28 +1,28 @@
-/* Two tiers: reductions inside hosts, and across them.
+/* Hierarchical reductions.
  *
- * Each host reduces the contributions that its devices hold, in slices at several of these. Then
- * each slice is reduced across hosts by the devices that have it, one a host, for one device of
- * each host where it is wanted; these hand it on inside their hosts. A host that holds all
- * contributions needs no others.
+ * Step 1: each host reduces the contributions of its devices, in slices at several of them. Step
+ * 2: devices with the same slice, one on each host, reduce it across hosts; it becomes complete
+ * at one device of each host that wants the value. Step 3: these devices hand it on inside their
+ * hosts. A host that holds all contributions needs no other.
  */
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
 
-/* A task as the hosts see it. */
+/* The state while one task is split by hosts. */
 typedef struct Tier {
     Hosts *hosts;
     Arena *arena;
     Task task;
-    Index *wants;     // the devices that want the value
-    Devices *targets; // the same by host
-    int *host;        // by contribution: the host that brings it in, or -1
-    int *offers;  // by host: contributions that nobody brings in yet and of which it has a holder
-    bool *holds;  // by host: one of these holders wants the value
-    bool wanting; // some host holds so
-    int *seen;    // by host: scratch
-    int *begin, *at; // by host: the contributions of which it has a holder are at[begin[h]] to
-                     // before at[begin[h + 1]]
+    Index *wants;     // index of the devices that want the value
+    Devices *targets; // by host: the devices that want the value
+    int *host;        // by contribution: the host that supplies it; -1: not assigned yet
+    int *offers;      // by host: unassigned contributions that a device of it holds
+    bool *holds;      // by host: one of the holders wants the value
+    bool wanting;     // some host has a holder that wants the value
+    int *seen;        // by host: scratch
+    int *begin,
+        *at; // by host h: at[begin[h]] to at[begin[h + 1] - 1] are the contributions that it holds
     Tasks *local, *crossing;
     Transfers *inside;
 } Tier;
@@ -41,7 +41,7 @@ static Devices holders_on(const Tier *tier, int source, int host) {
 
 typedef void (*Visit)(Tier *tier, int source, int host);
 
-/* Visits the hosts of a contribution's holders, each once. */
+/* Calls a function for each host of a contribution's holders, once. */
 static void visit_hosts(Tier *tier, int source, Visit visit) {
     const Devices *holders = &tier->task.sources[source];
     for (int i = 0; i < holders->count; i++) tier->seen[host_of(tier->hosts, holders->at[i])] = -1;
@@ -57,7 +57,7 @@ static void add_offer(Tier *tier, int source, int host) {
     tier->offers[host]++;
 }
 
-/* Notes where holders want the value. */
+/* Records the hosts on which holders want the value. */
 static void note_holding(Tier *tier, const Devices *holders) {
     for (int i = 0; i < holders->count; i++)
         if (index_find(tier->wants, holders->at[i]) >= 0)
@@ -73,7 +73,7 @@ static void list_offer(Tier *tier, int source, int host) {
     tier->at[tier->begin[host + 1]++] = source;
 }
 
-/* Counts and lists what the hosts offer. */
+/* Counts and lists the contributions that each host holds. */
 static void count_offers(Tier *tier) {
     const int hosts = tier->hosts->count;
     int all = 0;
@@ -90,8 +90,8 @@ static void count_offers(Tier *tier) {
     for (int p = 0; p < tier->task.source_count; p++) visit_hosts(tier, p, list_offer);
 }
 
-/* Returns the host that offers most, or -1; of those only of which a holder wants the value, if
- * `wanting`. */
+/* Returns the host with the most unassigned contributions; -1: none has any. `wanting`: only
+ * among hosts with a holder that wants the value. */
 static int best_host(const Tier *tier, bool wanting) {
     int best = -1;
     for (int h = 0; h < tier->hosts->count; h++)
@@ -100,9 +100,9 @@ static int best_host(const Tier *tier, bool wanting) {
     return best;
 }
 
-/* Assigns each contribution to one of the hosts that have it: the best offers first, to begin with
- * where a holder wants the value, if there are such hosts: only there can it be complete without
- * another transfer. The result is the number of hosts. */
+/* Assigns each contribution to a host that holds it, the hosts with the most first. Hosts with a
+ * holder that wants the value come before others, since the value can be complete only there
+ * without another transfer. Returns the number of hosts. */
 static int assign_hosts(Tier *tier) {
     int left = tier->task.source_count, count = 0;
     for (; left; count++) {
@@ -127,13 +127,13 @@ static int add_task(Tier *tier, Task task, Tasks *list) {
     return plan->tasks.count - 1;
 }
 
-/* Returns whether a host has all contributions; where a holder wants the value, if there are
- * such hosts. */
+/* Returns whether a host holds all contributions and, if any host does, has a holder that wants
+ * the value. */
 static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }
 
-/* Each host that has all contributions reduces an equal part. */
+/* Lets each of the `count` hosts that hold all contributions reduce an equal part. */
 static void reduce_on_hosts(Tier *tier, int count) {
     int64_t volume = tier->task.volume;
     for (int h = 0, part = 0; h < tier->hosts->count; h++) {
@@ -150,7 +150,7 @@ static void reduce_on_hosts(Tier *tier, int count) {
 
 /* ---- several hosts have contributions ---- */
 
-/* By host, the holders there of the contributions that it brings in. */
+/* Returns, by host, its holders of the contributions that it supplies. */
 static Devices *bringing_devices(const Tier *tier) {
     Devices *bringing = arena_array(tier->arena, Devices, tier->hosts->count);
     for (int p = 0; p < tier->task.source_count; p++) {
@@ -161,7 +161,7 @@ static Devices *bringing_devices(const Tier *tier) {
     return bringing;
 }
 
-/* Returns the devices among which a host divides the value that it wants: those that bring in
+/* Returns how a host divides the value that it wants: among the devices that supply
  * contributions, or else all that want it. */
 static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
@@ -176,8 +176,8 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
     return division;
 }
 
-/* Returns the device at which a host reduces a slice: the one that wants it there, or the one of
- * the same rank. */
+/* Returns the device on which a host reduces a slice: the one of its division, or else the one
+ * of the same rank. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);
@@ -188,7 +188,7 @@ static int reducing_device(const Tier *tier, const Divisions *divisions, int hos
     return rotate_to_rank(tier->hosts, bringing, rank_of(tier->hosts, wanting)).at[0];
 }
 
-/* What a host makes of a slice for the task `whole`. */
+/* Adds the local task by which a host reduces a slice for task `whole`. */
 static void add_local(Tier *tier, int whole, int host, int device) {
     Task task = tier->hosts->planner->plan->tasks.at[whole];
     task = (Task){.bucket = task.bucket,
@@ -205,8 +205,8 @@ static void add_local(Tier *tier, int whole, int host, int device) {
     add_task(tier, task, tier->local);
 }
 
-/* The reduction of a slice across hosts, and inside those. Where each host has one contribution,
- * there is nothing to reduce inside. */
+/* Adds the reduction of a slice across hosts, and the local ones inside hosts with several
+ * contributions. */
 static void add_crossing(Tier *tier, const Divisions *divisions, const Devices *bringing, int hosts,
                          Task slice) {
     bool single = hosts == tier->task.source_count;

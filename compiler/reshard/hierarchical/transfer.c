@@ -1,9 +1,9 @@
-/* Two tiers: values on their way inside hosts, and across them. */
+/* Hierarchical transfers: values sent across hosts once, and handed on inside hosts. */
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
 
-/* A transfer with the hosts that it must cross to. */
+/* A transfer with the hosts that lack the value. */
 typedef struct Import {
     Transfer transfer;
     Divisions divisions;
@@ -18,7 +18,7 @@ void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder
     push_result(hosts->planner, transfers, segment, holder, targets);
 }
 
-/* Returns the job of taking a transfer in and handing it on inside a host. */
+/* Returns the job of receiving a transfer and handing it on inside a host. */
 static Job import_job(Hosts *hosts, const Transfer *transfer, const Division *division) {
     return (Job){.devices = division->devices,
                  .first = division->devices.count,
@@ -28,7 +28,7 @@ static Job import_job(Hosts *hosts, const Transfer *transfer, const Division *di
                  .units = division->shares};
 }
 
-/* The devices of a transfer by host. */
+/* The holders and receivers of a transfer, by host. */
 typedef struct Ends {
     Devices *holders, *receivers;
 } Ends;
@@ -44,7 +44,8 @@ static void find_ends(Hosts *hosts, const Transfer *transfer, const Ends *ends) 
     devices_by_host(hosts, &transfer->receivers, ends->receivers);
 }
 
-/* Adds a transfer's parts inside the hosts that have the value, and its import into the others. */
+/* Splits a transfer: into transfers inside the hosts that have the value, and an import for the
+ * other hosts. */
 static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *ends,
                            Imports *imports, Jobs *jobs, Transfers *local) {
     Arena *arena = hosts->planner->arena;
@@ -65,7 +66,8 @@ static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *e
     if (import.divisions.count) array_push(arena, imports, import);
 }
 
-/* Sends each slice of an import to one device of each host, which hands it on. */
+/* Adds, for each slice of an import, the transfer to one device of each host and those by which
+ * it hands the slice on. */
 static void cross(Hosts *hosts, Import *import, Transfers *crossing, Transfers *local) {
     Segment segment = import->transfer.segment;
     for (int d = 0; d < import->divisions.count; d++) {
@@ -105,8 +107,8 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
 
 /* ---- in one tier ---- */
 
-/* Adds a transfer's parts inside the hosts that have the value, and what goes from all holders to
- * the other hosts. */
+/* Splits a transfer: into transfers inside the hosts that have the value, and one from all
+ * holders to the other hosts. */
 static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near) {
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Devices far = {0};

@@ -1,14 +1,14 @@
-/* Buckets: conversions that are alike, planned as one. */
+/* Makes buckets: conversions with equal shape, type and layouts are planned as one tensor. */
 #include "reshard/plan_builder.h"
 #include "support/intern.h"
 
-/* Finds buckets by what makes conversions alike. */
+/* Tables that find the bucket of a conversion. */
 typedef struct BucketTable {
-    // layouts; their one copies by address; the bucket's number + 1 by its key
+    // layouts by content; unique layouts by address; bucket number + 1 by key
     Intern *shared, *layouts, *buckets;
 } BucketTable;
 
-/* Returns the one copy of a layout, remembered by its address. */
+/* Returns the unique copy of a layout, cached by its address. */
 static const Layout *find_layout(BucketTable *table, const Layout *layout) {
     const Layout **slot = intern_slot(table->layouts, &layout, sizeof layout);
     if (!*slot) *slot = layout_intern(table->shared, layout);
@@ -28,8 +28,7 @@ static Bucket new_bucket(PlanBuilder *planner, const Conversion *conversion) {
                     .overlap = overlap};
 }
 
-/* Returns the number of the bucket that a conversion belongs to; a new one where it is like none
- * before. */
+/* Returns the number of a conversion's bucket; adds a bucket when it is new. */
 static int find_bucket(PlanBuilder *planner, BucketTable *table, const Conversion *conversion) {
     int n = 0;
     int64_t key[LAYOUT_MAX_RANK + 3];

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* A holding that has a cell, in the list of the cell. */
+/* An entry of a cell's list of holdings. */
 typedef struct Entry Entry;
 struct Entry {
     int holding;
@@ -20,7 +20,7 @@ static int compare_numbers(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The places of cuts along factor `f`, in order, each once. */
+/* Collects the places of cuts along factor `f`, ascending and without repetition. */
 static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f) {
     Array(int64_t) cuts = {0};
     array_push(arena, &cuts, 0);
@@ -52,7 +52,7 @@ static int cut_index(const Overlap *overlap, int f, int64_t place) {
     return low;
 }
 
-/* Enters a holding into the lists of all cells of one of its boxes. */
+/* Adds a holding to the lists of all cells of one of its boxes. */
 static void enter_box(Arena *arena, const Overlap *overlap, const Range *box, int holding,
                       Entry **lists) {
     int begin[VIEW_MAX_RANK], width[VIEW_MAX_RANK];
@@ -75,7 +75,7 @@ static void enter_box(Arena *arena, const Overlap *overlap, const Range *box, in
     }
 }
 
-/* By cell, the holdings of a side that have it, in order. */
+/* Returns, by cell, the list of holdings of a side, in order. */
 static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxList *boxes,
                               int holdings, int count) {
     Entry **lists = arena_array(arena, Entry *, count);
@@ -87,8 +87,8 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
 
 /* ---- bundles ---- */
 
-/* Returns what makes two cells one bundle: the number of holdings of the first side, those
- * holdings, the second side's. */
+/* Writes the key of a cell's bundle: the number of holdings of the first side, these, and the
+ * second side's. Returns its length. */
 static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key) {
     int n = 1;
     for (const Entry *e = from[cell]; e; e = e->next) key[n++] = e->holding;
@@ -138,8 +138,8 @@ static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Ent
     }
 }
 
-/* Makes the view, the holdings, their boxes in the view, and the grid that these cut. The result is
- * the number of cells, or one that is too large. */
+/* Makes the common view, the holdings, their boxes and the grid. Returns the number of cells, or
+ * a number beyond the limit. */
 static int64_t make_grid(Arena *arena, Shape shape, const Layout *const *layouts, Overlap *overlap,
                          BoxList **boxes) {
     int64_t cells = 1;

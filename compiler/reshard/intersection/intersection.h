@@ -1,11 +1,13 @@
-/* Overlap: what two layouts of one tensor have in common.
+/* The overlap of two layouts of one tensor.
  *
- * All places where any box of either layout begins or ends cut the common view (layout/view.h) into
- * a grid of cells, so that each device holds a cell whole or not at all. Cells that the same
- * holdings (layout/holding.h) hold form a bundle: the planner moves bundles, in parts.
+ * The borders of all boxes of both layouts cut the common view (layout/view.h) into a grid of
+ * cells, so that each device holds a cell entirely or not at all. Cells with the same holdings
+ * (layout/holding.h) on both sides form a bundle; the planner moves bundles, in parts.
  *
- * A bundle's elements have one order: its cells one after another, each row-major. A part [lo, hi)
- * counts in that order.
+ *     [0-1]{0:2} to [0-3]{0:4}, 8 rows: cells of 2 rows; each is held by one device on either side
+ *
+ * The elements of a bundle are numbered cell by cell, each row-major; a part [lo, hi) counts in
+ * that order.
  */
 #ifndef RESHARD_INTERSECTION_INTERSECTION_H
 #define RESHARD_INTERSECTION_INTERSECTION_H
@@ -17,28 +19,27 @@ typedef enum Side { SIDE_FROM, SIDE_TO } Side;
 typedef struct Bundle {
     Array(int) cells;
     int64_t volume;
-    int holder_count[2];   // holdings that have it, by Side
-    const int *holders[2]; // one list for all bundles that have the same
+    int holder_count[2];   // by Side: the number of holdings that contain it
+    const int *holders[2]; // by Side: those holdings; bundles with the same ones share the list
 } Bundle;
 
 typedef struct Overlap {
     CommonView view;
-    int cut_count[VIEW_MAX_RANK]; // the grid: places of cuts along each factor of the view, the
-                                  // ends included
+    int cut_count[VIEW_MAX_RANK]; // by factor of the view: the number of cuts, ends included
     const int64_t *cuts[VIEW_MAX_RANK];
     Holdings side[2];
-    Array(Bundle) bundles; // in the order of their first cells
+    Array(Bundle) bundles; // ordered by their first cells
 } Overlap;
 
 /* Returns the overlap of two checked layouts of a tensor of `shape`. */
 const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to);
 
-/* Returns a cell's first element and its extents in the common view, and the number of its
+/* Sets a cell's first element and its extents in the common view. Returns the number of its
  * elements. */
 int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents);
 
-/* Returns whether a device holds a bundle on both sides, stores it in the same way, and as much
- * in all. */
+/* Returns whether a device holds a bundle on both sides at the same place of equally large
+ * storage. */
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device);
 
 #endif

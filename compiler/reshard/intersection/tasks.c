@@ -1,4 +1,4 @@
-/* From bundles to tasks: which contributions make which value, for whom. */
+/* Makes tasks of bundles: which contributions make which value, for whom. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/hierarchical/hierarchical.h"
@@ -7,8 +7,8 @@
 /* The contributions of one replica to a bundle, with their holders. */
 typedef struct Replica {
     int name;
-    Array(int) partial; // names of contributions
-    bool ascending;     // these are
+    Array(int) partial; // numbers of its contributions
+    bool ascending;     // the numbers are ascending
     Array(Devices) holders;
 } Replica;
 
@@ -37,7 +37,7 @@ static Devices *find_contribution(Arena *arena, Replica *replica, int name) {
     return &replica->holders.at[replica->holders.count - 1];
 }
 
-/* Returns who holds a bundle on one side, by replica and contribution. */
+/* Returns the holders of a bundle on one side, by replica and contribution. */
 static Replicas replicas_of(PlanBuilder *planner, const Overlap *overlap, const Bundle *bundle,
                             Side side) {
     Replicas replicas = {0};
@@ -50,8 +50,8 @@ static Replicas replicas_of(PlanBuilder *planner, const Overlap *overlap, const 
     return replicas;
 }
 
-/* Replicas with a single contribution hold the value itself; all of them become one. The result has
- * no contribution where there is none. */
+/* Merges the replicas with a single contribution, whose holders have the value itself, into one.
+ * The result has no contribution when there are none. */
 static Replica merge_whole(Arena *arena, const Replicas *replicas) {
     Replica whole = {0};
     for (int r = 0; r < replicas->count; r++) {
@@ -70,7 +70,7 @@ static int count_common(const Devices *a, const Devices *b) {
     return count;
 }
 
-/* Returns what devices must receive for a task, by element. */
+/* Returns how many devices must receive each element for a task. */
 static int task_cost(const Task *task) {
     int common = 0, wanted = task->targets.count;
     for (int p = 0; p < task->source_count && !common; p++)
@@ -79,7 +79,7 @@ static int task_cost(const Task *task) {
                                   : task->source_count + wanted - 1 - (common > 0);
 }
 
-/* Returns the same to get the reduction of a replica's contributions. */
+/* Returns the same number for the reduction of a replica's contributions. */
 static int reduction_cost(const Replica *replica, const Devices *targets) {
     return task_cost(&(Task){.source_count = replica->holders.count,
                              .sources = replica->holders.at,
@@ -99,8 +99,8 @@ static void set_sources(Task *task, const Replica *replica) {
     task->sources = replica->holders.at;
 }
 
-/* Returns the contribution of the target that takes a contribution of the source: the one whose
- * devices miss it least. */
+/* Returns the contribution of the target that a contribution of the source is added to: the one
+ * fewest of whose devices lack it. */
 static int receiving_contribution(const Devices *holders, const Replica *target) {
     int best = 0, least = INT32_MAX;
     for (int q = 0; q < target->holders.count; q++) {
@@ -113,8 +113,9 @@ static int receiving_contribution(const Devices *holders, const Replica *target)
     return best;
 }
 
-/* Returns each contribution of the source goes into one of the target's; contributions that get
- * none are the identity. The result is what devices must receive, by element. */
+/* Adds tasks that add each contribution of the source to one of the target; a target
+ * contribution without any is filled with the identity. Returns how many devices must receive
+ * each element. */
 static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const Replica *source,
                              const Replica *target) {
     TaskList *tasks = &planner->plan->tasks;
@@ -130,8 +131,8 @@ static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const
     return cost;
 }
 
-/* Of the source's replicas, and the holders of the whole value, which replace those of which they
- * were made: whose contributions go into those of the target with the fewest bytes. */
+/* Returns the replica of the source, or the holders of the complete value, whose contributions
+ * become those of the target with the fewest bytes. */
 static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bundle,
                                       const Replicas *replicas, const Replica *whole,
                                       const Replica *target) {
@@ -158,8 +159,8 @@ static Devices all_holders(Arena *arena, const Replicas *replicas) {
     return all;
 }
 
-/* Returns the fewest devices that hold one of a replica's contributions: so many share the work
- * of sending it. */
+/* Returns the least number of holders of a replica's contributions, which share the work of
+ * sending it. */
 static int fewest_holders(const Replica *replica) {
     int fewest = INT32_MAX;
     for (int p = 0; p < replica->holders.count; p++)
@@ -167,8 +168,8 @@ static int fewest_holders(const Replica *replica) {
     return fewest;
 }
 
-/* Replicas that are reduced with the fewest bytes reduce parts of the bundle, larger ones where
- * more devices share the work. */
+/* Divides the bundle among the replicas that can be reduced with the fewest bytes; a replica
+ * whose contributions have more holders gets a larger part. */
 static void add_reductions(PlanBuilder *planner, int bucket, int bundle, const Replicas *replicas,
                            Devices targets) {
     int least = INT32_MAX, all = 0, before = 0,
@@ -195,12 +196,11 @@ static void add_reductions(PlanBuilder *planner, int bucket, int bundle, const R
     }
 }
 
-/* Those of a list of holders (Bundle.holders), on one side. Bundles that have the same share what
- * is here; nobody changes it. */
+/* The holders of a bundle on one side, made once for each list (Bundle.holders) and then shared. */
 typedef struct Holders {
     Replicas replicas;
-    Replica whole; // SIDE_FROM
-    Devices all;   // SIDE_TO
+    Replica whole; // SIDE_FROM: the holders of the complete value
+    Devices all;   // SIDE_TO: all devices
 } Holders;
 
 /* Returns the holders of a bundle of an overlap on a side; `known` has those of earlier ones by
@@ -237,7 +237,7 @@ static void add_bundle_tasks(PlanBuilder *planner, int bucket, int b, Intern *co
                           cheapest_source(planner, bucket, b, from, whole, &to->at[r]), &to->at[r]);
 }
 
-/* Returns whether devices of several hosts hold one of a task's contributions. */
+/* Returns whether devices of several hosts hold one contribution of a task. */
 static bool has_far_holders(const Hosts *hosts, const Task *task) {
     for (int p = 0; p < task->source_count; p++)
         for (int h = 1; h < task->sources[p].count; h++)
@@ -246,8 +246,8 @@ static bool has_far_holders(const Hosts *hosts, const Task *task) {
     return false;
 }
 
-/* Contributions come from the hosts of those that want the value, where these have them. `near` is
- * by host: the last task that wants something there, from 1. */
+/* Removes holders on other hosts where the host of a device that wants the value has holders
+ * itself. `near` is by host: the last task + 1 that is wanted there. */
 static void keep_near(Hosts *hosts, int t, int *near) {
     Task *task = &hosts->planner->plan->tasks.at[t];
     for (int w = 0; w < task->targets.count; w++) near[host_of(hosts, task->targets.at[w])] = t + 1;
@@ -262,8 +262,8 @@ static void keep_near(Hosts *hosts, int t, int *near) {
     }
 }
 
-/* The same for all tasks; those whose contributions each lie on one host keep the lists that they
- * share. */
+/* Does this for all tasks; tasks whose contributions are each on one host keep their shared
+ * lists. */
 static void keep_all_near(PlanBuilder *planner) {
     enum { NEAR = 1, FAR };
     Hosts *hosts = hosts_of(planner);

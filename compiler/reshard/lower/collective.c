@@ -1,14 +1,14 @@
-/* Lowering: collectives. */
+/* Lowers collectives to a device's tables. */
 #include "reshard/lower/lower.h"
 
 #include "support/intern.h"
 
-/* What a device sends and receives in a collective, and the moves that pack it before and unpack it
- * behind. */
+/* The blocks that a device sends and receives in a collective, with the moves that pack before
+ * and unpack afterwards. */
 typedef struct Sides {
     Blocks send, receive;
-    const ht_block *all; // of all members, which lie one after another: in place of `send` or
-                         // `receive`; NULL: these are lists of their own
+    const ht_block *all; // the contiguous blocks of all members, in place of `send` or `receive`;
+                         // NULL: each has lists of its own
     MoveList pack, unpack;
 } Sides;
 
@@ -26,8 +26,8 @@ static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
     array_push(lowering->arena, &sides->receive, receive);
 }
 
-/* Returns the blocks of all members' parts, which lie one after another from `first` on; one
- * list for all devices that have the same. */
+/* Returns the blocks of all members' parts, contiguous from `first` on; devices with the same
+ * ones share the list. */
 static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first) {
     const Plan *plan = lowering->plan;
     int64_t key[] = {(intptr_t)step, first.place, first.tensor, first.offset};
@@ -42,7 +42,7 @@ static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, 
     return *known = share_blocks(lowering, blocks, step->group.count);
 }
 
-/* Also HT_REDUCE: then the root's part is all. */
+/* Sets the sides of a reduce-scatter, or of a reduce, where the root's part is everything. */
 static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides) {
     ht_block send = send_block(lowering, shared_parts(lowering, step), &sides->pack);
     if (step->verb == HT_REDUCE)
@@ -54,8 +54,8 @@ static void reduce_scatter_sides(Lowering *lowering, const Step *step, int posit
                    receive_block(lowering, &step->parts[position], &sides->unpack));
 }
 
-/* Returns whether blocks that have something lie in one buffer, in places that an int counts;
- * then the others are put there, too. */
+/* Returns whether the non-empty blocks are in one buffer at offsets that an int can count; then
+ * moves the empty ones there, too. */
 static bool one_buffer(Blocks *blocks) {
     const ht_block *first = NULL;
     int64_t lowest = INT64_MAX, highest = 0;
@@ -78,7 +78,8 @@ static bool one_buffer(Blocks *blocks) {
     return true;
 }
 
-/* Returns whether blocks lie as a gather needs them: those of equal counts one after another. */
+/* Returns whether blocks are as an all-gather needs them: of equal counts, and contiguous in
+ * order. */
 static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {
@@ -89,8 +90,8 @@ static bool in_order(const Blocks *blocks) {
     return !even || follow;
 }
 
-/* The blocks of a gather where the target stores each; false when some part is not contiguous
- * there. */
+/* Finds the blocks of an all-gather in the target's storage. Returns false when a part is not
+ * contiguous there. */
 static bool gather_in_place(Lowering *lowering, const Step *step, Blocks *receive) {
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = {.place = HT_TO};
@@ -129,7 +130,7 @@ static void broadcast_sides(Lowering *lowering, const Step *step, int position, 
 
 /* ---- all-to-all ---- */
 
-/* Returns the messages to or from all members, in the group's order; NULL where there is none. */
+/* Returns the messages to or from all members in the group's order; NULL for none. */
 static const Message **messages_of(Lowering *lowering, const Step *step,
                                    const StepPlace *step_place, bool received) {
     const Plan *plan = lowering->plan;
@@ -145,7 +146,8 @@ static const Message **messages_of(Lowering *lowering, const Step *step,
     return messages;
 }
 
-/* The blocks to or from all members when all lie in one buffer; false when one does not. */
+/* Finds the blocks to or from all members in one buffer. Returns false when a part is not
+ * contiguous. */
 static bool direct_blocks(Lowering *lowering, const Step *step, const Message *const *messages,
                           bool received, Blocks *blocks) {
     for (int i = 0; i < step->group.count; i++) {
@@ -188,7 +190,7 @@ static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPla
 
 /* ---- all together ---- */
 
-/* Returns how a collective reduces what its parts are of. */
+/* Returns the reduction of a collective's parts. */
 static ht_reduction step_reduction(const Plan *plan, const Step *step) {
     for (int i = 0; step_reduces(step) && i < step_part_count(step); i++)
         if (step->parts[i].count) return task_bucket(plan, step->parts[i].at[0].task)->reduction;

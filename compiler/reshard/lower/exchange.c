@@ -1,9 +1,9 @@
-/* Lowering: exchanges of messages, and the reductions of what they bring. */
+/* Lowers exchanges of messages, and the reductions of what they bring. */
 #include "reshard/lower/lower.h"
 
 #include <stdlib.h>
 
-/* A contribution to a reduction: which, the part that it covers, and where it lies. */
+/* A contribution to a reduction: its number, the part that it covers and where it is. */
 typedef struct SentContribution {
     Segment segment;
     Where where;
@@ -17,14 +17,14 @@ static int compare_contributions(const void *a, const void *b) {
     return (x->segment.lo > y->segment.lo) - (x->segment.lo < y->segment.lo);
 }
 
-/* Returns the same task by task. */
+/* Compares contributions by task, then as compare_contributions does. */
 static int compare_by_task(const void *a, const void *b) {
     const SentContribution *x = a, *y = b;
     return x->segment.task != y->segment.task ? x->segment.task - y->segment.task
                                               : compare_contributions(a, b);
 }
 
-/* The contribution that the device itself holds; none when it holds no part of the bundle. */
+/* Adds the contribution that the device itself holds, if it holds any of the bundle. */
 static void add_own(Lowering *lowering, const Segment *segment, SentContributions *contributions) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     for (int p = 0; p < task->source_count; p++)
@@ -38,7 +38,7 @@ static void add_own(Lowering *lowering, const Segment *segment, SentContribution
         }
 }
 
-/* A contribution's part [lo, hi), moved to where the reduction is stored. */
+/* Moves part [lo, hi) of a contribution to where the reduction is stored. */
 static void move_part(Lowering *lowering, MoveList *moves, const SentContribution *contribution,
                       int64_t lo, int64_t hi, const Segment *target, Where to) {
     Segment part = contribution->segment;
@@ -51,8 +51,8 @@ static void move_part(Lowering *lowering, MoveList *moves, const SentContributio
     move_segment(lowering, moves, &part, from, to);
 }
 
-/* Reduces the contributions in the order of their numbers: for each stretch on which they are the
- * same, the first is copied and the others are combined. */
+/* Reduces contributions in the order of their numbers. Where the set of contributions is
+ * constant, the first one is copied and the others are combined with it. */
 static void reduce(Lowering *lowering, const SentContributions *contributions,
                    const Segment *target, Where to, MoveList *copies, MoveList *combines) {
     if (contributions->count)
@@ -75,8 +75,8 @@ static void reduce(Lowering *lowering, const SentContributions *contributions,
     }
 }
 
-/* Returns all that the device received in this step, task by task; `offsets` has where each of
- * its messages lies in scratch, in bytes. */
+/* Returns all contributions that the device received in this step, by task; `offsets` has the
+ * place in scratch of each message, in bytes. */
 static SentContributions all_received(Lowering *lowering, const Step *step,
                                       const StepPlace *step_place, const int64_t *offsets) {
     SentContributions all = {0};
@@ -94,7 +94,7 @@ static SentContributions all_received(Lowering *lowering, const Step *step,
     return all;
 }
 
-/* What of it is for a reduction. */
+/* Adds the received contributions that belong to a reduction. */
 static void add_received(Lowering *lowering, const SentContributions *all, const Segment *target,
                          SentContributions *contributions) {
     int low = 0, high = all->count;
@@ -110,7 +110,7 @@ static void add_received(Lowering *lowering, const SentContributions *all, const
             array_push(lowering->arena, contributions, all->at[low]);
 }
 
-/* Returns where a reduction is put. */
+/* Returns where a reduction is stored. */
 static Where reduced_at(const Lowering *lowering, const Reducing *reduction) {
     Segment kept = resident_segment(lowering->plan, reduction->segment, true);
     return reduction->partial ? origin_of(lowering, &kept)

@@ -1,4 +1,4 @@
-/* Lowering: what one device does in a plan, as the tables of <hetu/reshard.h>. */
+/* Lowers a plan for one device to the tables of <hetu/reshard.h>. */
 #include "reshard/lower/lower.h"
 
 #include "reshard/plan_builder.h"
@@ -13,7 +13,8 @@ static int compare_segments(const void *a, const void *b) {
     return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-/* Returns what all-gathers bring the device of what it holds itself, in order. */
+/* Returns the segments that the device holds itself and that all-gathers also bring it, in
+ * order. */
 static Segments gathered_segments(Lowering *lowering) {
     const Plan *plan = lowering->plan;
     Segments gathered = {0};
@@ -30,8 +31,8 @@ static Segments gathered_segments(Lowering *lowering) {
     return gathered;
 }
 
-/* Copies what the device holds of a task, but for what all-gathers bring; *next is the first of
- * these that may be of the task. */
+/* Copies what the device holds of a task, without what all-gathers bring; *next is the index of
+ * the first of these that may belong to the task. */
 static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Segments *gathered,
                      int *next) {
     int64_t end = own.hi;
@@ -46,7 +47,7 @@ static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Se
     if (own.lo < own.hi) move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
 }
 
-/* What the device keeps of what it has, and the identities that it fills in. */
+/* Adds the device's local copies, and the fills of identities. */
 static void lower_local(Lowering *lowering) {
     MoveList copies = {0}, fills = {0};
     Segments gathered = gathered_segments(lowering);
@@ -65,7 +66,7 @@ static void lower_local(Lowering *lowering) {
     add_moves(lowering, HT_FILL, &fills);
 }
 
-/* Returns whether there is room for all that a local task makes. */
+/* Returns whether scratch is already reserved for everything that a local task makes. */
 static bool has_room(const Lowering *lowering, const Segment *kept) {
     for (int k = 0; k < lowering->residents.count; k++)
         if (lowering->residents.at[k].segment.task == kept->task &&
@@ -74,8 +75,8 @@ static bool has_room(const Lowering *lowering, const Segment *kept) {
     return false;
 }
 
-/* Room for a reduction that stays in scratch between steps. A complete one does only when it is
- * local; then the device keeps all of the task. */
+/* Reserves scratch for a reduction that stays there between steps. A complete one stays only
+ * when it is local; then all of the task is kept. */
 static void reserve(Lowering *lowering, const Segment *segment, bool partial) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     Segment kept = resident_segment(lowering->plan, *segment, partial);
@@ -88,7 +89,7 @@ static void reserve(Lowering *lowering, const Segment *segment, bool partial) {
     array_push(lowering->arena, &lowering->residents, (Resident){kept, offset});
 }
 
-/* Room for what a device keeps of a collective that reduces. */
+/* Reserves scratch for the device's part of a collective that reduces. */
 static void reserve_parts(Lowering *lowering, const Step *step, int position) {
     const Segments *parts = position < 0 || !step_reduces(step)
                                 ? NULL
@@ -166,8 +167,7 @@ const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int cou
     return count ? intern(lowering->plan->cache->shared, copy, sizeof *copy * (size_t)count) : NULL;
 }
 
-/* Returns the device's part without what lowering left behind; devices that do the same share
- * their steps. */
+/* Returns the device's tables without scratch data; devices that do the same share their steps. */
 static ht_reshard_device *copy_device(Arena *arena, Lowering *lowering) {
     int count = lowering->steps.count;
     ht_reshard_device *copy = arena_new(arena, ht_reshard_device);

@@ -1,8 +1,11 @@
-/* What the parts of lowering share: one device's steps while they are made.
+/* Lowering: turns a plan into the tables of one device (<hetu/reshard.h>). This header has what
+ * the files of lower/ share.
  *
- * Pieces that are contiguous in a tensor's storage are sent from there and received there; others
- * are packed in scratch. Scratch begins with the reductions that are not complete and are needed
- * later; behind it each step has its own packing space.
+ * Segments that are contiguous in a tensor's storage are sent from there and received there;
+ * others are packed in scratch. Scratch begins with partial reductions that are needed later;
+ * behind them each step has its own packing space.
+ *
+ *     all-gather of columns: HT_COPY pack -> HT_ALL_GATHER in scratch -> HT_COPY unpack
  */
 #ifndef RESHARD_LOWER_H
 #define RESHARD_LOWER_H
@@ -10,15 +13,14 @@
 #include "reshard/lower/device_steps.h"
 #include "reshard/plan_builder.h"
 
-/* Where the elements of segments lie: in the device's storage, or packed in scratch from an offset
- * in bytes on. */
+/* The place of segments: the device's storage, or packed in scratch. */
 typedef struct Where {
     ht_place place;
     bool packed;
-    int64_t offset; // packed: of the first element
+    int64_t offset; // packed: offset of the first element in scratch, bytes
 } Where;
 
-/* A list of moves; `shared`: it is the plan's, for all devices that have it. */
+/* A list of moves; `shared` lists belong to the plan and are used by several devices. */
 typedef struct MoveList {
     ht_move *at;
     int count, capacity;
@@ -27,7 +29,7 @@ typedef struct MoveList {
 
 typedef Array(ht_block) Blocks;
 
-/* A reduction that lies in scratch, by the task, origin and place of its segment. */
+/* A partial reduction that is kept in scratch, and the segment that it is. */
 typedef struct Resident {
     Segment segment;
     int64_t offset; // bytes
@@ -38,78 +40,80 @@ typedef struct Lowering {
     Arena *arena;
     int device;
     const DeviceSteps *device_steps;
-    // by Side, by bucket; NULL: the device stands nowhere in that layout
+    // by Side and bucket; NULL: the device is not in that layout
     const Holding **holding[2];
-    const struct SharedParts
-        *shared_parts; // of the step (lower/shared_parts.h); NULL: it was not asked for
-    ht_dtype dtype;    // of the step's blocks
-    int unit;          // its bytes
+    const struct SharedParts *shared_parts; // of the present step; NULL: not asked for yet
+    ht_dtype dtype;                         // element type of the step's blocks
+    int unit;                               // bytes of an element of that type
     Array(ht_reshard_step) steps;
     Array(Resident) residents;
-    int64_t base, used, most; // bytes of scratch: where a step's space begins, what it has used,
-                              // and the most of all steps
+    int64_t base, used, most; // bytes of scratch: begin of the present step's space, its end so
+                              // far, and the most of all steps
 } Lowering;
 
-/* Returns the places of segments. */
+/* Return the place in storage, and the place packed in scratch from an offset on. */
 Where stored_at(ht_place place);
 Where packed_at(int64_t offset);
 
-/* Returns where the device has a segment that it sends, and where it puts one that is complete. */
+/* Return where the device has a segment that it sends, and where it stores a complete one. */
 Where origin_of(const Lowering *lowering, const Segment *segment);
 Where result_of(const Lowering *lowering, const Segment *segment);
 
-/* Returns a segment as it is sent from scratch: one that is complete, or a `partial` one. */
+/* Returns a segment as it is sent from scratch: a complete one, or a partial reduction. */
 Segment resident_segment(const Plan *plan, Segment segment, bool partial);
 
-/* Returns the space in scratch for a step; on 64-byte borders. */
+/* Reserves scratch for the present step, aligned to 64 bytes. Returns its offset. */
 int64_t take_scratch(Lowering *lowering, int64_t bytes);
 
-/* Appends the moves of a segment. Packed offsets are those of the segment's first element. */
+/* Appends the moves that copy a segment. A packed place is where the segment's first element
+ * goes. */
 void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from,
                   Where to);
 
-/* Returns whether segments lie one after another in one buffer, from where they are sent or,
- * when `received`, where they belong: then that is the block. */
+/* Returns whether segments are contiguous in one buffer, where they are sent from or, when
+ * `received`, where they are stored; sets the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
-/* Segments to send: where they lie, or packed in scratch by moves that go to `pack`. */
+/* Return the block of segments to send: where they are stored, or packed in scratch by moves
+ * that are appended to `pack`. */
 ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 
-/* Segments to receive: where they belong, or in scratch, from which moves that go to `unpack` bring
- * them there. */
+/* Return the block of segments to receive: where they are stored, or in scratch, from which
+ * moves appended to `unpack` copy them. */
 ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack);
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack);
 
 /* Returns a block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
-/* Returns the plan's one copy of a list of moves or blocks: devices that do the same have the
- * same, and hold what they do in the same memory. */
+/* Return the plan's only copy of a list of moves or blocks, so that devices that do the same
+ * share memory. */
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
 const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 
-/* Appends a step, whose lists are the plan's; one of moves alone only when there are any. */
+/* Append a step whose lists are the plan's, and a step of moves alone if there are any. */
 void add_lowered(Lowering *lowering, ht_reshard_step step);
 void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 
-/* The steps of an exchange, and those of a collective. */
+/* Append the steps of an exchange, and those of a collective. */
 void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_place);
 void lower_collective(Lowering *lowering, const Step *step, const StepPlace *step_place);
 
-/* All parts of a collective as one list: its moves are made once for all devices that store alike,
- * so that lowering a group grows with the group, not with its square. */
+/* ---- shared parts: the parts of all devices in a collective as one list, whose moves are made
+ * once for all devices with the same storage; so lowering a group takes time linear in its size
+ * (shared_parts.c) ---- */
 
-/* What moves do with segments: from where they are sent to scratch; the same from where they
- * belong; from scratch to where they belong. */
+/* The purpose of moves: pack what is sent into scratch, pack from where segments are stored,
+ * unpack from scratch to where they are stored. */
 typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 
-/* Returns all parts of a step, one after another, until the next step is lowered. */
+/* Returns the parts of all devices in a step, one after another; valid until the next step is
+ * lowered. */
 const Segments *shared_parts(Lowering *lowering, const Step *step);
 
-/* Returns the place of the moves of a list from an offset of scratch on, empty where they are
- * not made yet; they are then the plan's. NULL: the list is none of shared_parts, or has parts
- * that are in scratch. */
+/* Returns the shared list of moves of segments from an offset of scratch on, empty when it is
+ * new. NULL: the segments are not those of shared_parts, or some are in scratch. */
 MoveList *shared_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way);
 
 #endif

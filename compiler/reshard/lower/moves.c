@@ -1,10 +1,10 @@
-/* Lowering: moves and blocks, the places of segments in storage and in scratch. */
+/* Lowers segments to moves and blocks: their places in storage and in scratch. */
 #include "reshard/lower/lower.h"
 
 #include <string.h>
 
-enum { SCRATCH_BORDER = 64 }; // bytes
-enum { LEAST_FOLDED = 3 };    // moves that are written as one
+enum { SCRATCH_BORDER = 64 }; // alignment of scratch in bytes
+enum { LEAST_FOLDED = 3 };    // the fewest moves that are folded into one
 
 Where stored_at(ht_place place) { return (Where){.place = place}; }
 
@@ -14,7 +14,8 @@ Where packed_at(int64_t offset) {
 
 /* ---- moves ---- */
 
-/* Combining dimensions that are one on both sides, and drops those of extent 1. */
+/* Merges dimensions that are contiguous on both sides, and drops those of extent 1. Returns the
+ * new rank. */
 static int merge_dimensions(ht_stride *dim, int rank) {
     int kept = 0;
     for (int d = 0; d < rank; d++) {
@@ -35,7 +36,7 @@ static bool is_contiguous(const ht_move *move) {
 
 static int64_t move_extent(const ht_move *move) { return move->rank ? move->dim[0].extent : 1; }
 
-/* Appends a move; one that goes on where the last one ended is merged with it. */
+/* Appends a move, or extends the last one when it continues that. */
 static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht_stride *dim) {
     move.dim = dim;
     ht_move *last = moves->count ? &moves->at[moves->count - 1] : NULL;
@@ -55,15 +56,15 @@ static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht
     array_push(lowering->arena, moves, move);
 }
 
-/* One tensor's part of a bundle that is moved. */
+/* The part of a bundle in one tensor, which is moved. */
 typedef struct MovePart {
     const Bucket *bucket;
     int bucket_index, tensor;
     Where from, to;
 } MovePart;
 
-/* Returns the place of a cell, in elements, in the device's storage or in packed space; `begin`
- * is how far into the packed space the cell starts. */
+/* Returns where a cell begins, in elements, in the device's storage or in packed space; `begin`
+ * is the cell's offset in the packed space. */
 static int64_t cell_place(const Lowering *lowering, const MovePart *part, const Where *where,
                           const int64_t *corner, const int64_t *extents, int64_t begin,
                           int64_t *strides) {
@@ -79,8 +80,8 @@ static int64_t cell_place(const Lowering *lowering, const MovePart *part, const 
     return where->offset / part->bucket->element + begin;
 }
 
-/* Moves the elements [lo, hi) of a cell, which begins `begin` elements into the packed space (it
- * may begin before it). */
+/* Moves the elements [lo, hi) of a cell, which begins at `begin` of the packed space (negative:
+ * before it). */
 static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part,
                       const int64_t *corner, const int64_t *extents, int64_t lo, int64_t hi,
                       int64_t begin) {
@@ -107,7 +108,7 @@ static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part,
     }
 }
 
-/* Moves the elements [lo, hi) of a bundle of one tensor, which begins `begin` elements into the
+/* Moves the elements [lo, hi) of one tensor's part of a bundle, which begins at `begin` of the
  * packed space. */
 static void move_bundle(Lowering *lowering, MoveList *moves, const MovePart *part,
                         const Bundle *bundle, int64_t lo, int64_t hi, int64_t begin) {
@@ -172,8 +173,7 @@ static bool same_dims(const ht_move *a, const ht_move *b) {
            (!a->rank || !memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank));
 }
 
-/* Returns how many moves from the first on are of boxes of one shape, each as far behind the one
- * before as the second is behind the first. */
+/* Returns how many moves, from the first on, copy boxes of one shape at constant distances. */
 static int progression(const ht_move *move, int count) {
     int same = 1;
     while (same < count && move[same].from == move->from && move[same].to == move->to &&
@@ -185,7 +185,7 @@ static int progression(const ht_move *move, int count) {
     return same;
 }
 
-/* Returns a progression of copies as one with another dimension in front. */
+/* Returns such moves as one move with another dimension in front. */
 static ht_move fold_progression(Lowering *lowering, const ht_move *move, int count) {
     ht_move folded = *move;
     ht_stride *dim = arena_array(lowering->arena, ht_stride, move->rank + 1);
@@ -197,8 +197,8 @@ static ht_move fold_progression(Lowering *lowering, const ht_move *move, int cou
     return folded;
 }
 
-/* Copies with those that are boxes in regular places as one: what the devices of a group have is
- * one move, not one for each of them. */
+/* Returns copies in which boxes at constant distances are one move, so that a group needs one
+ * move, not one for each device. */
 static MoveList folded_copies(Lowering *lowering, MoveList moves) {
     for (int before = moves.count + 1; moves.count < before;) {
         before = moves.count;
@@ -229,8 +229,8 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes) 
         .place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
 }
 
-/* Returns the moves that pack segments from their origins, or from where they belong when
- * `received`, to a place in scratch. */
+/* Returns the moves that pack segments, from their origins or, when `received`, from where they
+ * are stored, to a place in scratch. */
 static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset,
                              bool received) {
     MoveList moves = {0};
@@ -243,7 +243,7 @@ static MoveList make_packing(Lowering *lowering, const Segments *segments, int64
     return moves;
 }
 
-/* Appends the moves that bring segments from scratch to where they belong. */
+/* Appends the moves that copy segments from scratch to where they are stored. */
 static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t offset,
                           MoveList *unpack) {
     for (int i = 0; i < segments->count; i++) {
@@ -262,8 +262,8 @@ static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t
     return moves;
 }
 
-/* Returns the moves of segments; those of all parts of a step are made once for all devices that
- * store alike. */
+/* Returns the moves of segments; those of shared parts are made once for all devices with the
+ * same storage. */
 static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList *known = shared_moves(lowering, segments, offset, way);
     if (!known) return make_moves(lowering, segments, offset, way);
@@ -297,7 +297,7 @@ void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves) {
     add_lowered(lowering, (ht_reshard_step){.verb = verb, .move_count = list.count, .move = move});
 }
 
-/* Makes a list one that may be changed. */
+/* Replaces a shared list of moves by a copy that may be changed. */
 static void own_moves(Lowering *lowering, MoveList *moves) {
     if (moves->shared)
         moves->at =

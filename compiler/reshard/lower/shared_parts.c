@@ -4,12 +4,12 @@
 
 typedef struct SharedParts {
     Segments all;
-    bool stored;  // no part is in scratch
-    bool sent[2]; // by Side: parts are sent from there
+    bool stored;  // no part is kept in scratch
+    bool sent[2]; // by Side: some part is sent from there
     Array(int) buckets;
 } SharedParts;
 
-/* Appends a segment; one that goes on where the last one ended becomes part of it. */
+/* Appends a segment, or extends the last one when it continues that. */
 static void join_segment(Arena *arena, Segments *all, Segment segment) {
     Segment *last = all->count ? &all->at[all->count - 1] : NULL;
     if (last && last->task == segment.task && last->origin == segment.origin &&
@@ -51,7 +51,7 @@ const Segments *shared_parts(Lowering *lowering, const Step *step) {
     return &(*known)->all;
 }
 
-/* Returns what is equal for holdings whose boxes lie alike; NULL: there is none. */
+/* Returns a key that is equal for holdings with equally stored boxes; NULL for no holding. */
 static const void *storage_class(const Plan *plan, const Holding *holding) {
     if (!holding) return NULL;
     const void **known = intern_slot(plan->cache->step_parts, &holding, sizeof holding);

@@ -1,5 +1,4 @@
-/* Which plan is made: several attempts, of which the cheapest is taken among those whose loads are
- * spread well. */
+/* Makes several plans and takes the cheapest of those with well balanced loads. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 #include "reshard/cost/price.h"
@@ -9,34 +8,32 @@
 
 enum { ATTEMPTS = 4 };
 
-/* With how many others a device may exchange messages in place of collectives: with more, what is
- * written of a plan would grow with the square of the devices. In collectives it moves at most
- * twice what it must, since it reduces as well as the others do. */
+/* The most peers with which a device exchanges messages in place of collectives: beyond, the
+ * size of a plan would grow with the square of the devices. Collectives move at most twice the
+ * least bytes. */
 enum { MOST_PEERS = 64 };
 
-/* The same across hosts: how many devices a collective may have in whose place messages are
- * tried. */
+/* The most devices of a collective across hosts that is also tried as messages. */
 enum { MOST_ACROSS = 256 };
 
-/* How many parts of values a plan in two tiers may move and reduce: they grow with the devices
- * times the hosts. */
+/* The most parts of values of a hierarchical plan; they grow with devices times hosts. */
 enum { MOST_PARTS = 1 << 16 };
 
-/* A finished plan. */
+/* A finished attempt. */
 typedef struct Attempt {
     Plan plan;
     int64_t most_sent, most_received;
 } Attempt;
 
-/* What decides about attempts. */
+/* The state of the choice between attempts. */
 typedef struct Choice {
     PlanBuilder *planner;
-    Plan before; // as it was before the first attempt
+    Plan before; // the plan before the first attempt
     int64_t must_send,
-        must_receive; // of the device that must do most, whatever the plan; an even share at least
+        must_receive; // least bytes of the busiest device in any plan, at least an even share
     Attempt attempts[ATTEMPTS];
     int count;
-    bool *avoid; // by slot: in no collective
+    bool *avoid; // by slot: the device takes part in no collective
 } Choice;
 
 static int64_t most_of(const int64_t *loads, int count) {
@@ -47,15 +44,15 @@ static int64_t most_of(const int64_t *loads, int count) {
 
 /* ---- what must be moved ---- */
 
-/* Returns whether a device that wants the task's value is not in the index. */
+/* Returns whether a device outside of the index wants the task's value. */
 static bool others_want(const Task *task, const Index *holders) {
     for (int w = 0; w < task->targets.count; w++)
         if (index_find(holders, task->targets.at[w]) < 0) return true;
     return false;
 }
 
-/* Adds what the only holders of values and contributions must send, and what those that want values
- * must receive. */
+/* Adds the bytes that no plan avoids: what sole holders must send, and what devices that want
+ * values must receive. */
 static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *sent,
                          int64_t *received) {
     const Plan *plan = planner->plan;
@@ -84,7 +81,7 @@ static void find_forced(Choice *choice) {
     choice->must_receive = most_of(received, count);
 }
 
-/* An even share of all that is moved must be moved by somebody, too. */
+/* Raises the least bytes to an even share of what an attempt moves. */
 static void raise_to_even(Choice *choice, const Attempt *attempt) {
     int64_t total = 0, count = choice->planner->plan->device_count;
     for (int i = 0; i < count; i++) total += attempt->plan.received[i];
@@ -95,7 +92,7 @@ static void raise_to_even(Choice *choice, const Attempt *attempt) {
 
 /* ---- attempts ---- */
 
-/* Makes the steps from the tasks as they were before the first attempt. */
+/* Makes an attempt, beginning from the tasks as they were before the first one. */
 static void make_attempt(Choice *choice) {
     PlanBuilder *planner = choice->planner;
     Plan *plan = planner->plan;
@@ -110,10 +107,10 @@ static void make_attempt(Choice *choice) {
         (Attempt){*plan, most_of(plan->sent, count), most_of(plan->received, count)};
 }
 
-/* Returns whether a load is little above one that cannot be less. */
+/* Returns whether a load is little above its lower bound. */
 static bool is_fair(int64_t load, int64_t least) { return load - least <= least / 4 * 3; }
 
-/* By slot, with how many others a device does the collectives of a stage, where they are most. */
+/* Returns, by slot, the most peers of a device in the collectives of one stage. */
 static const int *count_peers(Arena *arena, const Plan *plan) {
     int *most = arena_array(arena, int, plan->device_count),
         *peers = arena_array(arena, int, plan->device_count);
@@ -130,7 +127,7 @@ static const int *count_peers(Arena *arena, const Plan *plan) {
     return most;
 }
 
-/* Keeps the devices with too much to do out of collectives. False when there is none. */
+/* Marks overloaded devices so that collectives avoid them. Returns false when there are none. */
 static bool avoid_overloaded(Choice *choice, const Attempt *attempt) {
     bool found = false;
     const int *peers = count_peers(choice->planner->arena, &attempt->plan);
@@ -141,13 +138,12 @@ static bool avoid_overloaded(Choice *choice, const Attempt *attempt) {
     return found;
 }
 
-/* Returns whether a load is little above what must be, or above the least of all attempts. */
+/* Returns whether a load is little above its lower bound, or above the least of all attempts. */
 static bool is_acceptable(int64_t load, int64_t must, int64_t least) {
     return is_fair(load, must) || load - least <= least / 8;
 }
 
-/* Returns the cheapest of the attempts whose busiest devices have little more to do than they
- * must, or than in the others. */
+/* Returns the cheapest of the attempts whose busiest devices are acceptably loaded. */
 static const Attempt *choose(const Choice *choice) {
     const Attempt *best = NULL;
     int64_t sent = INT64_MAX, received = INT64_MAX;
@@ -166,8 +162,8 @@ static const Attempt *choose(const Choice *choice) {
     return best ? best : &choice->attempts[choice->count - 1];
 }
 
-/* Where all devices are on one host: collectives wherever groups are closed, and then without those
- * that load a device too much. */
+/* Tries plans on one host: with collectives wherever groups are closed, then without those that
+ * overload a device. */
 static void try_collectives(Choice *choice) {
     make_attempt(choice);
     raise_to_even(choice, &choice->attempts[0]);
@@ -180,15 +176,14 @@ static void try_collectives(Choice *choice) {
     }
 }
 
-/* Returns whether messages are tried in place of an attempt's collectives, across hosts. */
+/* Returns whether messages are tried in place of an attempt's collectives across hosts. */
 static bool may_message(const Attempt *attempt) {
     for (int s = 0; s < attempt->plan.steps.count; s++)
         if (attempt->plan.steps.at[s].group.count > MOST_ACROSS) return false;
     return true;
 }
 
-/* By how many devices of one host, at most, a value is wanted; `counts` has room for a number by
- * host. */
+/* Returns the most devices of one host that want a value; `counts` is scratch by host. */
 static int most_on_host(Hosts *hosts, const Devices *devices, int *counts) {
     int most = 0;
     memset(counts, 0, sizeof *counts * (size_t)hosts->count);
@@ -199,9 +194,7 @@ static int most_on_host(Hosts *hosts, const Devices *devices, int *counts) {
     return most;
 }
 
-/* Returns how many parts of a value are moved or reduced in two tiers, at most: each host
- * reduces what it has of it for each device that has a slice, and all that want it get it; in as
- * many parts as there are hosts that hold all contributions. */
+/* Returns an upper bound of the parts of a value that a hierarchical plan moves or reduces. */
 static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts) {
     int64_t wanting = task->targets.count,
             bringing = task->source_count < hosts->count ? task->source_count : hosts->count;
@@ -211,7 +204,7 @@ static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts) {
     return wanting * whole + bringing * most_on_host(hosts, &task->targets, counts);
 }
 
-/* Returns whether hosts have several of the devices, and a plan in two tiers is not too large. */
+/* Returns whether some host has several of the devices and a hierarchical plan is not too large. */
 static bool has_tiers(PlanBuilder *planner) {
     const Plan *plan = planner->plan;
     Hosts *hosts = hosts_of(planner);
@@ -222,8 +215,8 @@ static bool has_tiers(PlanBuilder *planner) {
     return hosts->count < plan->device_count && parts <= MOST_PARTS;
 }
 
-/* Plans in two tiers, where there are such, and in one, with collectives and, where these have few
- * devices, without. */
+/* Tries hierarchical plans, if possible, and flat ones, each with collectives and, where these
+ * have few devices, without. */
 static void try_tiers(Choice *choice) {
     const int tiers = has_tiers(choice->planner) ? 2 : 1;
     bool messages[2];

@@ -1,9 +1,8 @@
-/* Collectives of several tensors: each large tensor has its own, all small ones of the same kind
- * share one.
+/* Fuses collectives: a large tensor has its own; small ones of the same kind share one.
  *
- * What a collective moves lies in one piece, so parts of several tensors are packed before it and
- * unpacked behind it. That is worth it as long as both copies take less time than one more
- * collective takes to begin.
+ * The data of a collective is contiguous, so parts of several tensors are packed before it and
+ * unpacked afterwards. That pays off while both copies take less time than one more collective
+ * takes to start.
  */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
@@ -15,19 +14,19 @@
 
 /* ---- shares ---- */
 
-/* What one tensor has in a collective. */
+/* The parts of one tensor in a collective. */
 typedef struct Share {
     int tensor;
     int64_t bytes;
-    Segments *parts; // as the step's
+    Segments *parts; // by position in the group, like Step.parts
 } Share;
 
 typedef Array(Share) Shares;
 
-/* Steps that could be one: of the same kind, in the same group, with the same root and type. */
+/* Steps that could be fused: of the same kind, group, root and type. */
 typedef struct FuseKind {
-    const Step *step; // the first of them
-    Segments *parts;  // what their small tensors have
+    const Step *step; // the first step of the kind
+    Segments *parts;  // the parts of their small tensors
     int64_t bytes;
 } FuseKind;
 
@@ -35,9 +34,9 @@ typedef Array(FuseKind *) Kinds;
 
 typedef struct Fusion {
     PlanBuilder *planner;
-    int *share_of; // by tensor: its share of the step at hand + 1
+    int *share_of; // by tensor: index + 1 of its share of the present step
     Kinds kinds;
-    Intern *known; // kinds by what makes them alike
+    Intern *known; // the kinds by their key
 } Fusion;
 
 static Share *find_share(Fusion *fusion, Shares *shares, int tensor, int parts) {
@@ -50,7 +49,7 @@ static Share *find_share(Fusion *fusion, Shares *shares, int tensor, int parts) 
     return &shares->at[fusion->share_of[tensor] - 1];
 }
 
-/* Divides a segment of part `i` among the tensors of its bucket. */
+/* Splits a segment of part `i` by the tensors of its bucket. */
 static void divide_segment(Fusion *fusion, Shares *shares, const Segment *segment, int i,
                            int parts) {
     const Plan *plan = fusion->planner->plan;
@@ -78,7 +77,7 @@ static Shares divide_step(Fusion *fusion, const Step *step) {
 }
 
 /* Returns whether packing and unpacking so many bytes takes longer than another collective takes
- * to begin. */
+ * to start. */
 static bool is_large(const Plan *plan, const Step *step, int64_t bytes) {
     int device = step->group.at[0],
         rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);
@@ -122,7 +121,7 @@ static void emit_kind(Fusion *fusion, FuseKind *kind) {
     kind->parts = NULL;
 }
 
-/* Adds a small tensor's share of `step` to those that share a collective. */
+/* Adds a small tensor's share of `step` to the fused collective of its kind. */
 static void join(Fusion *fusion, FuseKind *kind, const Step *step, const Share *share) {
     Arena *arena = fusion->planner->arena;
     int parts = step_part_count(step);
@@ -136,7 +135,7 @@ static void join(Fusion *fusion, FuseKind *kind, const Step *step, const Share *
     kind->bytes += share->bytes;
 }
 
-/* Steps that do not depend on each other. */
+/* Fuses steps that do not depend on each other. */
 static void fuse(Fusion *fusion, const Step *steps, int count) {
     fusion->kinds = (Kinds){0};
     fusion->known = intern_create(fusion->planner->arena);
@@ -152,7 +151,8 @@ static void fuse(Fusion *fusion, const Step *steps, int count) {
     for (int i = 0; i < fusion->kinds.count; i++) emit_kind(fusion, fusion->kinds.at[i]);
 }
 
-/* Steps of one phase stand together and do not depend on each other; others are -1. */
+/* Returns a number that is equal for adjacent steps that do not depend on each other; -1 for
+ * other steps. */
 static int phase_of(const Step *step) {
     switch (step->verb) {
     case HT_ALL_REDUCE: return 0;
@@ -164,7 +164,7 @@ static int phase_of(const Step *step) {
     }
 }
 
-/* Puts the steps from `first` on verb by verb, of each in their order. */
+/* Sorts the steps from `first` on stably by verb. */
 static void sort_by_verb(PlanBuilder *planner, int first) {
     Plan *plan = planner->plan;
     int count = plan->steps.count - first, kept = 0;

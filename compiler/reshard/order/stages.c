@@ -1,5 +1,5 @@
-/* The order of a plan's steps: reductions, and then the values on their way to those that want
- * them; all at once, or inside hosts and across them in turn. */
+/* Orders a plan's steps: reductions first, then transfers of values; all at once, or
+ * hierarchically. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/copy/copy.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A value that some already hold goes to the others that want it. */
+/* Adds transfers from the holders of complete values to the others that want them. */
 static void add_copies(PlanBuilder *planner) {
     Index *index = index_create(planner);
     for (int t = 0; t < planner->plan->tasks.count; t++) {
@@ -31,7 +31,7 @@ static Tasks reducing_tasks(PlanBuilder *planner) {
     return tasks;
 }
 
-/* Returns what is sent in all, by the steps so far and by these jobs and transfers. */
+/* Returns the bytes sent by the steps so far and by these jobs and transfers. */
 static int64_t all_sent(const PlanBuilder *planner, const Jobs *jobs, const Transfers *transfers) {
     int64_t total = 0;
     for (int i = 0; i < planner->plan->device_count; i++) total += planner->plan->sent[i];
@@ -42,8 +42,7 @@ static int64_t all_sent(const PlanBuilder *planner, const Jobs *jobs, const Tran
     return total;
 }
 
-/* Appends the steps that make what these tasks make and, if asked, those that then bring all
- * transfers to their receivers. */
+/* Appends the steps of these tasks and, if asked, of all transfers. */
 static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver) {
     Reductions reductions = {0};
     Jobs jobs = {0};
@@ -65,7 +64,7 @@ static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver) {
     routes_send(planner, &routes, &jobs);
 }
 
-/* The steps from here on depend on those so far, and their loads are balanced on their own. */
+/* Begins a stage: its steps depend on those before, and their loads are balanced separately. */
 static void next_stage(PlanBuilder *planner, const Transfers *transfers) {
     planner->stage++;
     planner->first = planner->plan->steps.count;
@@ -78,7 +77,8 @@ static void add_one_tier(PlanBuilder *planner) {
     add_stage(planner, &tasks, true);
 }
 
-/* Reductions inside hosts and then across them; values across hosts, and then inside them. */
+/* Adds the steps of a hierarchical plan: reductions inside hosts, then across them; values
+ * across hosts, then inside them. */
 static void add_two_tiers(PlanBuilder *planner) {
     Hosts *hosts = hosts_of(planner);
     Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};

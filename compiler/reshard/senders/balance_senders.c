@@ -1,10 +1,11 @@
-/* The division of work: so that nobody has much more than an even share.
+/* Balances the load of devices: divides jobs so that no device does much more than an even
+ * share.
  *
- * The jobs are divided one after another, each as well as the loads at that moment allow; then
- * those that devices above the cap take part in are divided anew, until nothing changes. Each
- * division minimises the sum of the squares of what lies above the cap, given the others; that sum
- * is convex, so that this comes to its minimum over all divisions: a device stays above the cap
- * only when no sequence of exchanges could relieve it.
+ * Step 1: divide the jobs one after another, each as well as the present loads allow. Step 2:
+ * divide again the jobs that overloaded devices take part in, until nothing changes. Each
+ * division minimises the sum of the squares of the loads' excess over the cap, given the other
+ * jobs. That sum is convex, so the iteration reaches its minimum over all divisions: a device
+ * stays above the cap only when no exchange of work could relieve it.
  */
 #include "reshard/senders/balance_senders.h"
 
@@ -27,14 +28,14 @@ int64_t load_cap(const Plan *plan, int64_t total) {
 }
 
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap) {
-    enum { PARTS = 4 }; // of the cap
+    enum { PARTS = 4 }; // an indivisible part of a segment is at most 1/PARTS of the cap
     int64_t fine = cap / task_element(plan, segment->task) / PARTS;
     return fine > 1 ? fine : 1;
 }
 
 /* ---- one division ---- */
 
-/* A device among those that may do a job: its load without the job, and how much of it it may
+/* A device that may do a part of a job: its load without the job, and the most of it that it may
  * do. */
 typedef struct Worker {
     int64_t load, limit;
@@ -46,7 +47,7 @@ static int compare_workers(const void *a, const void *b) {
     return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
 }
 
-/* Returns how often a device can take on `cost` before it is above a level. */
+/* Returns how many units of `cost` a device takes before its load exceeds a level. */
 static int64_t room_of(const Worker *worker, int64_t level, int64_t cost) {
     int64_t room = worker->load < level ? (level - worker->load) / cost : 0;
     return room < worker->limit ? room : worker->limit;
@@ -58,18 +59,19 @@ static int64_t room_below(const Worker *workers, int count, int64_t level, int64
     return room;
 }
 
-/* In what the first devices divide their units: at will where there are some that they do in any
- * case. */
+/* Returns the units in which the preferred devices divide their work: single ones when there is
+ * some that they do in any case, else grains. */
 static int64_t first_step(const Job *job) { return job->least ? 1 : job->grain; }
 
-/* Grains that the first do when nobody shall be above a level. */
+/* Returns the grains that the preferred devices do when none may exceed a level. */
 static int64_t first_grains(const Job *job, const Worker *workers, int64_t level) {
     int64_t step = first_step(job),
             room = room_below(workers, job->first, level, job->unit * step) * step - job->least;
     return room < 0 ? 0 : room / job->grain < job->grains ? room / job->grain : job->grains;
 }
 
-/* Returns whether nobody need be above a level, save for what the first do in any case. */
+/* Returns whether all grains can be done with no load above a level, apart from what the
+ * preferred devices do in any case. */
 static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
     int64_t own = first_grains(job, workers, level);
     return own + room_below(workers + job->first, job->devices.count - job->first, level,
@@ -77,7 +79,7 @@ static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
            job->grains;
 }
 
-/* Returns the lowest level from the cap on to which all grains can be done. */
+/* Returns the lowest level, not below the cap, at which all grains can be done. */
 static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     int64_t low = cap, high = cap;
     for (int64_t step = job->unit * job->grain; !is_enough(job, workers, high); step *= 2) {
@@ -94,8 +96,8 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     return high;
 }
 
-/* Divides `amount`, in steps of so many units, among the devices: the least loaded take all that
- * brings them up to the level, or to the lowest one above it that is enough. */
+/* Divides `amount` grains of `step` units among devices: the least loaded fill up to the level,
+ * or to the lowest sufficient one above it. */
 static void share_out(const Job *job, Worker *workers, int count, int64_t amount, int64_t step,
                       int64_t level) {
     Job part = {.devices.count = count, .unit = job->unit, .grains = amount, .grain = step};
@@ -109,7 +111,7 @@ static void share_out(const Job *job, Worker *workers, int count, int64_t amount
     }
 }
 
-/* Divides a job anew, given the other loads. */
+/* Divides a job again, given the other loads. */
 static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, Worker *workers) {
     int count = job->devices.count, others = count - job->first;
     for (int i = 0; i < count; i++) {
@@ -128,7 +130,7 @@ static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, W
 
 /* ---- all divisions ---- */
 
-/* Returns the numbers of the jobs, those with the least choice in front. */
+/* Returns the job numbers, those with the fewest preferred devices first. */
 static const int *rank_jobs(PlanBuilder *planner, const Jobs *jobs, int most) {
     int *choice = arena_array(planner->arena, int, jobs->count);
     for (int w = 0; w < jobs->count; w++) choice[w] = jobs->at[w].first;
@@ -136,7 +138,7 @@ static const int *rank_jobs(PlanBuilder *planner, const Jobs *jobs, int most) {
                        arena_array(planner->arena, int, most + 2));
 }
 
-/* Returns whether somebody who does some of a job is above the cap. */
+/* Returns whether a device that does some of a job exceeds the cap. */
 static bool is_overloaded(const PlanBuilder *planner, const Job *job, int64_t cap,
                           const int64_t *load) {
     for (int i = 0; i < job->devices.count; i++)
