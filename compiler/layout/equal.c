@@ -1,8 +1,8 @@
-/* Equality of layouts: every device holds the same elements, in the same order of storage, of the
- * same contribution. */
+/* Compares layouts: they are equal when every device holds the same elements in the same order
+ * of storage, and the same contribution. */
 #include "layout/view.h"
 
-/* Returns what two boxes have in common: its elements, its first one's coordinates and its
+/* Returns the number of elements that two boxes share; sets the first one's coordinates and the
  * extents. */
 static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corner,
                          int64_t *extents) {
@@ -16,9 +16,8 @@ static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corn
     return volume;
 }
 
-/* Returns whether the second of two holdings stores all elements of a box of the first as that
- * does. The search begins at its box *next, where the last one ended: both lists are mostly in
- * one order. */
+/* Returns whether the second of two holdings stores all elements of a box as the first does. The
+ * search begins at its box *next, since both lists are mostly in one order. */
 static bool has_box(const CommonView *view, const Holding *first, const Range *box,
                     const Holding *second, const BoxList *boxes, int *next) {
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK],
@@ -42,8 +41,8 @@ static bool same_elements(Arena *arena, const CommonView *view, const Holding *a
     return true;
 }
 
-/* Returns whether the devices of a holding are those of holding `number` on the other side, and
- * stand for the same contribution. */
+/* Returns whether a holding has the same devices as holding `number` of the other layout, and
+ * stands for the same contribution. */
 static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
     if (holding->devices.count != other->devices.count || holding->replica != other->replica ||
@@ -54,7 +53,7 @@ static bool same_devices(const Holding *holding, const Holdings *others, int num
     return true;
 }
 
-/* Devices that hold no element do not count. */
+/* Returns the number of devices that hold any element. */
 static int count_held(const Holdings *holdings) {
     int count = 0;
     for (int h = 0; h < holdings->list.count; h++) count += holdings->list.at[h].region->volume > 0;

@@ -1,4 +1,7 @@
-/* Exact fractions: where cuts fall, as parts of the interval [0, 1). */
+/* Exact fractions: the places of cuts in the interval [0, 1).
+ *
+ * A dimension of 10 cut by 3: pieces [0, 3), [3, 6), [6, 10), since 10/3 is rounded down.
+ */
 #ifndef LAYOUT_FRACTION_H
 #define LAYOUT_FRACTION_H
 
@@ -10,20 +13,20 @@ typedef struct Fraction {
 
 static const Fraction FRACTION_ZERO = {0, 1}, FRACTION_ONE = {1, 1};
 
-/* num / den in lowest terms. */
+/* Returns num / den in lowest terms. */
 Fraction fraction_make(__int128 num, __int128 den);
 
-/* a + (b - a) * t: the place t between a and b. */
+/* Returns a + (b - a) * t, the place t between a and b. */
 Fraction fraction_between(Fraction a, Fraction b, Fraction t);
 
-/* a + b; a - b, where b is at most a. */
+/* Return a + b, and a - b for b <= a. */
 Fraction fraction_add(Fraction a, Fraction b);
 Fraction fraction_subtract(Fraction a, Fraction b);
 
-/* Negative, zero or positive as a is below, at or above b. */
+/* Returns a negative number, zero or a positive one as a is below, at or above b. */
 int fraction_compare(Fraction a, Fraction b);
 
-/* floor(n * a). */
+/* Returns floor(n * a). */
 int64_t fraction_floor(Fraction a, int64_t n);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* By device, the smallest of those that have its replica and, if asked, its contribution. */
+/* Returns, by device, the smallest device of the same replica and, if asked, the same
+ * contribution. */
 static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices,
                                    int count, bool partial) {
     int *smallest = arena_array(arena, int, count), **names = arena_array(arena, int *, count);
@@ -20,7 +21,7 @@ static const int *smallest_devices(Arena *arena, const Region *regions, const in
     return smallest;
 }
 
-/* Returns what makes the holding of two devices one, as bytes. */
+/* Writes a key that is equal for devices of one holding. Returns its bytes. */
 static size_t holding_key(const Holding *holding, int64_t *key) {
     size_t n = 0;
     key[n++] = holding->replica;

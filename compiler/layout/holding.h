@@ -1,14 +1,17 @@
-/* Holdings: the devices of a layout that hold the same elements of the same contribution. */
+/* Holdings: sets of devices of a layout that hold the same elements of the same contribution.
+ *
+ *     [0-3]{0:2,dup:2}: two holdings, devices {0, 1} with the first half and {2, 3} with the second
+ */
 #ifndef LAYOUT_HOLDING_H
 #define LAYOUT_HOLDING_H
 
 #include "layout/layout.h"
 #include "support/array.h"
 
-/* Devices with the same region, replica and contribution. */
+/* A holding: devices with the same region, replica and contribution. */
 typedef struct Holding {
-    int replica, partial; // named by their smallest device, so that numbering does not matter; 0
-                          // where nothing is partial
+    int replica, partial; // named by the smallest device, independently of numbering; 0 when
+                          // nothing is pending
     Array(int) devices;   // in the layout's order
     const Layout *layout;
     const Region *region;
@@ -19,19 +22,19 @@ typedef struct Member {
     int device, holding;
 } Member;
 
-/* What the devices of a layout hold. */
+/* All holdings of a layout. */
 typedef struct Holdings {
-    StateKind partial; // as layout_partial says
+    StateKind partial; // kind of pending reduction (layout_partial)
     Array(Holding) list;
     int device_count;
-    Member *members; // in ascending order
+    Member *members; // by ascending device number
 } Holdings;
 
-/* Returns the holdings of a checked layout of a tensor of `shape`, in the order of their first
+/* Returns the holdings of a checked layout of a tensor of `shape`, ordered by their first
  * devices. */
 Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape);
 
-/* Returns the number of a device's holding; -1 when the device stands nowhere in the layout. */
+/* Returns the index of a device's holding; -1 when the device is not in the layout. */
 int holdings_find(const Holdings *holdings, int device);
 
 #endif

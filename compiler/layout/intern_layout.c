@@ -1,5 +1,5 @@
-/* Layouts without copies: what is written alike is one object. Structs are filled member by member
- * over zeroed memory, so that their padding is alike, too. */
+/* Interns layouts: equal texts are one object. Structs are filled member by member in zeroed
+ * memory, so that equal layouts have equal padding. */
 #include "layout/layout.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ const Layout *layout_intern(Intern *shared, const Layout *layout) {
     return intern(shared, &own, sizeof own);
 }
 
-/* Returns the layout with other devices: by their numbers in it, or NULL: by their places. */
+/* Returns the layout with device d renamed devices[d]; NULL: renamed to its position. */
 static const Layout *with_devices(Arena *arena, const Layout *layout, const int *by_number) {
     Layout *renamed = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);

@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LAYOUT_MAX_RANK = 16 }; // dimensions of a shape or view
+enum { LAYOUT_MAX_RANK = 16 }; // most dimensions of a shape or view
 
 typedef struct Shape {
     int rank;
@@ -41,18 +41,18 @@ typedef struct Shape {
 
 typedef enum StateKind { STATE_SPLIT, STATE_DUP, STATE_SUM, STATE_MAX } StateKind;
 
-/* One entry of a subgroup. */
+/* A state: how a subgroup cuts, replicates or leaves pending along some of its devices. */
 typedef struct State {
     StateKind kind;
-    int dim;                // STATE_SPLIT: the dimension of the view that is cut
-    int count;              // pieces, copies or contributions
-    const int64_t *weights; // count of them; NULL when all are equal
+    int dim;                // STATE_SPLIT: dimension of the view that is cut
+    int count;              // number of pieces, copies or contributions
+    const int64_t *weights; // `count` weights; NULL: all equal
     bool zigzag;            // STATE_SPLIT: position k has pieces k and 2 * count - 1 - k
-    int column;             // where it stands in the layout's text, from 0; for carets
+    int column;             // column in the layout's text, from 0, for carets
 } State;
 
-/* An ordered device list and its ordered states, last state fastest; the counts multiply to
- * device_count. */
+/* A subgroup: an ordered list of devices and of states, the last state fastest; the states'
+ * counts multiply to device_count. */
 typedef struct Group {
     int device_count, state_count;
     const int *devices;
@@ -62,19 +62,19 @@ typedef struct Group {
 typedef enum TopKind { TOP_NONE, TOP_DUP, TOP_SUM, TOP_MAX, TOP_SPLIT } TopKind;
 
 typedef struct Layout {
-    TopKind top;                // TOP_NONE exactly when group_count is 1
-    int top_dim;                // TOP_SPLIT: the dimension
-    bool inner;                 // TOP_SPLIT: fractions of every finest slice
-    const int64_t *top_weights; // group_count of them; NULL when equal
+    TopKind top;                // TOP_NONE if and only if group_count is 1
+    int top_dim;                // TOP_SPLIT: the dimension that is cut
+    bool inner;                 // TOP_SPLIT: each group owns its fraction of every finest slice
+    const int64_t *top_weights; // group_count weights; NULL: all equal
     int group_count;
     const Group *groups;
-    int view_rank;               // 0: the states number the shape's own dimensions
+    int view_rank;               // 0: states refer to the shape's own dimensions
     const int64_t *view;         // extents of the view's factors
-    const int *view_dim;         // the dimension of the shape that each factor belongs to
-    int top_column, view_column; // where they stand in the layout's text, from 0; for carets
+    const int *view_dim;         // by factor: the dimension of the shape that it belongs to
+    int top_column, view_column; // columns in the layout's text, from 0, for carets
 } Layout;
 
-/* One box of a region: [lo, hi) a dimension of the view. */
+/* A box of a region: a range [lo, hi) for each dimension of the view. */
 typedef struct Range {
     int64_t lo, hi;
 } Range;
@@ -82,31 +82,31 @@ typedef struct Box {
     Range dim[LAYOUT_MAX_RANK];
 } Box;
 
-/* Where a box lies in a device's storage: its first element, and the extents of the tensor of which
- * it is a part. */
+/* The storage of a box: the offset of its first element, and the extents of the tensor that it
+ * is a part of. */
 typedef struct Placing {
     int64_t at;
     int64_t room[LAYOUT_MAX_RANK];
 } Placing;
 
-/* What a device holds: boxes in row-major order, empty ones left out. Storage has one box after
- * another, each row-major; but boxes that zigzag splits make lie together as one row-major tensor,
- * in which the parts of a dimension are one behind the other. */
+/* What a device holds: non-empty boxes in row-major order. Storage has one box after another,
+ * each row-major; but the boxes that zigzag splits make are stored as one row-major tensor, in
+ * which the ranges of a dimension are adjacent. */
 typedef struct Region {
-    bool member; // the device stands in the layout at all
-    int replica; // the subgroup under a `dup` top, else 0
-    int partial; // which contribution: 0 .. contributions of the replica - 1
-    int rank;    // of the view
+    bool member; // the device is in the layout
+    int replica; // number of the subgroup under a `dup` top, else 0
+    int partial; // number of the contribution within the replica
+    int rank;    // rank of the view
     int box_count;
     const Box *boxes;
-    const Placing *placing; // by box; NULL: one box after another
-    int64_t volume;         // elements in all boxes
+    const Placing *placing; // by box; NULL: boxes are stored one after another
+    int64_t volume;         // number of elements in all boxes
 } Region;
 
 #define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
 
-/* The denominator of the places where weights cut; NULL: `count` equal ones; zigzag doubles it.
- * Cuts of cuts multiply theirs, up to the most that fractions hold. */
+/* Returns the denominator of the places where weights (NULL: `count` equal ones) cut; a zigzag
+ * cut has twice that. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);
 
@@ -115,45 +115,45 @@ int64_t layout_denominator(const int64_t *weights, int count);
  * do not multiply to the devices, weights that do not fit. */
 Layout *layout_parse(Tokens *tokens, const char *close);
 
-/* Returns the same of a whole text, which stands at `at`. */
+/* Reads a layout from a whole text, which begins at `at`. */
 Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Checks a layout, whose text begins at `at`, against a shape. False after an error was
- * reported: a state's dimension that the shape lacks, a view that does not factor it, two kinds
- * of reduction. */
+/* Checks a layout against a shape; its text begins at `at`. Returns false after an error: a
+ * dimension that the shape lacks, a view that does not factor it, two kinds of reduction, cuts
+ * that are not exact. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
-/* Returns whether the cuts of a layout are fractions that can be told, as layout_check says of
- * one with a text. */
+/* Returns whether the cuts of a layout are exact fractions, without reporting errors. */
 bool layout_fits(const Layout *layout, Shape shape);
 
-/* Returns the layout in which devices that held the same of a tensor of `shape` have parts of
- * it: every element of a `dup` top and of `dup` states lies once, in pieces as even as can be.
- * Each device keeps a part of what it held; a subgroup under a `dup` top gets a share of every
- * finest slice for each of its devices. A number stays in copies, and so does what could only be
- * cut by fractions that cannot be told. Where no cut has weights, a device's elements are less
- * than the product over the dimensions of its part of the dimension, to which a row is added for
- * each finest slice of which it has a part. The layout has no contributions. */
+/* Returns the layout in which replicas are sharded: each element of a `dup` top and of `dup`
+ * states is held once, in pieces as even as possible, and each device keeps a part of what it
+ * held. A subgroup under a `dup` top gets a share of every finest slice for each of its devices.
+ * Scalars, and what could not be cut exactly, stay replicated. The layout must have no pending
+ * reductions.
+ *
+ * Without weights, a device holds fewer elements than the product over dimensions of (its
+ * fraction of the extent + one row for each finest slice that it shares).
+ */
 const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout; it parses back to an equal one. */
 void layout_print(Text *out, const Layout *layout);
 
-/* Device numbers, runs of three or more as a-b; and " by 3:1" where there are weights. */
+/* Print device numbers, runs of three or more as a-b; and " by 3:1" for weights. */
 void layout_print_devices(Text *out, const int *devices, int count);
 void layout_print_weights(Text *out, const int64_t *weights, int count);
 
-/* Returns the one copy in `shared` of a layout, without what it knows of the text that it was
- * read from. */
+/* Returns the interned copy of a layout in `shared`, without positions in its text. */
 const Layout *layout_intern(Intern *shared, const Layout *layout);
 
-/* Returns the layout as one of the devices 0, 1, ... in its own order. */
+/* Returns the layout with its devices renamed 0, 1, ... in its own order. */
 const Layout *layout_renumbered(Arena *arena, const Layout *layout);
 
-/* Returns the layout of devices 0, 1, ... as one of devices[0], devices[1], ... */
+/* Returns the layout of devices 0, 1, ... with device d renamed devices[d]. */
 const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int *devices);
 
-/* Returns the extents that the states number: the view's factors, or the shape's own. */
+/* Returns the extents that states refer to: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);
 
 /* Returns what `device` holds of a tensor of `shape`. */
@@ -162,22 +162,22 @@ Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device
 /* Returns the regions of all devices, in the order of layout_devices. */
 const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, int *count);
 
-/* Returns the elements of the device that holds most of a tensor of `shape`. */
+/* Returns the number of elements of the device that holds most of a tensor of `shape`. */
 int64_t layout_most(const Layout *layout, Shape shape);
 
-/* Returns whether both layouts give every device the same elements in the same order of storage,
- * and the same contributions, of a tensor of `shape`. How replicas and contributions are
- * numbered does not matter. */
+/* Returns whether both layouts give every device the same elements of a tensor of `shape`, in
+ * the same order of storage, and the same contributions. The numbering of replicas and
+ * contributions does not matter. */
 bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 
-/* STATE_SUM or STATE_MAX where contributions are pending, else STATE_DUP. */
+/* Returns STATE_SUM or STATE_MAX when reductions are pending, else STATE_DUP. */
 StateKind layout_partial(const Layout *layout);
 
-/* Returns whether the pieces of a dimension of the view may be several parts of it that lie as
- * one. */
+/* Returns whether a zigzag split cuts a dimension of the view, so that a piece may consist of
+ * several ranges. */
 bool layout_has_zigzag(const Layout *layout, int dim);
 
-/* Returns the devices of a layout in its own order; the count goes to *count. */
+/* Returns the devices of a layout in its own order; *count is their number. */
 const int *layout_devices(Arena *arena, const Layout *layout, int *count);
 
 #endif

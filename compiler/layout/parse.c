@@ -1,4 +1,4 @@
-/* The reader of layouts, and what is checked against a shape. */
+/* Parses layouts and checks them against a shape. */
 #include "layout/layout.h"
 #include "syntax/tokens.h"
 #include "support/array.h"
@@ -10,7 +10,7 @@ enum { MAX_DEVICE = 1 << 24, MAX_DEVICES = 1 << 20 };
 
 typedef Array(int64_t) Numbers;
 
-/* Devices as the text names them: a number, or a range. */
+/* A mention of devices in the text: a number or a range. */
 typedef struct Mention {
     int64_t first, last;
     const Token *token;
@@ -19,8 +19,8 @@ typedef struct Mention {
 typedef struct Parser {
     Tokens tokens;
     Arena *arena;
-    const char *close; // what ends the layout; NULL: the end
-    const char *begin; // of the text that columns count from
+    const char *close; // token that ends the layout; NULL: the end of the text
+    const char *begin; // begin of the text, from which columns count
     Array(Mention) mentions;
     bool failed;
 } Parser;
@@ -40,7 +40,7 @@ static bool ended(const Parser *parser) {
            (parser->close && tokens_is(&parser->tokens, parser->close));
 }
 
-/* Returns whether the next token is `text`, which is then passed. */
+/* Skips the next token if it is `text`. Returns whether it was. */
 static bool accept(Parser *parser, const char *text) {
     return !parser->failed && tokens_take(&parser->tokens, text);
 }
@@ -52,7 +52,7 @@ static void expect(Parser *parser, const char *text, const char *where) {
     parser->failed = parser->failed || !tokens_expect(&parser->tokens, text, where);
 }
 
-/* Returns a number from `least` to `most`. */
+/* Reads a number from `least` to `most`. */
 static int64_t parse_number(Parser *parser, const char *what, int64_t least, int64_t most) {
     const Token *token = here(parser);
     char *rest;
@@ -67,7 +67,7 @@ static int64_t parse_number(Parser *parser, const char *what, int64_t least, int
     return value;
 }
 
-/* `by w:w:...`; *weights is empty when there is none. */
+/* Reads `by w:w:...`; *weights is empty when there is none. */
 static void read_weights(Parser *parser, Numbers *weights) {
     if (accept(parser, "by")) do
             array_push(parser->arena, weights,
@@ -75,8 +75,8 @@ static void read_weights(Parser *parser, Numbers *weights) {
         while (accept(parser, ":"));
 }
 
-/* Returns the weights that begin at `begin`, as many as `count`; NULL when there are none or all
- * are equal. */
+/* Returns the weights that begin at `begin`; there must be `count`. NULL when there are none or
+ * all are equal. */
 static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_t count,
                                   const Token *begin) {
     bool equal = true;
@@ -91,7 +91,7 @@ static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_
     return equal ? NULL : weights->at;
 }
 
-/* `dup`, `sum` or `max`, which is passed over; STATE_SPLIT when none stands here. */
+/* Reads `dup`, `sum` or `max`; STATE_SPLIT when the token is none of them. */
 static StateKind parse_kind(Parser *parser) {
     return accept(parser, "dup")   ? STATE_DUP
            : accept(parser, "sum") ? STATE_SUM
@@ -129,7 +129,7 @@ static State parse_state(Parser *parser) {
     return state;
 }
 
-/* Device numbers and inclusive ranges of them. */
+/* Reads device numbers and inclusive ranges of them. */
 static void parse_devices(Parser *parser, Group *group) {
     Array(int) devices = {0};
     do {
@@ -204,7 +204,7 @@ static void parse_view(Parser *parser, Layout *layout) {
     layout->view_dim = dims.at;
 }
 
-/* Reads the top's kind; whether there is one. */
+/* Reads the kind of the top. Returns whether there is one. */
 static bool parse_top(Parser *parser, Layout *layout) {
     static const TopKind tops[] = {[STATE_SPLIT] = TOP_SPLIT,
                                    [STATE_DUP] = TOP_DUP,
@@ -221,7 +221,7 @@ static bool parse_top(Parser *parser, Layout *layout) {
     return true;
 }
 
-/* The weights of the top, and the subgroups that they count. */
+/* Reads the weights of the top and its subgroups, which must be equally many. */
 static void parse_union(Parser *parser, Layout *layout) {
     Array(Group) groups = {0};
     Numbers weights = {0};
@@ -241,7 +241,7 @@ static void parse_union(Parser *parser, Layout *layout) {
     layout->top_weights = check_count(parser, &weights, groups.count, first);
 }
 
-/* Returns where the text names `device` for the second time. */
+/* Returns the token that mentions `device` for the second time. */
 static const Token *second_mention(const Parser *parser, int device) {
     bool seen = false;
     for (int i = 0; i < parser->mentions.count; i++) {
@@ -265,7 +265,7 @@ static void check_devices_once(Parser *parser, const Layout *layout) {
         }
 }
 
-/* A union of one subgroup says nothing more than the subgroup. */
+/* Removes a top over a single subgroup, which has no meaning. */
 static void drop_lonely_top(Layout *layout) {
     if (layout->group_count != 1) return;
     layout->top = TOP_NONE;
@@ -350,14 +350,14 @@ int64_t layout_denominator(const int64_t *weights, int count) {
     return sum / divisor;
 }
 
-/* The denominators of what cuts a dimension: cuts are exact fractions of 63 bits. */
+/* The denominators of the cuts of a dimension, which must fit into 63 bits. */
 typedef struct Denominators {
     int64_t group, most,
-        second; // of a subgroup's states, and the largest two of all subgroups that differ
+        second; // product of a subgroup's states; the two largest different ones of all subgroups
 } Denominators;
 
-/* Multiplies the denominators of the states that cut a dimension. `diag` NULL: nothing is
- * reported. */
+/* Multiplies the denominators of a group's states that cut a dimension. Returns false after an
+ * error; `diag` NULL: it is not reported. */
 static bool check_group_weights(Diag *diag, Position at, const Group *group, int dim,
                                 Denominators *found) {
     found->group = 1;
@@ -384,8 +384,9 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
     return true;
 }
 
-/* Under a split of the top the subgroups' cuts are parts of its own; an inner one divides what lies
- * between the cuts of two subgroups. `diag` NULL: nothing is reported. */
+/* Checks that all cuts of a layout are exact. Under a split of the top, cuts of subgroups divide
+ * its parts; an inner split divides the ranges between the cuts of two subgroups. `diag` NULL:
+ * nothing is reported. */
 static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim) {
     Denominators found = {1, 1, 1};
     for (int g = 0; g < layout->group_count; g++)
@@ -410,7 +411,7 @@ bool layout_fits(const Layout *layout, Shape shape) {
     return true;
 }
 
-/* One kind of reduction a layout; *kind is STATE_DUP until one is found. */
+/* Checks that a layout has one kind of pending reduction; *kind is STATE_DUP until one is found. */
 static bool check_reduction(Diag *diag, Position at, StateKind found, StateKind *kind) {
     if (*kind != STATE_DUP && *kind != found) {
         diag_error(diag, at, "a layout has one kind of reduction, either 'sum' or 'max'");

@@ -1,4 +1,4 @@
-/* Regions: which elements a device holds, by the definitions of layout.h. */
+/* Computes regions: which elements a device holds, by the definitions in layout.h. */
 #include "layout/layout.h"
 
 #include "layout/fraction.h"
@@ -7,29 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part of a dimension, as fractions of the whole. */
+/* An interval of a dimension, as fractions of the whole. */
 typedef struct Interval {
     Fraction lo, hi;
 } Interval;
 
-/* Parts of a dimension, in order; taken as one. */
+/* Intervals of a dimension, in order, that are cut as if they were contiguous. */
 typedef Array(Interval) Intervals;
 
 typedef Array(Range) Ranges;
 
-/* What is computed once for all devices of a layout. */
+/* Tables that are computed once for all devices of a layout. */
 typedef struct Maker {
     Arena *arena, *scratch;
     const Layout *layout;
     Shape view;
-    const int64_t ***before;   // by group and state: before_of the weights of its pieces
-    const int64_t *top_before; // the same of the top's
-    const int *like;           // by group: the first that has the same states
-    const int *contributions;  // by group: those in front of it, under a top that is partial
-    Intervals ***parts; // by group that is `like` no other, dimension and piece: group_piece of it;
-                        // at NULL: not made yet
-    Ranges ***ranges;   // by group, dimension and piece: device_ranges of it; at NULL: not made yet
-    int edge_count;     // inner: every place where any subgroup cuts the top's dimension
+    const int64_t ***before;   // by group and state: before_of of its weights
+    const int64_t *top_before; // before_of of the top's weights
+    const int *like;           // by group: the first group with the same states
+    const int *contributions;  // by group: the contributions of the groups before it, under a top
+                               // with a pending reduction
+    Intervals ***parts; // by group that is `like` no other, dimension and piece: group_piece's
+                        // result; at NULL: not computed yet
+    Ranges **
+        *ranges; // by group, dimension and piece: device_ranges's result; at NULL: not computed yet
+    int edge_count; // inner top: all places where a subgroup cuts the top's dimension
     const Fraction *edges;
 } Maker;
 
@@ -69,15 +71,15 @@ const int *layout_devices(Arena *arena, const Layout *layout, int *count) {
     return devices;
 }
 
-/* Returns the sum of the weights in front of each piece, and of all behind the last; NULL when
- * all weights are equal. */
+/* Returns the prefix sums of weights, one more than there are pieces; NULL when all weights are
+ * equal. */
 static const int64_t *before_of(Arena *arena, const int64_t *weights, int count) {
     int64_t *before = weights ? arena_array(arena, int64_t, count + 1) : NULL;
     for (int i = 0; weights && i < count; i++) before[i + 1] = before[i] + weights[i];
     return before;
 }
 
-/* Returns where piece `k` of `count` begins. */
+/* Returns the begin of piece `k` of `count`. */
 static Fraction cut_at(const int64_t *before, int count, int k) {
     return before ? fraction_make(before[k], before[count]) : fraction_make(k, count);
 }
@@ -104,7 +106,7 @@ static Fraction lesser(Fraction a, Fraction b) { return fraction_compare(a, b) <
 
 static Fraction greater(Fraction a, Fraction b) { return fraction_compare(a, b) < 0 ? b : a; }
 
-/* Appends what lies between the places `a` and `b` of several parts taken as one. */
+/* Appends what is between places `a` and `b` of several intervals that count as contiguous. */
 static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction b,
                       Intervals *cut) {
     Fraction whole = FRACTION_ZERO, before = FRACTION_ZERO;
@@ -122,14 +124,14 @@ static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction
     }
 }
 
-/* Piece k of those into which a state cuts an interval. */
+/* Returns piece k of those into which a state cuts an interval. */
 static Interval interval_piece(Interval of, const State *state, const int64_t *before, int k) {
     int count = piece_count(state);
     return (Interval){fraction_between(of.lo, of.hi, cut_at(before, count, k)),
                       fraction_between(of.lo, of.hi, cut_at(before, count, k + 1))};
 }
 
-/* Returns what position k of a zigzag split has of an interval. */
+/* Returns the intervals of position k of a zigzag split. */
 static Intervals zigzag_interval(Arena *arena, Interval of, const State *state,
                                  const int64_t *before, int k) {
     Intervals zigzag = {0};
@@ -138,7 +140,7 @@ static Intervals zigzag_interval(Arena *arena, Interval of, const State *state,
     return zigzag;
 }
 
-/* Returns what position k of a cut has of several parts. */
+/* Returns the intervals of position k of a cut of several intervals. */
 static Intervals cut_several(Arena *arena, const Intervals *parts, const State *state,
                              const int64_t *before, int k) {
     Intervals cut = {0};
@@ -173,8 +175,8 @@ static int piece_number(const Group *group, int position, int dim) {
     return number;
 }
 
-/* Returns the parts of dimension `dim` that the device at `position` of subgroup g holds of what
- * the subgroup holds. */
+/* Returns the intervals of dimension `dim` that the device at `position` of subgroup g holds,
+ * within what the subgroup holds. */
 static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     int after = group->device_count;
@@ -195,7 +197,7 @@ static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
     return parts;
 }
 
-/* Returns the same, made once for all subgroups and positions that have the piece. */
+/* Returns make_piece's result, cached for all subgroups and positions with the same piece. */
 static Intervals group_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     Intervals **by_dim = maker->parts[maker->like[g]];
@@ -221,7 +223,7 @@ static bool leads_piece(const Group *group, int position, int dim) {
     return true;
 }
 
-/* Every place where any subgroup cuts the top's dimension, in order. */
+/* Collects the places where any subgroup cuts the top's dimension, ascending. */
 static void collect_edges(Maker *maker) {
     Array(Fraction) edges = {0};
     const Layout *layout = maker->layout;
@@ -271,7 +273,7 @@ static bool same_states(const Group *a, const Group *b) {
     return same;
 }
 
-/* Finds the subgroups that cut alike. */
+/* Finds for each subgroup the first one with the same states. */
 static void find_like(Maker *maker) {
     int count = maker->layout->group_count, kinds = 0,
         *like = arena_array(maker->scratch, int, count),
@@ -316,7 +318,7 @@ static void count_contributions(Maker *maker) {
     maker->contributions = before;
 }
 
-/* Returns the caller destroys its scratch arena. */
+/* Returns the tables of a layout; the caller destroys their scratch arena. */
 static Maker maker_for(Arena *arena, const Layout *layout, Shape shape) {
     Maker maker = {.arena = arena,
                    .scratch = arena_create(),
@@ -329,13 +331,13 @@ static Maker maker_for(Arena *arena, const Layout *layout, Shape shape) {
     return maker;
 }
 
-/* Appends the range of a dimension of length n that an interval holds, unless it is empty. */
+/* Appends the range of an interval of a dimension of length n, unless it is empty. */
 static void add_range(Arena *arena, Ranges *ranges, Interval part, int64_t n) {
     Range range = {fraction_floor(part.lo, n), fraction_floor(part.hi, n)};
     if (range.lo < range.hi) array_push(arena, ranges, range);
 }
 
-/* Returns the number of a place among the edges. */
+/* Returns the index of a place among the edges. */
 static int find_edge(const Maker *maker, Fraction place) {
     int low = 0, high = maker->edge_count - 1;
     while (low < high) {
@@ -348,7 +350,8 @@ static int find_edge(const Maker *maker, Fraction place) {
     return low;
 }
 
-/* The fraction from `a` to `b` of every finest slice of an interval of the top's dimension. */
+/* Appends the fraction from `a` to `b` of each finest slice of an interval of the top's
+ * dimension. */
 static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Fraction a, Fraction b,
                        int64_t n) {
     int last = find_edge(maker, own.hi);
@@ -390,8 +393,8 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     return ranges;
 }
 
-/* Returns the same, made once for all positions that have the piece, and for all subgroups that
- * do where the top leaves the dimension whole. */
+/* Returns make_ranges's result, cached for all positions with the same piece, and for all
+ * subgroups when the top does not cut the dimension. */
 static Ranges device_ranges(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     Ranges **by_dim = maker->ranges[cut_by_top(maker->layout, dim) ? g : maker->like[g]];
@@ -407,14 +410,15 @@ static int contribution_id(const Maker *maker, int g, int position) {
 
 static int64_t range_length(Range range) { return range.hi - range.lo; }
 
-/* Returns the length of the first `count` ranges. */
+/* Returns the sum of the lengths of the first `count` ranges. */
 static int64_t ranges_length(const Ranges *ranges, int count) {
     int64_t length = 0;
     for (int i = 0; i < count; i++) length += range_length(ranges->at[i]);
     return length;
 }
 
-/* All combinations of the ranges of the dimensions, the last fastest. */
+/* Makes the boxes of a region: all combinations of the dimensions' ranges, the last dimension
+ * fastest. */
 static void combine_ranges(const Maker *maker, Region *region, const Ranges *ranges) {
     region->box_count = 1;
     for (int d = 0; d < region->rank; d++) region->box_count *= ranges[d].count;
@@ -430,9 +434,8 @@ static void combine_ranges(const Maker *maker, Region *region, const Ranges *ran
     region->boxes = boxes;
 }
 
-/* Returns where box `b` lies. The finest slices of an inner split, which are ranges of one
- * dimension, are tensors one after another; in each of them the ranges of the other dimensions
- * are joined. */
+/* Returns where box `b` is stored. The finest slices of an inner split are tensors one after
+ * another; in each of them the ranges of the other dimensions are contiguous. */
 static Placing place_box(const Maker *maker, const Region *region, const Ranges *ranges, int b) {
     Placing placing = {0};
     int64_t slice = 1, in_front = 0, step = 1, offset = 0;
@@ -450,7 +453,7 @@ static Placing place_box(const Maker *maker, const Region *region, const Ranges 
     return placing;
 }
 
-/* Finds out how boxes lie where zigzag splits join some. */
+/* Sets the storage of boxes where zigzag splits store several as one tensor. */
 static void place_boxes(const Maker *maker, Region *region, const Ranges *ranges) {
     bool joined = false;
     for (int d = 0; d < region->rank; d++)
@@ -496,8 +499,7 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
     return regions;
 }
 
-/* Returns what the device of a subgroup holds that holds most: cuts of different dimensions are
- * independent. */
+/* Returns the elements of a subgroup's device that holds most; the dimensions are independent. */
 static int64_t group_most(const Maker *maker, int g) {
     const Group *group = &maker->layout->groups[g];
     int64_t volume = 1;

@@ -29,7 +29,7 @@ bool user_layout_names(const UserLayout *written, const char *axis) {
     return false;
 }
 
-/* axis * axis, none of which stands in `before` */
+/* Reads axis * axis, none of which occurs in `before`. */
 static bool parse_axes(Tokens *tokens, const UserLayout *before, UserLayoutState *state) {
     Axes axes = {0};
     do {
@@ -47,7 +47,7 @@ static bool parse_axes(Tokens *tokens, const UserLayout *before, UserLayoutState
     return true;
 }
 
-/* Returns whether a reduction stands beside one of the other kind. */
+/* Returns whether the layout has pending reductions of two kinds. */
 static bool mixes_reductions(const UserLayout *before, const UserLayoutState *state) {
     for (int s = 0; s < before->state_count; s++)
         if (state->kind >= STATE_SUM && before->states[s].kind >= STATE_SUM &&
@@ -56,7 +56,7 @@ static bool mixes_reductions(const UserLayout *before, const UserLayoutState *st
     return false;
 }
 
-/* What a state does: dup, sum, max, or the name or number of a dimension. */
+/* Reads a state's target: dup, sum, max, or the name or number of a dimension. */
 static bool parse_target(Tokens *tokens, UserLayoutState *state) {
     char *end;
     const char *word = tokens->token->text;
@@ -73,7 +73,7 @@ static bool parse_target(Tokens *tokens, UserLayoutState *state) {
                 arena_format(tokens->arena, "expected ':' and a mesh axis after \"%s\"", word));
 }
 
-/* kind : axis * axis */
+/* Reads kind : axis * axis. */
 static bool parse_state(Tokens *tokens, States *states) {
     UserLayoutState state = {.kind = STATE_SPLIT, .at = tokens->token->at};
     UserLayout before = {.state_count = states->count, .states = states->at};
@@ -91,7 +91,7 @@ static bool parse_state(Tokens *tokens, States *states) {
     return true;
 }
 
-/* { state, state } */
+/* Reads { state, state }. */
 static bool parse_states(Tokens *tokens, const char *close, UserLayout *written) {
     States states = {0};
     tokens_next(tokens);

@@ -1,9 +1,9 @@
-/* Layouts as a model's source writes them, in the pragmas `shard` and `reshard`: in device numbers,
- * or over the axes of a mesh that is known later.
+/* Layouts in a model's source, in the pragmas `shard` and `reshard`: with device numbers, or
+ * over mesh axes that a strategy defines.
  *
  *     [0-3]{0:4}            device numbers: a layout
  *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the
- *                           first major; `seq:cp zigzag`
+ *                           slowest first; `seq:cp zigzag`
  */
 #ifndef LAYOUT_USER_LAYOUT_H
 #define LAYOUT_USER_LAYOUT_H
@@ -18,7 +18,7 @@ typedef struct UserLayoutAxis {
 typedef struct UserLayoutState {
     StateKind kind;
     const char *name; // STATE_SPLIT: the dimension's name; NULL: it is numbered
-    int dim;          // its number
+    int dim;          // number of the dimension
     int axis_count;
     const UserLayoutAxis *axes;
     bool zigzag; // STATE_SPLIT
@@ -27,16 +27,16 @@ typedef struct UserLayoutState {
 
 typedef struct UserLayout {
     Position at;
-    const Layout *layout; // NULL: over axes
+    const Layout *layout; // NULL: the layout is over axes
     int state_count;
     const UserLayoutState *states;
 } UserLayout;
 
-/* Reads a layout from the tokens, up to `close`, which stays the current token; NULL: up to the
- * end. NULL after an error was reported. */
+/* Reads a layout from the tokens, up to `close`, which stays the current token (NULL: up to the
+ * end). Returns NULL after an error. */
 const UserLayout *user_layout_parse(Tokens *tokens, const char *close);
 
-/* Appends its text, which parses back. */
+/* Prints the layout; the text parses back. */
 void user_layout_print(Text *out, const UserLayout *written);
 
 /* Returns whether the layout names the axis. */

@@ -1,4 +1,4 @@
-/* The common view of two layouts, and their regions in it. */
+/* Computes the common view of two layouts, and their regions in it. */
 #include "layout/view.h"
 
 #include "support/array.h"
@@ -10,8 +10,7 @@ typedef Array(Range) Ranges;
 
 /* ---- the view ---- */
 
-/* Returns the factors of dimension `dim` in the numbering of a layout: the first goes to *first,
- * the result is past the last. */
+/* Returns the factors of dimension `dim` in a layout's view: *first to one before the result. */
 static int view_factors(const Layout *layout, int dim, int *first) {
     if (!layout->view_rank) {
         *first = dim;
@@ -29,8 +28,8 @@ static int compare_down(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Returns the strides of all factors of a dimension in both layouts, and its extent, from the
- * largest, each once. */
+/* Collects the strides of all factors of a dimension in both layouts, and its extent, in
+ * descending order without repetition. Returns how many. */
 static int collect_strides(Shape shape, const Layout *const *layouts, int dim, int64_t *strides) {
     int count = 0;
     for (int side = 0; side < 2; side++) {
@@ -56,7 +55,7 @@ static void add_factor(CommonView *view, int dim, int64_t extent, int64_t weight
     view->weight[view->rank++] = weight;
 }
 
-/* Adds a dimension of the tensor, refined as far as both layouts need. */
+/* Adds the factors of a dimension, refined for both layouts. */
 static void refine(CommonView *view, const Layout *const *layouts, int dim) {
     int64_t strides[2 * LAYOUT_MAX_RANK + 2];
     int count = collect_strides(view->shape, layouts, dim, strides);
@@ -80,7 +79,7 @@ CommonView view_common(Shape shape, const Layout *a, const Layout *b) {
     return view;
 }
 
-/* Returns the same in the common view. */
+/* Returns the factors of dimension `dim` in the common view, as view_factors does. */
 static int common_factors(const CommonView *view, int dim, int *first) {
     int f = 0;
     while (f < view->rank && view->dim[f] < dim) f++;
@@ -91,9 +90,8 @@ static int common_factors(const CommonView *view, int dim, int *first) {
 
 /* ---- boxes of one view as boxes of the common one ---- */
 
-/* Appends the boxes, over `count` factors, of the range [lo, hi) of their product; `prefix` has
- * `before` ranges that go in front of each.
- */
+/* Appends the boxes, over `count` factors, of the range [lo, hi) of their product; each begins
+ * with the `before` ranges of `prefix`. */
 static void split_range(Arena *arena, Ranges *out, const Range *prefix, int before,
                         const int64_t *extents, int count, int64_t lo, int64_t hi) {
     Range head[VIEW_MAX_RANK];
@@ -128,7 +126,7 @@ BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, 
     return (BoxList){rank ? ranges.count / rank : 1, ranges.at};
 }
 
-/* Returns the part of a box that lies in one dimension, as stretches of the whole dimension. */
+/* Returns the part of a box in a flat dimension, as ranges of the whole dimension. */
 static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
     Ranges list = {0};
     int64_t stride = 1, count = 1;
@@ -150,11 +148,11 @@ static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
     return list;
 }
 
-/* Ranges of some factors of the common view, one list after another. */
+/* Lists of ranges of some factors of the common view, whose products are boxes. */
 typedef struct DimProduct {
     int count;
     BoxList list[VIEW_MAX_RANK];
-    int width[VIEW_MAX_RANK]; // how many factors a list has
+    int width[VIEW_MAX_RANK]; // by list: number of factors
 } DimProduct;
 
 static void add_list(DimProduct *product, BoxList list, int width) {
@@ -162,8 +160,7 @@ static void add_list(DimProduct *product, BoxList list, int width) {
     product->width[product->count++] = width;
 }
 
-/* Adds the part of a box that lies in one dimension where the views nest: by factor of the layout's
- * view. */
+/* Adds the part of a box in a dimension whose views nest, by factor of the layout's view. */
 static void add_nested(Arena *arena, const CommonView *view, Shape own, const Range *range, int dim,
                        DimProduct *product) {
     static const Range one = {0, 1};
@@ -214,7 +211,7 @@ BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding)
 
 /* ---- storage ---- */
 
-/* The same element's coordinates in the numbering of a layout. */
+/* Converts an element's coordinates to those of a layout's view. */
 static void own_place(const CommonView *view, const Layout *layout, const int64_t *place,
                       int64_t *own) {
     Shape numbered = layout_view(layout, view->shape);
@@ -229,7 +226,7 @@ static void own_place(const CommonView *view, const Layout *layout, const int64_
     }
 }
 
-/* Returns the box of a region in which an element lies, and where it lies in storage. */
+/* Returns the box of a region that contains an element, and where the box is stored. */
 static const Box *box_at(const Region *region, const int64_t *place, Placing *placing) {
     int64_t before = 0;
     for (int b = 0; b < region->box_count; b++) {
@@ -249,14 +246,14 @@ static const Box *box_at(const Region *region, const int64_t *place, Placing *pl
     BUG("an element lies outside of the region that holds it");
 }
 
-/* Strides along the common factors that belong to dimension `dim`, from those along the layout's
+/* Sets the strides along the common factors of dimension `dim` from those along the layout's
  * own. */
 static void common_strides(const CommonView *view, const Layout *layout, int dim,
                            const int64_t *along, int64_t *strides) {
     Shape own = layout_view(layout, view->shape);
     int first, last = view_factors(layout, dim, &first), begin,
                end = common_factors(view, dim, &begin);
-    int64_t weight = 1; // of the layout's factor v
+    int64_t weight = 1; // stride of the layout's factor v
     int v = last - 1;
     for (int f = end - 1; f >= begin; f--) {
         while (!view->flat[dim] && v > first && view->weight[f] >= weight * own.extent[v])

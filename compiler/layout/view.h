@@ -1,9 +1,11 @@
-/* Views: the finer shapes in which layouts number a tensor's elements, and the one in which two
- * layouts meet.
+/* Views: shapes with factored dimensions in which layouts number a tensor's elements.
  *
- * The common view of two layouts refines both: each of its factors is one step along a dimension of
- * the shape. Where the factors of the two do not nest in a dimension, that is taken as a whole
- * ("flat").
+ * The common view of two layouts refines both: each of its factors is a step along one dimension
+ * of the shape. A dimension in which the factors of the two do not nest is flat: it is one
+ * factor.
+ *
+ *     (12) cut by 3 and by (4*3): factors 3 and 4 do not nest, so the dimension is flat
+ *     (12) cut by 4 as (4*3) and by 2 as (2*6): common factors 2, 2, 3
  */
 #ifndef LAYOUT_VIEW_H
 #define LAYOUT_VIEW_H
@@ -15,38 +17,37 @@ enum { VIEW_MAX_RANK = 2 * LAYOUT_MAX_RANK };
 typedef struct CommonView {
     Shape shape;
     int rank;
-    int dim[VIEW_MAX_RANK];        // the shape's dimension that a factor belongs to
-    int64_t weight[VIEW_MAX_RANK]; // how far one step along the factor goes in that dimension
+    int dim[VIEW_MAX_RANK];        // dimension of the shape that the factor belongs to
+    int64_t weight[VIEW_MAX_RANK]; // elements of that dimension in one step along the factor
     int64_t extent[VIEW_MAX_RANK];
     bool flat[LAYOUT_MAX_RANK]; // by dimension: the views have no common refinement
 } CommonView;
 
-/* Boxes of a view: `count` times its rank ranges. */
+/* Boxes of a view: `count` boxes of rank ranges each. */
 typedef struct BoxList {
     int count;
     const Range *ranges;
 } BoxList;
 
-/* Returns the common view of two checked layouts of a tensor of `shape`; without factors where
- * that has no elements. */
+/* Returns the common view of two checked layouts of a tensor of `shape`; without factors when
+ * the tensor is empty. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
-/* Returns the boxes of a holding in the common view, in the order of its region. */
+/* Returns the boxes of a holding in the common view, in its region's order. */
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
-/* Returns where an element, by its coordinates in the common view, lies in the storage of a
- * holding's devices; and a stride a factor of the common view, as it is within the box of the
- * region in which the element lies. */
+/* Returns the offset of an element, given by common-view coordinates, in the storage of a
+ * holding's devices. Sets by factor the stride within the region's box that contains the
+ * element. */
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 
-/* Returns whether two holdings store a box that lies within one box of each at the same place
+/* Returns whether two holdings store a box, which is within one box of each, at the same offset
  * and in the same order. */
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 
-/* Returns the boxes, over `rank` factors of these extents, of the elements [lo, hi) in row-major
- * order. */
+/* Returns the boxes, over `rank` factors with these extents, of the row-major range [lo, hi). */
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi);
 
 #endif

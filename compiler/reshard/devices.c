@@ -22,9 +22,7 @@ Devices devices_without(Arena *arena, const Devices *devices, int device) {
 }
 
 void sort_devices(int *devices, int count) {
-    enum {
-        FEW = 4
-    }; // moves of a device; beyond, sorting by insertion is no longer the shorter way
+    enum { FEW = 4 }; // moves of a device; with more, insertion sort is slower than qsort
     int left = FEW * count;
     for (int i = 1; i < count && left >= 0; i++) {
         int device = devices[i], k = i;
@@ -72,14 +70,14 @@ int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin) 
     return order;
 }
 
-/* Returns the device that stands for all that are joined with one; by slot. */
+/* Returns the representative slot of those joined with slot i (union-find). */
 static int representative(int *joined, int i) {
     while (joined[i] != i) i = joined[i] = joined[joined[i]];
     return i;
 }
 
-/* Joins the devices of each set. Sets may share their lists: `last` has by slot the list, of those
- * that begin with the device, that was joined last. */
+/* Joins the devices of each set. `last` is by slot the last joined list that begins with the
+ * device, since sets may share lists. */
 static void join_sets(const Plan *plan, const Devices *sets, int count, int *joined,
                       const Devices **last) {
     for (int s = 0; s < count; s++) {
@@ -95,13 +93,13 @@ static void join_sets(const Plan *plan, const Devices *sets, int count, int *joi
     }
 }
 
-/* What joining the sets of one kind needs, by slot. */
+/* Scratch for joining the sets of one kind, by slot. */
 typedef struct Joining {
     int *joined, *number;
     const Devices **last;
 } Joining;
 
-/* Numbers the components of sets of one kind, from *count on, and counts the devices of each. */
+/* Numbers the components of sets of one kind from *count on, and counts the devices of each. */
 static void number_sets(const Plan *plan, const Devices *sets, int set_count,
                         const Joining *joining, int *component, int *size, int *count) {
     int *joined = joining->joined, *number = joining->number;
@@ -120,15 +118,15 @@ static void number_sets(const Plan *plan, const Devices *sets, int set_count,
         if (number[representative(joined, i)]) size[number[representative(joined, i)] - 1]++;
 }
 
-/* Returns whether each set has all devices of its component. */
+/* Returns whether each set contains its whole component. */
 static bool all_full(const Devices *sets, int set_count, const int *component, const int *size) {
     for (int s = 0; s < set_count; s++)
         if (sets[s].count != size[component[s]]) return false;
     return true;
 }
 
-/* By set: the number of its class, sets of one component that have the same devices; none of sets
- * of small components. The result is how many classes there are. */
+/* Sets, by set, the number of its class: equal sets of a component; none for sets of small
+ * components. Returns the number of classes. */
 static int number_classes(const Devices *sets, int set_count, const int *component,
                           const bool *small, int *class_of) {
     Arena *scratch = arena_create();
@@ -149,7 +147,7 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
     return classes;
 }
 
-/* Marks the components that have a set of few devices; how many others there are. */
+/* Marks the components that have a small set. Returns how many others there are. */
 static int find_large(const Devices *sets, int set_count, const int *component, int count,
                       bool *small) {
     int large = count;
@@ -160,9 +158,9 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
     return large;
 }
 
-/* Classes become components of their own where those of a component have many devices and, on
- * average, many sets: the layouts cut finest slices of which devices with coarser cuts have
- * several. What goes on in a class is then one collective. */
+/* Splits components by classes where these have many devices and, on average, many sets: layouts
+ * that cut finest slices, of which devices with coarser cuts hold several. Each class is then
+ * one collective. */
 static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,
                               int *component, const int *size, int *count) {
     Arena *arena = planner->arena;

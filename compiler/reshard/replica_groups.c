@@ -4,25 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One state of each group of both layouts, of which the devices' coordinates say which replica
- * group they are of. */
+/* A cut: one state of each group of both layouts, along which the devices can be split into
+ * replica groups. */
 typedef struct Cut {
     StateKind kind;
-    int dim;          // STATE_SPLIT: of the view
-    int parts;        // into which the coordinates fall, in order
-    int kept;         // parts in which there is anything of the tensor
-    const int *state; // by group, those of `from` first; the state's number
+    int dim;          // STATE_SPLIT: dimension of the view
+    int parts;        // number of parts into which the coordinates are divided
+    int kept;         // number of parts that contain elements
+    const int *state; // by group, those of `from` first: index of the state
 } Cut;
 
-/* Where a device stands in a side of its replica group. */
+/* The position of a device on a side of its replica group. */
 typedef struct Seat {
-    int part, place; // place -1: it is not there
+    int part, place; // place -1: the device is not on that side
 } Seat;
 
 typedef struct Folding {
     Arena *arena;
     ReplicaGroups *replica_groups;
-    Conversion *first; // what the first of them converts
+    Conversion *first; // conversions of the first replica group
     Shape view;
 } Folding;
 
@@ -51,8 +51,8 @@ static int group_count(const Folding *folding) {
     return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
 }
 
-/* Returns the first state of a group that cuts a dimension; -1: none, or by weights. How many
- * states do goes to *count. */
+/* Returns the first state of a group that cuts a dimension; -1: none, or a weighted one. *count
+ * is how many states cut it. */
 static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;
@@ -70,14 +70,13 @@ static bool top_cuts(const Layout *layout, int dim, bool inner) {
            (inner || !layout->inner);
 }
 
-/* The parts of which a dimension of extent n, cut into `count`, has anything: the last of those
- * that are cut where an element ends. */
+/* Returns whether a part of a dimension of extent n, cut into equal parts, contains elements. */
 static bool part_kept(const Cut *cut, int part, int64_t n) {
     return cut->kind != STATE_SPLIT || (part + 1) * n / cut->parts > part * n / cut->parts;
 }
 
-/* A cut of a dimension by all groups into equal parts, or by all in one way into parts of one
- * element or none. */
+/* Finds a cut of a dimension that all groups make: into equal parts, or in the same way into
+ * parts of at most one element. Returns false when there is none. */
 static bool find_split(const Folding *folding, int dim, Cut *cut) {
     int64_t n = folding->view.extent[dim], common = 0;
     int groups = group_count(folding), *state = arena_array(folding->arena, int, groups);
@@ -102,7 +101,8 @@ static bool find_split(const Folding *folding, int dim, Cut *cut) {
     return n > 0 && cut->parts > 1;
 }
 
-/* A state of each side, which are one group each, that copies alike. */
+/* Finds, where each side is one group, states of both that replicate alike. Returns false when
+ * there are none. */
 static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
     const State *a = &group_at(folding, 0)->states[from], *b = &group_at(folding, 1)->states[to];
     if (a->kind != STATE_DUP || b->kind != STATE_DUP) return false;
@@ -117,7 +117,7 @@ static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
 
 /* ---- one cut ---- */
 
-/* Returns the part of a cut that a position of a group is of. */
+/* Returns the part of a cut that a position of a group belongs to. */
 static int part_of(const Group *group, int state, int parts, int position) {
     int after = 1;
     for (int s = state + 1; s < group->state_count; s++) after *= group->states[s].count;
@@ -125,8 +125,8 @@ static int part_of(const Group *group, int state, int parts, int position) {
     return position / after % count / (count / parts);
 }
 
-/* Returns the seats of the devices of a side, by member of the first replica group so far; the
- * devices of a part are as many as *count says. */
+/* Returns the positions of a side's devices, by member of the present first replica group;
+ * *count is the number of devices in a part. */
 static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *count) {
     const ReplicaGroups *replica_groups = folding->replica_groups;
     Seat *seats = arena_array(folding->arena, Seat, replica_groups->size);
@@ -145,9 +145,8 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
     return seats;
 }
 
-/* Returns the members so far by part and place, the devices of `from` before those that `to`
- * alone has; NULL where the parts differ in more than their pieces. Their number in each part
- * goes to *size. */
+/* Returns the present members by part and position, devices of `from` before those of `to`
+ * alone; *size is their number in each part. NULL where parts differ in more than their pieces. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);
@@ -173,7 +172,7 @@ static const int *seat_members(const Folding *folding, const Cut *cut, int *size
     return seated;
 }
 
-/* A group's devices in one part of a cut. */
+/* Sets a group's devices that belong to one part of a cut. */
 static void keep_part(const Folding *folding, const Group *group, int state, const Cut *cut,
                       int part, Group *kept) {
     State *states = arena_array(folding->arena, State, group->state_count);
@@ -186,7 +185,7 @@ static void keep_part(const Folding *folding, const Group *group, int state, con
             devices[kept->device_count++] = group->devices[i];
 }
 
-/* Returns a layout of one part of what is cut; `first` is the number of its first group. */
+/* Returns the layout of one part of a cut; `first` is the number of its first group. */
 static const Layout *part_layout(const Folding *folding, const Layout *layout, const Cut *cut,
                                  int first, int part) {
     Layout *own = arena_copy(folding->arena, layout, sizeof *layout);
@@ -203,7 +202,7 @@ static const Layout *part_layout(const Folding *folding, const Layout *layout, c
     return own;
 }
 
-/* Returns the tensor's shape in one part. */
+/* Returns the tensor's shape within one part. */
 static Shape part_shape(const Folding *folding, const Cut *cut) {
     Shape shape = folding->first->shape;
     const Layout *from = folding->first->from;
@@ -216,7 +215,7 @@ static Shape part_shape(const Folding *folding, const Cut *cut) {
     return shape;
 }
 
-/* The places of the members of the first replica group. */
+/* Numbers the members of the first replica group. */
 static void number_members(Arena *arena, ReplicaGroups *replica_groups, int replica_group_count) {
     int *member = arena_array(arena, int, replica_groups->span);
     for (int i = 0; i < replica_groups->span; i++) member[i] = -1;
@@ -225,7 +224,7 @@ static void number_members(Arena *arena, ReplicaGroups *replica_groups, int repl
     replica_groups->member = member;
 }
 
-/* Divides all replica groups along a cut, where the parts are alike. */
+/* Splits all replica groups along a cut whose parts are alike. */
 static void fold(Folding *folding, const Cut *cut) {
     ReplicaGroups *replica_groups = folding->replica_groups;
     int size = 0, first = -1, count = 0;
@@ -253,7 +252,7 @@ static void fold(Folding *folding, const Cut *cut) {
 
 /* ---- all ---- */
 
-/* Widens what `replica groups` covers by the devices of a layout. */
+/* Extends the range of device numbers by the devices of a layout. */
 static void cover(ReplicaGroups *replica_groups, const int *devices, int count) {
     for (int i = 0; i < count; i++) {
         int most = replica_groups->least + replica_groups->span - 1;
@@ -297,8 +296,8 @@ static bool same_view(const Layout *a, const Layout *b) {
                       !memcmp(a->view_dim, b->view_dim, sizeof *a->view_dim * rank)));
 }
 
-/* Copies of a reduction are no replica groups: they share the work, and make it once, so that all
- * get the same bits. */
+/* Splits along states that replicate alike, but not for pending reductions: copies of a
+ * reduction share its work, and compute it once so that all get the same bits. */
 static void fold_pairs(Folding *folding) {
     Cut cut;
     if (layout_partial(side_of(folding, 0)) != STATE_DUP ||
@@ -328,8 +327,8 @@ static ReplicaGroups replica_groups_of_one(Arena *arena, const Conversion *conve
     return replica_groups;
 }
 
-/* Returns the members' names: the first replica group's devices, counted in their order; on a
- * cluster, those of the first that were alike, in that order. */
+/* Returns the members' names: the numbers of the first group's devices in order, or on a cluster
+ * the devices of the first equivalent group. */
 static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups,
                              const Cluster *cluster, Intern *alike) {
     int *sorted = arena_copy(arena, replica_groups->devices,
@@ -343,7 +342,7 @@ static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups,
     return name;
 }
 
-/* Returns a layout by the names of the first replica group's devices. */
+/* Returns a layout with the names of the first replica group's devices. */
 static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_groups,
                                   const Layout *layout) {
     Layout *own = arena_copy(arena, layout, sizeof *layout);
@@ -360,7 +359,7 @@ static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_gro
     return own;
 }
 
-/* Gives the first replica group's devices their names. */
+/* Renames the first replica group's devices. */
 static void name_members(Arena *arena, ReplicaGroups *replica_groups, const Cluster *cluster,
                          Intern *alike, int count) {
     Conversion *first = arena_copy(arena, replica_groups->first, sizeof *first * (size_t)count);
@@ -377,7 +376,7 @@ static bool same_replica_groups(const ReplicaGroups *a, const ReplicaGroups *b) 
            !memcmp(a->devices, b->devices, sizeof *a->devices * (size_t)(a->count * a->size));
 }
 
-/* Returns the replica groups of conversions that fall apart alike; else one. */
+/* Returns the common replica groups of conversions; a single one where they differ. */
 static ReplicaGroups common_replica_groups(Arena *arena, const Conversion *conversions, int count) {
     ReplicaGroups replica_groups = replica_groups_of_one(arena, &conversions[0]);
     Conversion *first = arena_copy(arena, conversions, sizeof *conversions * (size_t)count);

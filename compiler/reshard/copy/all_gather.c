@@ -1,25 +1,25 @@
-/* All-gathers and broadcasts: transfers whose senders and receivers form closed groups. */
+/* Makes all-gathers and broadcasts of transfers whose senders and receivers form closed groups. */
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 
-/* A holder of a transfer with the receivers that it serves. */
+/* A holder of a transfer, and the receivers that it serves. */
 typedef struct SenderGroup {
     int transfer;
-    int serving;     // holders of the transfer that serve somebody
-    Devices devices; // the holder first
+    int serving;     // number of holders of the transfer that serve a receiver
+    Devices devices; // the holder, then its receivers
 } SenderGroup;
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* What gathering needs. Devices that hold the same of the source have its replicas, by their places
- * among these. */
+/* The state of gathering. A replica has the devices that hold the same of the source; transfers
+ * refer to it by number. */
 typedef struct Gathering {
     PlanBuilder *planner;
-    const Transfers *transfers; // bucket by bucket
-    int *replicas; // in the bucket at hand, by slot: which one the device has; -1: it holds nothing
-    Index *holders; // of a transfer, by replica: their places are those of the slots of that number
-    Index *members; // of a component
+    const Transfers *transfers; // ordered by bucket
+    int *replicas;  // in the present bucket, by slot: the device's replica; -1: it holds nothing
+    Index *holders; // index from replicas (as slots) to the holders of a transfer
+    Index *members; // index of the devices of a component
     SenderGroups groups;
 } Gathering;
 
@@ -29,7 +29,7 @@ static int transfer_bucket(const Plan *plan, const Transfer *transfer) {
     return plan->tasks.at[transfer->segment.task].bucket;
 }
 
-/* Transfers bucket by bucket, of each in their order. */
+/* Returns the transfers sorted stably by bucket. */
 static Transfers sort_by_bucket(PlanBuilder *planner, const Transfers *transfers) {
     const Plan *plan = planner->plan;
     int count = transfers->count, *bucket = arena_array(planner->arena, int, count);
@@ -50,7 +50,7 @@ static void find_replicas(Gathering *gathering, int bucket) {
             gathering->replicas[plan_slot(plan, side->list.at[p].devices.at[i])] = i;
 }
 
-/* Enters the holders of a transfer by replica, the first of each. */
+/* Indexes the holders of a transfer by replica, the first of each. */
 static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     const Plan *plan = gathering->planner->plan;
     index_clear(gathering->holders);
@@ -67,8 +67,8 @@ static int holder_of_replica(const Gathering *gathering, int device) {
     return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
 }
 
-/* Divides the receivers into groups, each with the holder that serves it: the one in the receiver's
- * own replica; receivers without one go round. */
+/* Assigns each receiver of a transfer to a holder: the one in its own replica; receivers without
+ * one are assigned round robin. */
 static void add_groups(Gathering *gathering, int g) {
     Arena *arena = gathering->planner->arena;
     const Transfer *transfer = &gathering->transfers->at[g];
@@ -93,9 +93,9 @@ static void add_groups(Gathering *gathering, int g) {
 
 /* ---- components ---- */
 
-/* Returns whether all holders of what the groups of a component send serve somebody: where some
- * would be idle, messages divide the work better. And where there are several senders, whether
- * each wants what it sends itself, as an all-gather hands it out. */
+/* Returns whether a collective suits the senders of a component: each holder serves a receiver
+ * (otherwise messages balance better); and with several senders each wants its own data, as an
+ * all-gather returns it. */
 static bool suits_senders(const Gathering *gathering, const int *order, int count, int sending) {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];
@@ -108,8 +108,8 @@ static bool suits_senders(const Gathering *gathering, const int *order, int coun
     return true;
 }
 
-/* Makes one collective of a component when it is one. Two devices of which one sends are better
- * served by a message. */
+/* Makes a component one collective if possible. A transfer between two devices is left to a
+ * message. */
 static bool add_gather(Gathering *gathering, const Components *components, int c,
                        const Devices *sets, const int *senders, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
@@ -133,8 +133,7 @@ static bool add_gather(Gathering *gathering, const Components *components, int c
 
 /* ---- what is left ---- */
 
-/* Appends what collectives left of a transfer: all of it where they did nothing, else the groups
- * that are not served. */
+/* Appends what collectives left of a transfer: all of it, or the groups that are not served. */
 static void add_rest(PlanBuilder *planner, const Transfer *transfer, const SenderGroup *groups,
                      const bool *served, int count, Transfers *rest) {
     bool any = false, all = true;
@@ -153,7 +152,8 @@ static void add_rest(PlanBuilder *planner, const Transfer *transfer, const Sende
     array_push(planner->arena, rest, left);
 }
 
-/* By group, whether a collective serves it; all groups of its component are, or none. */
+/* Returns, by group, whether a collective serves it; a component is served entirely or not at
+ * all. */
 static bool *gather_components(Gathering *gathering, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),

@@ -1,11 +1,11 @@
-/* All-to-alls: devices that all send to each other. */
+/* Turns messages among devices that all send to each other into all-to-alls. */
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 
 #include <stdlib.h>
 
-/* Returns whether an int counts the elements of an all-to-all of these messages. */
+/* Returns whether an int can count the elements of an all-to-all of these messages. */
 static bool is_countable(const Plan *plan, const Messages *messages, const int *order, int count) {
     int64_t bytes = 0;
     int element = 8;
@@ -18,8 +18,8 @@ static bool is_countable(const Plan *plan, const Messages *messages, const int *
     return bytes / element <= INT32_MAX;
 }
 
-/* Returns the devices of a component of messages when each sends to every other, and there are
- * three at least; else none. */
+/* Returns the devices of a component of messages when there are at least three and each sends to
+ * every other; else none. */
 static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, const int *order,
                               int count, Index *index) {
     Devices devices = {0};

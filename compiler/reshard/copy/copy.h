@@ -1,15 +1,17 @@
-/* Transfers: values on their way to those that want them.
+/* Transfers: bring values to the devices that want them.
  *
- * Closed groups do it by all-gathers and broadcasts (all_gather.c). For the rest, holders send, and
- * where they would send too much, receivers pass it on (senders.c); devices that all send to each
- * other do so by an all-to-all (all_to_all.c).
+ * Closed groups of devices use all-gathers and broadcasts (all_gather.c). Otherwise holders
+ * send; where they would send too much, receivers pass the value on (senders.c). Devices that
+ * all send to each other use an all-to-all (all_to_all.c).
+ *
+ *     [0-1]{0:2} to [0-1]{dup:2}: one all-gather     [0]{} to [1-3]{dup:3}: one broadcast
  */
 #ifndef RESHARD_COPY_COPY_H
 #define RESHARD_COPY_COPY_H
 
 #include "reshard/senders/balance_senders.h"
 
-/* How a transfer travels: which job has its loads, and whether along a tree. */
+/* The route of a transfer: the job that has its loads, and whether it uses a tree. */
 typedef struct Route {
     Transfer transfer;
     bool tree;
@@ -18,20 +20,20 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Does by all-gathers, and broadcasts if these are wanted, what can be done so; the result has the
+/* Appends all-gathers, and if wanted broadcasts, for transfers among closed groups. Returns the
  * transfers that are left. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
-/* Adds the routes of the transfers, and the jobs by which their senders are chosen; the loads' cap
- * says how fine they must be. */
+/* Adds the routes of transfers, and the jobs that choose their senders; jobs are divided finely
+ * enough for the load cap. */
 void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, Routes *routes,
                 Jobs *jobs);
 
 /* Appends the steps that bring the transfers to their receivers. */
 void routes_send(PlanBuilder *planner, const Routes *routes, const Jobs *jobs);
 
-/* Ends an exchange: makes its messages, and takes out the devices that all send to each other,
- * three or more, as all-to-alls. */
+/* Ends an exchange: makes its messages, and turns those among three or more devices that all
+ * send to each other into all-to-alls. */
 void end_exchange(PlanBuilder *planner, int exchange);
 
 #endif

@@ -1,8 +1,8 @@
-/* Senders: which holders of a value send it, and which receivers pass it on.
+/* Chooses which holders of a value send it, and which receivers pass it on.
  *
- * Where holders would send too much, those that want a value pass it on: a holder sends each of
- * some receivers a share, which that one sends to the others. Where the receivers are so many that
- * passing one share on is too much for one device, a share travels along a tree.
+ * Where holders would send too much, each sends a share to each of some receivers, which sends
+ * it to the others. Where the receivers are so many that passing on one share is too much for
+ * one device, a share travels along a tree.
  */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/copy/copy.h"
@@ -11,19 +11,19 @@
 
 /* ---- routes ---- */
 
-/* Returns the elements of a transfer that are passed on together. Fewer would even nothing out:
- * passing them on is a small part of the cap, the smaller the fewer devices there are; and each
- * such part has a message for every receiver. */
+/* Returns the elements of a transfer that are passed on together. The part is a small fraction
+ * of the load cap, smaller for fewer devices. Still smaller parts would not balance better, and
+ * each part needs a message for every receiver. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
-    enum { PARTS = 1536, LEAST_PARTS = 4 }; // of all that is sent, and of the cap
+    enum { PARTS = 1536, LEAST_PARTS = 4 }; // parts of all that is sent, and least parts of the cap
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1, parts = PARTS / plan->device_count,
             width = cap / (parts > LEAST_PARTS ? parts : LEAST_PARTS) / (unit * others);
     return width < 2 ? 1 : volume / ((volume + width - 1) / width);
 }
 
-/* Makes a transfer's job: its holders send every element once and a remainder to all receivers, or
- * as far as they can all of it; the receivers pass on the rest. */
+/* Returns a transfer's job: its holders send every element once and a remainder to all
+ * receivers, or if possible everything; receivers pass on the rest. */
 static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1,
@@ -43,7 +43,8 @@ static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t ca
     return job;
 }
 
-/* Returns the same in a tree: one grain takes the whole transfer to one receiver. */
+/* Returns the job of a transfer along a tree: one grain takes the whole transfer to one
+ * receiver. */
 static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     Job job = direct_job(planner, transfer, cap);
     job.unit *= transfer->segment.hi - transfer->segment.lo;
@@ -70,14 +71,14 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
 
 /* ---- rounds ---- */
 
-/* The exchanges of transfers: the one at hand, and what must then be passed on. */
+/* The exchanges of transfers: the present one, and what is to be passed on later. */
 typedef struct Rounds {
     PlanBuilder *planner;
     int step;
-    Array(Transfers) later; // by the number of exchanges in between
+    Array(Transfers) later; // by the number of exchanges until then
 } Rounds;
 
-/* A segment that is passed on by one of its receivers, to these. */
+/* Registers a segment that a receiver passes on to others, `delay` exchanges later. */
 static void pass_on(Rounds *rounds, int delay, Segment segment, int device, Devices receivers) {
     Arena *arena = rounds->planner->arena;
     Transfer transfer = {.segment = segment, .receivers = receivers};
@@ -88,7 +89,7 @@ static void pass_on(Rounds *rounds, int delay, Segment segment, int device, Devi
     array_push(arena, &rounds->later.at[delay], transfer);
 }
 
-/* Returns a part of a transfer's segment, counted from its beginning. */
+/* Returns a part of a transfer's segment, counted from the segment's beginning. */
 static Segment part_of(const Transfer *transfer, int64_t lo, int64_t hi) {
     Segment part = transfer->segment;
     part.hi = part.lo + hi;
@@ -96,13 +97,13 @@ static Segment part_of(const Transfer *transfer, int64_t lo, int64_t hi) {
     return part;
 }
 
-/* The holders of a transfer, which send one after another, each its share. */
+/* Iterates over the holders of a transfer, which send their shares one after another. */
 typedef struct Sender {
     Rounds *rounds;
     const Transfer *transfer;
     const int64_t *shares;
     int holder;
-    int64_t sent; // of the holder's share
+    int64_t sent; // elements sent so far of the present holder's share
 } Sender;
 
 /* Sends [lo, hi) of the transfer to a device. */
@@ -122,8 +123,8 @@ static void send_part(Sender *sender, int device, int64_t lo, int64_t hi) {
     }
 }
 
-/* Sends a transfer: the holders send the first part of it to all receivers, and the rest in shares
- * that these pass on. */
+/* Sends a transfer: holders send its first part to all receivers, and the rest in shares that
+ * receivers pass on. */
 static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job) {
     int64_t direct = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1;
@@ -143,8 +144,7 @@ static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job
     }
 }
 
-/* Sends a transfer along a tree: the messages of its holders now, those of the others when they
- * have it. */
+/* Sends a transfer along a tree: holders' messages now, others' when they have received it. */
 static void send_along_tree(Rounds *rounds, const Transfer *transfer, const Job *job) {
     PlanBuilder *planner = rounds->planner;
     int count = job->devices.count, *degree = arena_array(planner->arena, int, count),
@@ -169,7 +169,7 @@ static void begin_exchange(Rounds *rounds) {
     rounds->step = rounds->planner->plan->steps.count - 1;
 }
 
-/* Passes on what was received: by all-gathers, or else by messages of the only holders. */
+/* Sends what receivers pass on: by all-gathers, or else by messages of its only holders. */
 static void send_later(Rounds *rounds, const Transfers *later) {
     Transfers rest = gather_transfers(rounds->planner, later, false);
     begin_exchange(rounds);

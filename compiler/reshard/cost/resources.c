@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Entries are by slot. */
+/* The state of pricing steps with shared processors; lists are by slot. */
 struct Resources {
     const Plan *plan;
-    double touched; // bytes, by all devices, with the scratch of a plan that is finished
-    int *seat;      // the first slot of the device's processor
-    double *ready;  // of seats: seconds from the first step on
+    double touched; // bytes that all devices touch, with the scratch of a finished plan
+    int *seat;      // the first slot on the same processor, which stands for the processor
+    double *ready;  // by processor: when it is free, seconds from the first step on
     double *sent, *received, *sums; // scratch
 };
 
@@ -16,7 +16,7 @@ static void clear(const Resources *resources, double *entries) {
     memset(entries, 0, sizeof *entries * (size_t)resources->plan->device_count);
 }
 
-/* Returns the largest sum of the entries of a processor's devices. */
+/* Returns the largest sum of entries over the devices of a processor. */
 static double busiest_seat(const Resources *resources, const double *entries) {
     double *sums = resources->sums, busiest = 0;
     clear(resources, sums);
@@ -30,7 +30,7 @@ static double busiest_seat(const Resources *resources, const double *entries) {
 
 /* ---- what was measured ---- */
 
-/* Returns what was measured over what latency and bandwidth give, by the bytes of its curve. */
+/* Returns the factor of measured seconds over those of latency and bandwidth at a size. */
 static double point_correction(const Measured *measured, const Link *link, double bytes) {
     double least = measured->seconds.at[0].size,
            most = measured->seconds.at[measured->seconds.count - 1].size;
@@ -39,8 +39,8 @@ static double point_correction(const Measured *measured, const Link *link, doubl
            verb_seconds(measured->verb, measured->ranks, bytes, link);
 }
 
-/* Returns the same of a verb on so many devices: a mean of the numbers of devices beside it that
- * were measured, and 1 where none was. `bytes` are the tensor's, or of messages those that a
+/* Returns this factor for a verb on so many devices: interpolated between measured numbers of
+ * devices, 1 when there are none. `bytes` are those of the tensor, or of messages those that a
  * device sends. */
 static double correction(const Link *link, ht_verb verb, bool one_way, int devices, double bytes) {
     const Measured *below = link_measured(link, verb, one_way, devices, false),
@@ -55,8 +55,8 @@ static double correction(const Link *link, ht_verb verb, bool one_way, int devic
     return low * pow(high / low, part);
 }
 
-/* Returns the bytes that all devices touch in a group's step of a verb, over those of its tensor
- * or of all its messages: what they have before, and what they have then. */
+/* Returns the bytes that all devices of a group touch in a step of a verb, before and after it,
+ * as a multiple of the tensor's or messages' bytes. */
 static double verb_touched(ht_verb verb, int ranks) {
     switch (verb) {
     case HT_ALL_REDUCE: return 2 * ranks;
@@ -77,12 +77,12 @@ static double longer(const Link *link, const Measured *measured, double bytes) {
                 1);
 }
 
-/* Returns how many ranks a processor served while this was measured; one where nothing was. */
+/* Returns how many ranks shared a processor in a measurement; 1 without one. */
 static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
 
-/* Returns how much longer a collective takes whose root has a processor for itself and of whose
- * other devices so many share one, than where the root shares its own; less than 1 where that is
- * quicker, and 1 where it was not measured. */
+/* Returns how many times longer a collective takes when its root has a processor for itself and
+ * `others` other devices share one, than when the root shares one, too. 1 when it was not
+ * measured; it may be below 1. */
 static double lonely(const Link *link, ht_verb verb, double others, double bytes) {
     const Measured *alone = link_alone(link, verb);
     if (!alone || others <= 1) return 1;
@@ -91,10 +91,10 @@ static double lonely(const Link *link, ht_verb verb, double others, double bytes
     return pow(ratio, log(others) / log(alone->ranks - 1));
 }
 
-/* Returns how much longer collectives of `ranks` devices take in so many groups at once, of
- * which so many devices share a processor, `inner` of them in one group: a power of what devices
- * of a group take longer that share one, and of what more groups on it do, each over what was
- * measured of one group. Where no groups were measured, as if all were one. */
+/* Returns how many times longer collectives of `ranks` devices take in several groups at once
+ * when `share` devices, `inner` of one group, share a processor: a product of powers of the
+ * measured factors for devices of one group, and for several groups, on a processor. Without
+ * measurements of several groups, all count as one group. */
 static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share,
                        double inner, double bytes) {
     const Measured *crowded = link_crowded(link, verb, ranks),
@@ -133,13 +133,13 @@ static Link steps_link(const Plan *plan, int from, int to) {
 
 /* ---- traffic ---- */
 
-/* What steps that take place at once move. */
+/* The traffic of simultaneous steps. */
 typedef struct Traffic {
-    int devices;  // that are busy
-    double bytes; // of the largest collective; of messages, sent or received by the busiest device
-    double other; // what that device moves the other way
-    double largest; // message, or collective
-    double total;   // of all messages, or collectives
+    int devices;    // number of busy devices
+    double bytes;   // bytes of the largest collective, or sent or received by the busiest device
+    double other;   // bytes that this device moves in the other direction
+    double largest; // bytes of the largest message or collective
+    double total;   // bytes of all messages or collectives
 } Traffic;
 
 static Traffic steps_traffic(const Resources *resources, int from, int to) {
@@ -178,9 +178,9 @@ static Traffic steps_traffic(const Resources *resources, int from, int to) {
 
 /* ---- messages that nothing was measured for in turn ---- */
 
-/* Returns the seconds in which devices send so many bytes each, in messages of `largest` at
- * most; so many devices are measured to do that at once. At the slower of the rates of such a
- * message, which has a start of its own, and of all of them, which may be more than caches hold. */
+/* Returns the seconds in which each device sends so many bytes in messages of at most `largest`.
+ * Measurements are for so many devices at once. The slower of two rates counts: that of such a
+ * message, which has its own start, and that of all messages, which may exceed the caches. */
 static double sending_seconds(const Link *link, bool one_way, int devices, double bytes,
                               double largest) {
     double plain = link->latency + bytes / link->bandwidth,
@@ -189,8 +189,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns what the busiest device takes as if there were but one other, or if that is longer all
- * devices together, when they share processors and memory: as if all moved the same. */
+/* Returns the seconds of the busiest device as if it had one peer, or those of all devices
+ * together on shared processors and memory when that is longer. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -202,13 +202,13 @@ static double way_seconds(const Link *link, bool one_way, const Traffic *traffic
 
 /* ---- messages that processors do in turn ---- */
 
-/* What was measured of messages between devices that share a processor, and between others. */
+/* Measurements of messages between devices that share a processor, and between others. */
 typedef struct Exchanging {
-    const Measured *turn_both, *turn_send; // in turn
-    const Measured *both, *send;           // at once
+    const Measured *turn_both, *turn_send; // sharing a processor: both directions, and one
+    const Measured *both, *send;           // on different processors: both directions, and one
 } Exchanging;
 
-/* Returns whether all of it was measured. */
+/* Returns whether all four were measured. */
 static bool find_exchanging(const Link *link, Exchanging *found) {
     *found =
         (Exchanging){link_in_turn(link, HT_EXCHANGE, false), link_in_turn(link, HT_EXCHANGE, true),
@@ -217,9 +217,9 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
     return found->turn_both && found->turn_send && found->both && found->send;
 }
 
-/* Returns the seconds of a measurement with messages of so many bytes, where the devices touch
- * so many in all: at the slower of the rates of a message, which has a start of its own, and of
- * all that they touch, which may be more than caches hold. */
+/* Returns the measured seconds of messages of so many bytes when devices touch `touched` bytes
+ * in all: the slower of the rate of a message, which has its own start, and that of all touched
+ * bytes, which may exceed the caches. */
 static double message_seconds(const Link *link, const Measured *measured, double bytes,
                               double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
@@ -230,17 +230,17 @@ static double message_seconds(const Link *link, const Measured *measured, double
     return each > all ? each : all;
 }
 
-/* Returns the seconds that a device takes for an exchange beside its messages: two that take
- * turns spend that twice when one sends and the other receives, and once for each of two
- * messages when both do both. */
+/* Returns the seconds of an exchange beside its messages on a device. Two devices in turn spend
+ * twice that when one sends and the other receives, and once for each of two messages when both
+ * do both. */
 static double exchange_start(const Link *link, const Exchanging *exchanging) {
     double least = exchanging->turn_send->seconds.at[0].size / 2,
            both = message_seconds(link, exchanging->turn_both, least, 0) / 2;
     return fmin(fmax(message_seconds(link, exchanging->turn_send, least, 0) - both, 0), both);
 }
 
-/* Adds what a message takes to its devices, and what their exchange takes beside. What the sender
- * has to do is what two devices take longer in turn than at once, half of it all at most. */
+/* Adds the seconds of a message to its devices, and those of their exchange. The sender's work
+ * is the difference between two devices in turn and at once, at most half of the total. */
 static void add_work(const Resources *resources, const Message *message) {
     Exchanging exchanging;
     Link link = cluster_link(resources->plan->cluster, message->sender, message->receiver);
@@ -258,7 +258,7 @@ static void add_work(const Resources *resources, const Message *message) {
     resources->received[sender] = resources->received[receiver] = start;
 }
 
-/* Returns what the busiest processor takes for the messages of steps. */
+/* Returns the seconds of the busiest processor for the messages of steps. */
 static double work_seconds(const Resources *resources, int from, int to) {
     clear(resources, resources->sent);
     clear(resources, resources->received);
@@ -270,8 +270,8 @@ static double work_seconds(const Resources *resources, int from, int to) {
     return busiest_seat(resources, resources->sent);
 }
 
-/* Returns the messages of a step go together, and wait once. What goes one way only was measured
- * by itself. */
+/* Returns the seconds of simultaneous exchanges, whose messages wait once. One direction alone
+ * has its own measurements. */
 static double exchange_seconds(const Resources *resources, int from, int to, const Link *link,
                                const Traffic *traffic) {
     Exchanging exchanging;
@@ -291,8 +291,8 @@ static double exchange_seconds(const Resources *resources, int from, int to, con
 
 /* ---- collectives ---- */
 
-/* Returns how many devices share the busiest processor, by what they receive in collectives of
- * so many bytes: in a broadcast all but the first, in a reduction to one all but the last. */
+/* Returns how many devices of a collective share the busiest processor, counted by received
+ * bytes: in a broadcast all but the first, in a reduce all but the last. */
 static double most_sharing(const Resources *resources, int from, int to, double bytes) {
     const Plan *plan = resources->plan;
     clear(resources, resources->received);
@@ -305,8 +305,8 @@ static double most_sharing(const Resources *resources, int from, int to, double 
     return busiest_seat(resources, resources->received) / bytes;
 }
 
-/* Returns how many devices beside the root of a collective share the busiest processor; 0 where
- * one shares the root's, and where there is no root. */
+/* Returns how many devices other than a collective's root share the busiest processor; 0 without
+ * a root, or when another device shares the root's processor. */
 static double sharing_others(const Resources *resources, const Step *step) {
     const int *seat = resources->seat, *group = step->group.at;
     int root = seat[plan_slot(resources->plan, group[0])];
@@ -318,16 +318,16 @@ static double sharing_others(const Resources *resources, const Step *step) {
     return resources->sums[root] > 0 ? 0 : others;
 }
 
-/* Collectives that take place at once, all like the largest. */
+/* Simultaneous collectives, all taken to be like the largest one. */
 typedef struct Collectives {
     ht_verb verb;
     int ranks;
-    double groups, share; // how many at once, and of the devices that are busy on a processor
-    double inner;         // how many of these are in one group
-    double others; // of the devices beside a root that has a processor for itself, how many share
-                   // one; 0: it has not
-    double turns;  // how many the busiest device does one after another
-    double bytes;  // of the largest
+    double groups, share; // number of collectives; busy devices on a processor
+    double inner;         // of these, the devices of one group
+    double others; // when the root has a processor for itself: how many other devices share one;
+                   // else 0
+    double turns;  // number of collectives that the busiest device does one after another
+    double bytes;  // bytes of the largest
 } Collectives;
 
 /* Returns the seconds of collectives of so many bytes each. */
@@ -338,9 +338,9 @@ static double sized_seconds(const Link *link, const Collectives *all, double byt
            lonely(link, all->verb, all->others, bytes);
 }
 
-/* Returns the same, at the slower of the rates of a collective, which has a start of its own,
- * and of all that the plan's devices touch, which may be more than caches hold: those of groups
- * that share no processor were measured where one group had the caches for itself. */
+/* Returns the seconds of collectives by the slower of two rates: that of one collective, which
+ * has its own start, and that of all bytes that the plan's devices touch, which may exceed the
+ * caches. Groups that share no processor count like a single group with the caches for itself. */
 static double touching_seconds(const Resources *resources, const Link *link,
                                const Collectives *all) {
     bool apart = all->inner > 1 && all->inner >= all->share;
@@ -351,8 +351,8 @@ static double touching_seconds(const Resources *resources, const Link *link,
                               : each;
 }
 
-/* Returns the seconds that a device takes longer to combine all that a collective is about than
- * sums of f32, with which links are measured. */
+/* Returns how many seconds longer a device takes to combine a collective's elements than sums of
+ * f32, with which links are measured. */
 static double longer_to_combine(const Plan *plan, const Step *step) {
     int device = step->group.at[0];
     const DeviceClass *class = cluster_class(plan->cluster, device);
@@ -370,23 +370,23 @@ static double longer_to_combine(const Plan *plan, const Step *step) {
     return seconds / cluster_sharing(plan->cluster, device);
 }
 
-/* Returns the same of the busiest processor for the collectives at once: a reduction to one
- * device goes through each of the others, what is reduced for all is divided among them. */
+/* Returns the same for the busiest processor. A reduce to one device passes through each of the
+ * others; a reduction for all devices is divided among them. */
 static double combining_seconds(const Plan *plan, const Step *step, const Collectives *all) {
     double part = step->verb == HT_REDUCE ? 1 : (double)(all->ranks - 1) / all->ranks;
     return step_reduces(step) ? longer_to_combine(plan, step) * part * all->share * all->turns : 0;
 }
 
-/* Returns how many devices have parts in a collective. */
+/* Returns how many devices have a part in a collective. */
 static int count_holders(const Step *step) {
     int holders = 0;
     for (int i = 0; i < step_part_count(step); i++) holders += step->parts[i].count > 0;
     return holders;
 }
 
-/* Returns the seconds of collectives; `seconds` by latency and bandwidth. What is divided among
- * some of the devices only is between what is divided among all and what one has: a reduction,
- * or a broadcast. */
+/* Returns the seconds of simultaneous collectives; `seconds` is their time by latency and
+ * bandwidth. A collective with parts on some of its devices is between one with parts on all,
+ * and a reduce or broadcast. */
 static double collective_seconds(const Resources *resources, int from, int to, const Link *link,
                                  const Traffic *traffic, double seconds) {
     const Step *step = &resources->plan->steps.at[from];
@@ -409,8 +409,8 @@ static double collective_seconds(const Resources *resources, int from, int to, c
     return divided * pow(rooted / divided, part) + combining;
 }
 
-/* Returns the same of all-to-alls: as if each device sent as much, but no less than their
- * messages take otherwise. */
+/* Returns the seconds of all-to-alls, as if each device sent equally much, but at least those of
+ * their messages. */
 static double all_to_all_seconds(const Resources *resources, int from, int to, const Link *link,
                                  const Traffic *traffic) {
     int ranks = resources->plan->steps.at[from].group.count;
@@ -469,7 +469,7 @@ Resources *resources_create(PlanBuilder *planner) {
     return resources;
 }
 
-/* Returns the device of number `index` among those that act in a step; -1 behind the last. */
+/* Returns the device number `index` of those that act in a step; -1 behind the last. */
 static int acting_device(const Step *step, int index) {
     if (index < step->group.count) return step->group.at[index];
     index -= step->group.count;
@@ -478,8 +478,8 @@ static int acting_device(const Step *step, int index) {
     return index % 2 ? message->receiver : message->sender;
 }
 
-/* Returns the latest of the seats of the steps' devices; all of them are then set to `until`,
- * unless that is negative. */
+/* Returns when the processors of the steps' devices are all free, and sets that of each to
+ * `until` unless it is negative. */
 static double seats_ready(Resources *resources, int from, int to, double until) {
     double latest = 0;
     for (int s = from; s < to; s++)

@@ -203,8 +203,7 @@ typedef struct Holders {
     Devices all;   // SIDE_TO: all devices
 } Holders;
 
-/* Returns the holders of a bundle of an overlap on a side; `known` has those of earlier ones by
- * their lists. */
+/* Returns the holders of a bundle on a side; `known` caches them by list. */
 static const Holders *find_holders(PlanBuilder *planner, const Overlap *overlap,
                                    const Bundle *bundle, Side side, Intern *known) {
     Holders **holders = intern_slot(known, &bundle->holders[side], sizeof bundle->holders[side]);

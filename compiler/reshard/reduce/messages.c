@@ -1,17 +1,17 @@
-/* Reductions by messages.
+/* Reduces by messages.
  *
- * Each part of a value has a reducer among the devices that want it, which takes in the
- * contributions that it does not hold. Where that would be too much for it, holders of
- * contributions combine them beforehand, and the reducer takes in one such partial reduction. Where
- * there are so many contributions that combining even one element of them is too much for one
- * device, they are combined along a tree.
+ * Each part of a value has a reducer among the devices that want it, which receives the
+ * contributions that it lacks. If that is too much, holders of contributions combine them
+ * beforehand, and the reducer receives one partial reduction. If there are so many contributions
+ * that combining even one element of them is too much for one device, they are combined along a
+ * tree.
  */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/cost/price.h"
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 
-/* What a device takes in: a stretch of a contribution, `depth` rounds before the last. */
+/* What a device receives: a range of a contribution, `depth` rounds before the last one. */
 typedef struct Leaf {
     int contribution, receiver, depth;
     int64_t lo, hi;
@@ -20,9 +20,9 @@ typedef struct Leaf {
 /* A contribution to a reduction, or a partial reduction that is sent on. */
 typedef struct PlannedContribution {
     Devices holders;
-    Segment segment; // all of it
-    int64_t volume;  // of its leaves
-    int job;         // which divides the sending among the holders; -1: the first does all
+    Segment segment; // the whole contribution
+    int64_t volume;  // elements of its leaves
+    int job; // job that divides the sending among the holders; -1: the first holder sends all
 } PlannedContribution;
 
 typedef struct Reduced {
@@ -32,31 +32,31 @@ typedef struct Reduced {
 
 struct Combining {
     PlanBuilder *planner;
-    const Reduction *reduction; // at hand
-    const Task *task;           // which it does
-    int64_t extra; // contributions that are taken in beyond the one receipt that all who want the
-                   // value have, by element
-    int first;     // of its contributions
+    const Reduction *reduction; // the present reduction
+    const Task *task;           // task of the present reduction
+    int64_t extra; // by element: receptions of contributions beyond the one that each device that
+                   // wants the value needs
+    int first;     // index of its first contribution
     Index *source; // by device: the contribution that it holds
     Array(PlannedContribution) contributions;
     Array(Leaf) leaves;
     Array(Reduced) reduced;
-    int deepest, step; // the depth of the first of the exchanges, and its number
+    int deepest, step; // depth and index of the first exchange
 };
 
-/* A stretch of a reduction, and which job divides the combining; -1: each reducer does its own.
- * Unless it has a tree, its reducers follow one another and hold the same contribution, if any. */
+/* A range of a reduction, and the job that divides its combining (-1: each reducer does its
+ * own). Without a tree, its reducers are consecutive and hold the same contribution, if any. */
 typedef struct Stretch {
     const Reduction *reduction;
     int64_t lo, hi;
     bool tree;
-    int first, count; // of the reducers
+    int first, count; // first reducer, and their number
     int job;
 } Stretch;
 
 typedef Array(Stretch) Stretches;
 
-/* The reduction at hand becomes this one. */
+/* Makes a reduction the present one. */
 static void take_up(Combining *combining, const Reduction *reduction) {
     const Task *task = &combining->planner->plan->tasks.at[reduction->task];
     int extra = task->source_count - 1 - reduction->holds;
@@ -80,8 +80,7 @@ static int64_t task_bytes(const Plan *plan, int task) {
 
 /* ---- where a value is complete first ---- */
 
-/* Adds to the loads what the holders of contributions, and of values that are handed on, will send
- * about. */
+/* Adds to the loads an estimate of what holders of contributions and of values will send. */
 static void estimate_sent(const PlanBuilder *planner, const Reductions *reductions) {
     const Plan *plan = planner->plan;
     for (int r = 0; r < reductions->count; r++) {
@@ -98,7 +97,7 @@ static void estimate_sent(const PlanBuilder *planner, const Reductions *reductio
     }
 }
 
-/* Puts the reducers in the order of the contributions that they hold. */
+/* Sorts the reducers by the contributions that they hold. */
 static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *reduction) {
     const Task *task = &planner->plan->tasks.at[reduction->task];
     Devices sorted = {.at = arena_array(planner->arena, int, reduction->reducers.count)};
@@ -110,8 +109,8 @@ static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *
     reduction->reducers = sorted;
 }
 
-/* Decides which parts of the values are complete first at which of the reducers that hold
- * contributions: these then send them to the others. */
+/* Decides which parts of the values become complete first at which reducers that hold
+ * contributions; these then send them to the others. */
 static void choose_shares(PlanBuilder *planner, Reductions *reductions) {
     Jobs jobs = {0};
     Index *places = index_create(planner);
@@ -156,7 +155,7 @@ static void add_reduced(Combining *combining, int device, int depth, bool partia
     combining->deepest = depth > combining->deepest ? depth : combining->deepest;
 }
 
-/* A partial reduction is sent on; `source` is the first of the contributions that it stands for. */
+/* Adds the sending of a partial reduction; `source` is the first of the contributions in it. */
 static void send_on(Combining *combining, int sender, int receiver, int depth, int source,
                     Range part) {
     Devices holder = {0};
@@ -165,8 +164,8 @@ static void send_on(Combining *combining, int sender, int receiver, int depth, i
     add_leaf(combining, combining->contributions.count - 1, receiver, depth, part);
 }
 
-/* The value lies at `device` in the end: in its place, or in scratch where the device does not want
- * it. */
+/* Adds the result of a reduction at `device`: in its storage, or in scratch when the device does
+ * not want it. */
 static void add_result(Combining *combining, int device, bool partial, Range part) {
     Segment segment = {.task = combining->reduction->task, .lo = part.lo, .hi = part.hi};
     segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_TO;
@@ -174,14 +173,14 @@ static void add_result(Combining *combining, int device, bool partial, Range par
                 &combining->task->targets);
 }
 
-/* A device takes in all contributions but its own and `except`. */
+/* Lets a device receive all contributions but its own and `except`. */
 static void take_all(Combining *combining, int device, int except, int depth, Range part) {
     int own = index_find(combining->source, device);
     for (int p = 0; p < combining->task->source_count; p++)
         if (p != own && p != except) add_leaf(combining, combining->first + p, device, depth, part);
 }
 
-/* One device combines all of a part; it wants the value, or hands it on from scratch. */
+/* Lets one device combine all of a part; it wants the value, or sends it on from scratch. */
 static void combine_alone(Combining *combining, int device, bool wants, Range part) {
     if (part.lo == part.hi) return;
     take_all(combining, device, -1, 0, part);
@@ -189,7 +188,7 @@ static void combine_alone(Combining *combining, int device, bool wants, Range pa
     add_result(combining, device, !wants, part);
 }
 
-/* A helper combines all contributions but the reducer's, and the reducer adds its own. */
+/* Lets a helper combine all contributions but the reducer's; the reducer adds its own. */
 static void combine_before(Combining *combining, int helper, int reducer, Range part) {
     int own = index_find(combining->source, reducer);
     take_all(combining, helper, own, 1, part);
@@ -201,7 +200,7 @@ static void combine_before(Combining *combining, int helper, int reducer, Range 
 
 /* ---- stretches in few rounds ---- */
 
-/* Each reducer combines some of its share itself, and helpers the rest, one after another. */
+/* Lets each reducer combine some of its share, and helpers the rest one after another. */
 static void combine_at_reducers(Combining *combining, const Stretch *stretch, const Job *job) {
     const Reduction *reduction = stretch->reduction;
     int64_t lo = stretch->lo, left = 0;
@@ -221,8 +220,8 @@ static void combine_at_reducers(Combining *combining, const Stretch *stretch, co
     }
 }
 
-/* No device that wants the value holds a contribution: some of these combine all, and holders of
- * contributions combine the rest. */
+/* Handles values whose contributions no wanting device holds: some of the wanting devices
+ * combine all, and holders of contributions the rest. */
 static void combine_anywhere(Combining *combining, const Stretch *stretch, const Job *job) {
     Range part = {stretch->lo, stretch->lo};
     for (int i = 0; i < job->devices.count; i++, part.lo = part.hi) {
@@ -244,7 +243,7 @@ static int *first_below(const Combining *combining, const Devices *nodes, const 
     return first;
 }
 
-/* Combines along a tree of one holder of each contribution, the first at the top. */
+/* Combines along a tree of one holder of each contribution, the first one at the root. */
 static void combine_tree(Combining *combining, const Stretch *stretch, const Devices *nodes,
                          const int *degree) {
     Arena *arena = combining->planner->arena;
@@ -267,8 +266,8 @@ static void combine_tree(Combining *combining, const Stretch *stretch, const Dev
     add_result(combining, nodes->at[0], !stretch->reduction->holds, part);
 }
 
-/* The top adds one to what it has chosen; where no reducer holds a contribution, the node that
- * takes in most is the top. */
+/* Divides combining along a tree: the root combines one more than it chose; when no reducer
+ * holds a contribution, the node that receives most is the root. */
 static void combine_along(Combining *combining, const Stretch *stretch, const Job *job) {
     int count = job->devices.count, top = 0,
         *degree = arena_array(combining->planner->arena, int, count);
@@ -289,7 +288,8 @@ static void combine_along(Combining *combining, const Stretch *stretch, const Jo
 
 /* ---- the jobs of taking in ---- */
 
-/* Reducers take in what they can, and holders of other contributions the rest. */
+/* Returns the job in which reducers receive what they can and holders of other contributions the
+ * rest. */
 static Job reducers_job(const Combining *combining, const Stretch *stretch) {
     const Reduction *reduction = stretch->reduction;
     const Task *task = combining->task;
@@ -314,7 +314,8 @@ static int reducer_at(const Reduction *reduction, int64_t element) {
     return reduction->reducers.at[r];
 }
 
-/* One holder of each contribution, by turns; in front the reducer, if it holds one. */
+/* Returns the job of a tree: one holder of each contribution, alternating, the reducer in front
+ * if it holds one. */
 static Job tree_job(const Combining *combining, const Stretch *stretch, int turn) {
     const Task *task = combining->task;
     Arena *arena = combining->planner->arena;
@@ -342,7 +343,8 @@ static void add_stretch(const Combining *combining, Stretches *stretches, Jobs *
     array_push(combining->planner->arena, stretches, stretch);
 }
 
-/* Stretches so short that one of their contributions is a small part of the cap. */
+/* Adds ranges so short that one contribution of them is a small part of the load cap, each with
+ * a tree. */
 static void add_trees(const Combining *combining, Range all, int64_t fine, Stretches *stretches,
                       Jobs *jobs) {
     Stretch stretch = {.reduction = combining->reduction, .lo = all.lo, .tree = true};
@@ -352,7 +354,7 @@ static void add_trees(const Combining *combining, Range all, int64_t fine, Stret
     }
 }
 
-/* A stretch for each contribution that reducers hold. */
+/* Adds a range for each contribution that reducers hold. */
 static void add_reducers(const Combining *combining, Stretches *stretches, Jobs *jobs) {
     const Reduction *reduction = combining->reduction;
     Stretch stretch = {.reduction = reduction, .lo = combining->task->lo};
@@ -370,7 +372,7 @@ static void add_reducers(const Combining *combining, Stretches *stretches, Jobs 
     }
 }
 
-/* The stretches of the reduction at hand. */
+/* Adds the ranges of the present reduction. */
 static void add_stretches(const Combining *combining, int64_t cap, Stretches *stretches,
                           Jobs *jobs) {
     const Reduction *reduction = combining->reduction;
@@ -385,8 +387,8 @@ static void add_stretches(const Combining *combining, int64_t cap, Stretches *st
                     (Stretch){reduction, all.lo, all.hi, .count = reduction->reducers.count}, 0);
 }
 
-/* Returns what the devices receive however the reductions are divided: all that they want and do
- * not hold as it shall be. The result is all that is received, with what remains to be divided. */
+/* Counts what devices receive whatever the division: all that they want and do not hold in final
+ * form. Returns the bytes of everything received, including what is still to be divided. */
 static int64_t count_receipts(Combining *combining, const Reductions *reductions) {
     PlanBuilder *planner = combining->planner;
     const Plan *plan = planner->plan;
@@ -470,9 +472,8 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs) {
     }
 }
 
-/* Sends the stretches of a contribution, by the numbers of their leaves, one after another from its
- * holders, each of which does its share.
- */
+/* Sends the ranges of a contribution, by the numbers of their leaves; its holders send their
+ * shares one after another. */
 static void send_contribution(const Combining *combining, const PlannedContribution *contribution,
                               const int *leaves, int count, const Jobs *jobs) {
     const int64_t *shares = contribution->job < 0 ? NULL : jobs->at[contribution->job].units;
@@ -491,7 +492,7 @@ static void send_contribution(const Combining *combining, const PlannedContribut
     }
 }
 
-/* Sends all contributions, partial reductions first. */
+/* Sends all contributions, those of partial reductions first. */
 static void send_contributions(const Combining *combining, const Jobs *jobs) {
     Arena *arena = combining->planner->arena;
     int count = combining->contributions.count, *begin = arena_array(arena, int, count + 1),

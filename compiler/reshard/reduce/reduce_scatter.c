@@ -1,34 +1,33 @@
-/* Reduce-scatters, and reduces: reductions by groups of devices, each of which keeps a part of what
- * all reduce. */
+/* Makes reduce-scatters and reduces: reductions by groups each of whose devices keeps a part. */
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 
 #include <stdlib.h>
 
-/* A part of a value with the device that reduces it and those whose contributions it takes. */
+/* A part of a value: its reducer and the devices whose contributions it takes. */
 typedef struct ScatterPart {
     Segment segment;
     int reducer;
-    Devices group; // a holder of each contribution, the reducer among them
+    Devices group; // one holder of each contribution, the reducer among them
 } ScatterPart;
 
 typedef Array(ScatterPart) Parts;
 
-/* A reduction, and the parts in which groups would do it. */
+/* A reduction that groups might do, and its parts. */
 typedef struct Candidate {
     Reduction reduction;
-    int groups;      // of one holder of each contribution
-    Devices members; // its reducers in these
-    int first, last; // its parts, one of each member
-    bool collective; // groups do it
+    int groups;      // number of groups, each with one holder of each contribution
+    Devices members; // the reducers in these groups
+    int first, last; // range of its parts, one for each member
+    bool collective; // collectives do it
 } Candidate;
 
 typedef Array(Candidate) Candidates;
 
 typedef struct Reducer {
     PlanBuilder *planner;
-    Index *targets; // of the task at hand
-    Index *members; // of the group at hand
+    Index *targets; // index of the devices that want the present task's value
+    Index *members; // index of the devices of the present group
     Candidates candidates;
     Parts parts;
 } Reducer;
@@ -45,8 +44,8 @@ static Range count_holders(const Task *task) {
     return range;
 }
 
-/* Returns the holders at the first `replicas` places that want the value. Groups stand together,
- * so that each reduces one stretch of the value. */
+/* Returns those of the first `replicas` holders of each contribution that want the value, group
+ * by group, so that each group reduces one contiguous range. */
 static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas) {
     Devices reducers = {0};
     for (int replica = 0; replica < replicas; replica++)
@@ -57,10 +56,10 @@ static Devices list_reducers(const Reducer *reducer, const Task *task, int repli
     return reducers;
 }
 
-/* The devices among which the value is divided: by messages all holders that want it, by groups
- * those in them. There are as many groups as each contribution has holders, or, where nobody in
- * these wants the value and they are large, as one of them has: the few holders of the others are
- * in several. */
+/* Chooses the devices that divide a value: for messages all holders that want it, for groups
+ * those in the groups. There are as many groups as each contribution has holders; when none of
+ * these wants the value and they are many, as many as the contribution with most holders has,
+ * and the few holders of the others are in several groups. */
 static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate) {
     Range replicas = count_holders(task);
     index_devices(reducer->targets, &task->targets);
@@ -77,8 +76,7 @@ static void find_reducers(Reducer *reducer, const Task *task, Candidate *candida
     }
 }
 
-/* Divides the value evenly among the members of groups, each of which reduces its part in its
- * group. */
+/* Divides the value evenly among the groups' members; each reduces its part within its group. */
 static void add_parts(Reducer *reducer, Candidate *candidate) {
     PlanBuilder *planner = reducer->planner;
     const Task *task = &planner->plan->tasks.at[candidate->reduction.task];
@@ -114,8 +112,8 @@ static void add_candidate(Reducer *reducer, int t) {
 
 /* ---- collectives ---- */
 
-/* A candidate is done by collectives when all its parts are; where one is not, none of the
- * components that it touches is. */
+/* Marks the candidates all of whose parts are done by collectives; a component is used only if
+ * all its candidates are. */
 static void find_collective(const Candidates *candidates, const int *component, bool *closed) {
     for (bool changed = true; changed;) {
         changed = false;
@@ -133,8 +131,8 @@ static void find_collective(const Candidates *candidates, const int *component, 
     }
 }
 
-/* The collective of a component in whose group each device keeps its parts; their places are in the
- * index. */
+/* Appends the collective of a component, in which each device keeps its parts; the index has the
+ * devices' positions. */
 static void add_scatter(Reducer *reducer, const Components *components, int c, Devices group) {
     PlanBuilder *planner = reducer->planner;
     Segments *kept = arena_array(planner->arena, Segments, group.count);
@@ -146,8 +144,8 @@ static void add_scatter(Reducer *reducer, const Components *components, int c, D
     add_collective(planner, group, kept, HT_REDUCE_SCATTER);
 }
 
-/* Does by collectives what can be done so: where the groups of all parts of a component are the
- * same devices. Marks those candidates. */
+/* Makes collectives where the groups of all parts of a component are the same devices, and marks
+ * those candidates. */
 static void reduce_in_groups(Reducer *reducer) {
     PlanBuilder *planner = reducer->planner;
     int count = reducer->parts.count, *buckets = arena_array(planner->arena, int, count),
