@@ -1,65 +1,46 @@
-/* The cluster: which devices there are, on which hosts, how fast they compute, and what links
- * between them cost.
- *
- * A JSON file describes it. Units are bytes, operations, seconds, and these a second; what is not
- * there is not known:
+/* The cluster: which devices there are, on which hosts, how fast they compute, and what the links
+ * between them cost. It is read from a JSON file; units are bytes, operations, seconds, and these a
+ * second. A rate that is missing is unknown.
  *
  *     {
  *       "classes": {
  *         "h800": {
  *           "memory": 85899345920,
- *           "memory_bandwidth": 3.35e12,                              or [bytes that are touched,
- *                                                                     bytes a second], interpolated
- *           "row_bandwidth": 1e12,                                    the same of rows of 256 bytes
- *                                                                     that do not lie one after
- *                                                                     another
- *           "page_bandwidth": 8e11,                                   the same of rows of 1,024
- *                                                                     bytes, each on another page
- *                                                                     of 4 KiB
- *           "copy": 1e-7,                                             a copy's start, of a box of a
- *                                                                     tensor
- *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},           elements that conversions
- *                                                                     combine, a second
- *           "start": 4e-6,                                            a kernel's start
- *           "overlap": 1.13,                                          by how much computing, and
- *                                                                     communicating beside it, take
- *                                                                     longer; 1
- *           "arithmetic": 6e13,                                       what is no product, a second
- *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}         [operations of a product,
- *                                                                     operations a second],
- *                                                                     interpolated
+ *           "memory_bandwidth": 3.35e12,  or a list [bytes touched, bytes a second], interpolated
+ *           "row_bandwidth": 1e12,        for rows of 256 bytes that are not contiguous
+ *           "page_bandwidth": 8e11,       for rows of 1,024 bytes, each on another page of 4 KiB
+ *           "copy": 1e-7,                 start of the copy of a box
+ *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},  elements a second that are combined
+ *           "start": 4e-6,                start of a kernel
+ *           "overlap": 1.13,              slowdown while computing and communicating; default 1
+ *           "arithmetic": 6e13,           operations a second outside of matrix products
+ *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}  [operations, operations a second]
  *         }
  *       },
- *       "devices": [{"class": "h800", "host": "a", "count": 8}, {"class": "h800", "host": "b",
- *           "count": 8}],   or with "processor": 0
+ *       "devices": [{"class": "h800", "host": "a", "count": 8},
+ *                   {"class": "h800", "host": "b", "count": 8}],  also "processor": 0
  *       "links": {
  *         "local": {"latency": 3e-6, "bandwidth": 2e11},
  *         "remote": {"latency": 1e-5, "bandwidth": 2.5e10},
- *         "pairs": [{"between": ["a", "b"], "latency": 2e-5, "bandwidth": 1e10}, {"between": [[0,
- *             1], [2, 3]], ...}]
+ *         "pairs": [{"between": ["a", "b"], "latency": 2e-5, "bandwidth": 1e10},
+ *                   {"between": [[0, 1], [2, 3]], ...}]
  *       }
  *     }
  *
- * Devices are numbered in the order of the list. Those of one host that name the same processor, by
- * a number, share it: what they do, they do in turn; the rates of their class are those while all
- * of them are as busy. The first of the `pairs` that joins two devices is their link: each of its
- * ends is a host or a list of devices. Other devices of one host are joined by `local` links, those
- * of different hosts by `remote` ones. A link may have
+ * Devices are numbered in the order of the list. Devices of a host with the same "processor" share
+ * it and take turns; the rates of their class hold while all of them are busy. The link of two
+ * devices is the first of `pairs` that joins them (each end is a host or a list of devices), else
+ * `local` on one host and `remote` between hosts. A link may have measurements, which correct the
+ * time by latency and bandwidth:
  *
- *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576,
- *         1.1e-3]]}]
+ *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1e-3]]}]
  *
- * what a step took on so many devices by the bytes that it moved, which corrects the time that
- * latency and bandwidth give: of collectives the bytes of the tensor; of all-to-all, send-receive
- * (each device sends to one and receives from one) and send (half of the devices send to the other
- * half) the bytes that a device sends times the devices. With "groups": 2, two groups of so many
- * devices did it at once, with the bytes of one of them; with "processors": 2, all of these devices
- * had two processors to share; with "alone": true, of broadcasts and reductions, the root had one
- * for itself and the others shared theirs. `hetu-reshard --measure` writes such a file.
- *
- * This floor stands below the planner of conversions, which weighs links; what a plan, an operator
- * and a program cost on a cluster is in cost/cost.h, above the IR.
- */
+ * "seconds" lists [bytes, seconds]. Bytes are those of the tensor for collectives; for all-to-all,
+ * send-receive (each device sends to one and receives from one) and send (half of the devices send
+ * to the other half) the bytes that a device sends times the devices. "groups": 2 means that two
+ * groups of so many devices ran at once, with the bytes of one of them; "processors": 2, that all
+ * devices shared two processors; "alone": true, for broadcasts and reductions, that the root had a
+ * processor for itself. `hetu-reshard --measure` writes such a file. */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
 
@@ -75,12 +56,12 @@ typedef struct Curve {
     const Point *at;
 } Curve;
 
-/* Returns the value at a size: between two points interpolated as a power of the size, outside
- * of all points the nearest one's. 0 without points. */
+/* Returns the value at a size: between two points interpolated as a power of the size, outside of
+ * all points the nearest one's. 0 without points. */
 double curve_at(const Curve *curve, double size);
 
-/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by the bytes
- * of one group. */
+/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by the bytes of
+ * one group. */
 typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
@@ -149,15 +130,15 @@ const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
 /* Reads a cluster file in which unknown keys are errors, not warnings. */
 const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path);
 
-/* Returns the class of a device; NULL where the cluster does not list it, or where there is
- * none. */
+/* Returns the class of a device; NULL where the cluster does not list it, or where there is none.
+ */
 const DeviceClass *cluster_class(const Cluster *cluster, int device);
 
 /* Returns how many devices share the processor of a device. */
 int cluster_sharing(const Cluster *cluster, int device);
 
-/* Returns the host of a device; devices that the cluster does not list, and all of no cluster,
- * are on host 0. */
+/* Returns the host of a device; devices that the cluster does not list, and all of no cluster, are
+ * on host 0. */
 int cluster_host(const Cluster *cluster, int device);
 
 /* Returns the lowest device of a layout that the cluster does not list; -1 when it lists all, or
@@ -167,8 +148,8 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 /* Returns the link between two devices. */
 Link cluster_link(const Cluster *cluster, int a, int b);
 
-/* Return the kind of the link between two devices (LINK_LOCAL, LINK_REMOTE, or LINK_PAIRS +
- * index of `pairs`), and the number of kinds. */
+/* Return the kind of the link between two devices (LINK_LOCAL, LINK_REMOTE, or LINK_PAIRS + index
+ * of `pairs`), and the number of kinds. */
 enum { LINK_LOCAL, LINK_REMOTE, LINK_PAIRS };
 int cluster_link_kind(const Cluster *cluster, int a, int b);
 int cluster_link_kinds(const Cluster *cluster);
@@ -182,18 +163,18 @@ int cluster_host_number(const Cluster *cluster, const char *name);
 /* Returns the class with a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
-/* Returns the measurement of a verb on a link in one group: the one with the most devices not
- * above `ranks` (`above` false) or the fewest not below; where that side has none, the nearest
- * on the other side. Of several with as many devices, the one on most processors. NULL: nothing
- * was measured. */
+/* Returns the measurement of a verb on a link in one group: the one with the most devices not above
+ * `ranks` (`above` false) or the fewest not below; where that side has none, the nearest on the
+ * other side. Of several with as many devices, the one on most processors. NULL: nothing was
+ * measured. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
-/* Returns the measurement of a verb in several groups at once, with the number of devices next
- * to `ranks`; NULL: nothing. */
+/* Returns the measurement of a verb in several groups at once, with the number of devices next to
+ * `ranks`; NULL: nothing. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
 
-/* Returns the measurement of a broadcast or a reduction whose root has a processor for itself
- * while the other devices share theirs; NULL: nothing. */
+/* Returns the measurement of a broadcast or a reduction whose root has a processor for itself while
+ * the other devices share theirs; NULL: nothing. */
 const Measured *link_alone(const Link *link, ht_verb verb);
 
 /* Returns the measurement of a verb on two devices that share a processor; NULL: nothing. */

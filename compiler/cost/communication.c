@@ -89,8 +89,8 @@ typedef struct VerbMover {
     double seconds;
 } VerbMover;
 
-/* Returns the most bytes that a device moves between two communication steps, in whole cache
- * lines. */
+/* Returns the most bytes that a device moves between two communication steps, in whole cache lines.
+ */
 static double most_moved(const Plan *plan, int device) {
     static const DeviceClass none;
     double most = 0;
@@ -116,8 +116,8 @@ static double mean_touched(const Cluster *cluster, const Plan *plan, int host) {
     return bytes / count;
 }
 
-/* Returns a device's mover. Devices that share a processor also share its caches, so each has
- * fewer of the touched bytes cached. */
+/* Returns a device's mover. Devices that share a processor also share its caches, so each has fewer
+ * of the touched bytes cached. */
 static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) {
     const ClusterDevice *own = &cluster->devices[device];
     VerbMover mover = {plan_device(plan, device),        own->class, 0, own->processor,
@@ -127,8 +127,8 @@ static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) 
     return mover;
 }
 
-/* Returns how many seconds longer a row of so many bytes takes that is not next to the one
- * before, by the given curve; 0 where it was not measured. */
+/* Returns how many seconds longer a row of so many bytes takes that is not next to the one before,
+ * by the given curve; 0 where it was not measured. */
 static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes,
                           double touched) {
     double apart = curve_at(rows, touched), together = curve_at(&class->memory_bandwidth, touched);
@@ -149,8 +149,8 @@ static double moved_seconds(const Moved *moved, const VerbMover *mover) {
     return moved->moves * class->copy + fmax(moving, moved->combining);
 }
 
-/* Returns the seconds of the movers' traffic up to their next communication, on the processor
- * that takes longest; devices of one processor take turns. */
+/* Returns the seconds of the movers' traffic up to their next communication, on the processor that
+ * takes longest; devices of one processor take turns. */
 static double turn_seconds(const Plan *plan, VerbMover *movers, int count) {
     double longest = 0;
     for (int i = 0; i < count; i++) {

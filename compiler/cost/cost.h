@@ -27,8 +27,7 @@
  *         moves / memory bandwidth
  *
  * The floor stands on the IR, since it reads rules' bindings, roles and plans; clusters themselves
- * are below the planner (cluster/cluster.h), which weighs links.
- */
+ * are below the planner (cluster/cluster.h), which weighs links. */
 #ifndef COST_COST_H
 #define COST_COST_H
 
@@ -48,8 +47,8 @@ typedef struct Work {
 /* Returns the work of a call on a piece with these extents, by bound factor. Views have none. */
 Work op_work(const Op *op, const double *extent);
 
-/* Sets the extents of a device's piece, by bound factor, for one micro-batch; `extent` has room
- * for binding->factor_count. */
+/* Sets the extents of a device's piece, by bound factor, for one micro-batch; `extent` has room for
+ * binding->factor_count. */
 void op_local_extents(Module *module, const Op *op, int device, double *extent);
 
 /* Returns the seconds of a call; NAN where the class is NULL or lacks the rate. */
@@ -58,8 +57,8 @@ double work_seconds(const DeviceClass *class, const Work *work);
 /* ---- communication ---- */
 
 /* Returns the seconds in which the devices of a plan read and write their own memory between
- * communication steps: copies, packing, additions. Whole cache lines count; the first devices
- * stand for all of many. */
+ * communication steps: copies, packing, additions. Whole cache lines count; the first devices stand
+ * for all of many. */
 double moving_seconds(const Cluster *cluster, const Plan *plan);
 
 /* Returns the seconds until the last device has finished a conversion. */
@@ -81,8 +80,8 @@ typedef enum MemoryKind {
 
 const char *memory_kind_name(MemoryKind kind);
 
-/* The memory of a device of a role at the operator with the fullest arena. Parameters, states
- * and inputs are always there. */
+/* The memory of a device of a role at the operator with the fullest arena. Parameters, states and
+ * inputs are always there. */
 typedef struct RoleMemory {
     int64_t bytes[MEMORY_KINDS];
     const Value *largest[MEMORY_KINDS]; // by kind; NULL: there is none
@@ -108,16 +107,16 @@ typedef struct KeptValue {
 } KeptValue;
 typedef Array(KeptValue) KeptValues;
 
-/* Returns the same and lists all values that it counts; the kinds' bytes are those of the
- * values, but for gaps. */
+/* Returns the same and lists all values that it counts; the kinds' bytes are those of the values,
+ * but for gaps. */
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
 
 /* Returns the parameter that a value is, or is a view of; NULL: none. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
-/* Returns, by value id, the parameter whose gradient the value is on its way to the update;
- * NULL: none. */
+/* Returns, by value id, the parameter whose gradient the value is on its way to the update; NULL:
+ * none. */
 const Parameter *const *gradients_of(Arena *arena, const Module *module);
 
 /* Return where the source computes a value, and its name there. */
@@ -127,13 +126,13 @@ const char *value_called(const Value *value);
 /* Returns the bytes of a role's arena that are in use, by operator. Requires pass memory. */
 int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
 
-/* Returns how many programs of a unit use a strategy (NULL: one device); one session may run all
- * of them. */
+/* Returns how many programs of a unit use a strategy (NULL: one device); one session may run all of
+ * them. */
 int session_programs(const Unit *unit, const Strategy *strategy);
 
-/* Returns, by device of the unit, the bytes that it keeps when one session runs all these
- * programs: the peak of each, but parameters with equal layouts once
- * (runtime/session/core/params.h). Requires pass memory. */
+/* Returns, by device of the unit, the bytes that it keeps when one session runs all these programs:
+ * the peak of each, but parameters with equal layouts once (runtime/session/core/params.h).
+ * Requires pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
 /* Refuses a strategy whose peak memory exceeds a device: reports each role with a peak above the

@@ -103,8 +103,8 @@ static bool in_room(const Room *room, const Value *value) {
            value->def->def != room->module->builtin.stage_union;
 }
 
-/* Returns a conversion's scratch bytes in an area; the scratch of messages is in the slot all
- * the time. */
+/* Returns a conversion's scratch bytes in an area; the scratch of messages is in the slot all the
+ * time. */
 static int64_t room_scratch(const Room *room, const Op *op) {
     return op->convert.plan && op_crosses_stages(room->module, op) == room->kept
                ? role_scratch_bytes(room->module, room->role, op)
@@ -254,8 +254,8 @@ const char *value_called(const Value *value) {
     return value->name ? value->name : value->def ? value->def->def->name : "a value";
 }
 
-/* Returns the clause, not yet used by the strategy, that would lower a kind's bytes on a stage;
- * for error messages. */
+/* Returns the clause, not yet used by the strategy, that would lower a kind's bytes on a stage; for
+ * error messages. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
     static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS,

@@ -67,8 +67,8 @@ int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *b
     return -1;
 }
 
-/* Returns whether an operator's seconds belong to a phase of the stage: it is no view, no
- * message between stages and no asynchronous collective. */
+/* Returns whether an operator's seconds belong to a phase of the stage: it is no view, no message
+ * between stages and no asynchronous collective. */
 static bool is_of_part(const Module *module, const StageGraph *graph, const Op *op, int stage) {
     bool backward;
     return op->def->rule->kind != RULE_VIEW && (op->stage == STAGE_ALL || op->stage == stage) &&

@@ -3,6 +3,7 @@
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"
 #include "support/reading.h"
+#include "strategy/place.h"
 
 #include <errno.h>
 #include <stdio.h>

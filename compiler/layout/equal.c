@@ -1,5 +1,5 @@
-/* Compares layouts: they are equal when every device holds the same elements in the same order
- * of storage, and the same contribution. */
+/* Compares layouts: they are equal when every device holds the same elements in the same order of
+ * storage, and the same contribution. */
 #include "layout/view.h"
 
 /* Returns the number of elements that two boxes share; sets the first one's coordinates and the

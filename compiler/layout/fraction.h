@@ -1,7 +1,6 @@
 /* Exact fractions: the places of cuts in the interval [0, 1).
  *
- * A dimension of 10 cut by 3: pieces [0, 3), [3, 6), [6, 10), since 10/3 is rounded down.
- */
+ * A dimension of 10 cut by 3: pieces [0, 3), [3, 6), [6, 10), since 10/3 is rounded down. */
 #ifndef LAYOUT_FRACTION_H
 #define LAYOUT_FRACTION_H
 

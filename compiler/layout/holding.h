@@ -30,8 +30,8 @@ typedef struct Holdings {
     Member *members; // by ascending device number
 } Holdings;
 
-/* Returns the holdings of a checked layout of a tensor of `shape`, ordered by their first
- * devices. */
+/* Returns the holdings of a checked layout of a tensor of `shape`, ordered by their first devices.
+ */
 Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape);
 
 /* Returns the index of a device's holding; -1 when the device is not in the layout. */

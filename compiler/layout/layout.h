@@ -20,8 +20,7 @@
  * floor(n*b)); it may be empty. Under `zigzag` by weights both pieces of a position have its
  * weight. Several states that cut a dimension cut what those in front of them leave, the parts that
  * are left taken as one; so two folds by 2 are one by 4. Everything else is defined by
- * layout_region, and two layouts are equal when all regions are.
- */
+ * layout_region, and two layouts are equal when all regions are. */
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H
 
@@ -51,8 +50,8 @@ typedef struct State {
     int column;             // column in the layout's text, from 0, for carets
 } State;
 
-/* A subgroup: an ordered list of devices and of states, the last state fastest; the states'
- * counts multiply to device_count. */
+/* A subgroup: an ordered list of devices and of states, the last state fastest; the states' counts
+ * multiply to device_count. */
 typedef struct Group {
     int device_count, state_count;
     const int *devices;
@@ -82,16 +81,16 @@ typedef struct Box {
     Range dim[LAYOUT_MAX_RANK];
 } Box;
 
-/* The storage of a box: the offset of its first element, and the extents of the tensor that it
- * is a part of. */
+/* The storage of a box: the offset of its first element, and the extents of the tensor that it is a
+ * part of. */
 typedef struct Placing {
     int64_t at;
     int64_t room[LAYOUT_MAX_RANK];
 } Placing;
 
-/* What a device holds: non-empty boxes in row-major order. Storage has one box after another,
- * each row-major; but the boxes that zigzag splits make are stored as one row-major tensor, in
- * which the ranges of a dimension are adjacent. */
+/* What a device holds: non-empty boxes in row-major order. Storage has one box after another, each
+ * row-major; but the boxes that zigzag splits make are stored as one row-major tensor, in which the
+ * ranges of a dimension are adjacent. */
 typedef struct Region {
     bool member; // the device is in the layout
     int replica; // number of the subgroup under a `dup` top, else 0
@@ -105,8 +104,8 @@ typedef struct Region {
 
 #define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
 
-/* Returns the denominator of the places where weights (NULL: `count` equal ones) cut; a zigzag
- * cut has twice that. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
+/* Returns the denominator of the places where weights (NULL: `count` equal ones) cut; a zigzag cut
+ * has twice that. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);
 
@@ -119,22 +118,20 @@ Layout *layout_parse(Tokens *tokens, const char *close);
 Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text);
 
 /* Checks a layout against a shape; its text begins at `at`. Returns false after an error: a
- * dimension that the shape lacks, a view that does not factor it, two kinds of reduction, cuts
- * that are not exact. */
+ * dimension that the shape lacks, a view that does not factor it, two kinds of reduction, cuts that
+ * are not exact. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
 /* Returns whether the cuts of a layout are exact fractions, without reporting errors. */
 bool layout_fits(const Layout *layout, Shape shape);
 
-/* Returns the layout in which replicas are sharded: each element of a `dup` top and of `dup`
- * states is held once, in pieces as even as possible, and each device keeps a part of what it
- * held. A subgroup under a `dup` top gets a share of every finest slice for each of its devices.
- * Scalars, and what could not be cut exactly, stay replicated. The layout must have no pending
- * reductions.
+/* Returns the layout in which replicas are sharded: each element of a `dup` top and of `dup` states
+ * is held once, in pieces as even as possible, and each device keeps a part of what it held. A
+ * subgroup under a `dup` top gets a share of every finest slice for each of its devices. Scalars,
+ * and what could not be cut exactly, stay replicated. The layout must have no pending reductions.
  *
- * Without weights, a device holds fewer elements than the product over dimensions of (its
- * fraction of the extent + one row for each finest slice that it shares).
- */
+ * Without weights, a device holds fewer elements than the product over dimensions of (its fraction
+ * of the extent + one row for each finest slice that it shares). */
 const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout; it parses back to an equal one. */
@@ -165,9 +162,9 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
 /* Returns the number of elements of the device that holds most of a tensor of `shape`. */
 int64_t layout_most(const Layout *layout, Shape shape);
 
-/* Returns whether both layouts give every device the same elements of a tensor of `shape`, in
- * the same order of storage, and the same contributions. The numbering of replicas and
- * contributions does not matter. */
+/* Returns whether both layouts give every device the same elements of a tensor of `shape`, in the
+ * same order of storage, and the same contributions. The numbering of replicas and contributions
+ * does not matter. */
 bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 
 /* Returns STATE_SUM or STATE_MAX when reductions are pending, else STATE_DUP. */

@@ -75,8 +75,8 @@ static void read_weights(Parser *parser, Numbers *weights) {
         while (accept(parser, ":"));
 }
 
-/* Returns the weights that begin at `begin`; there must be `count`. NULL when there are none or
- * all are equal. */
+/* Returns the weights that begin at `begin`; there must be `count`. NULL when there are none or all
+ * are equal. */
 static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_t count,
                                   const Token *begin) {
     bool equal = true;

@@ -350,8 +350,8 @@ static int find_edge(const Maker *maker, Fraction place) {
     return low;
 }
 
-/* Appends the fraction from `a` to `b` of each finest slice of an interval of the top's
- * dimension. */
+/* Appends the fraction from `a` to `b` of each finest slice of an interval of the top's dimension.
+ */
 static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Fraction a, Fraction b,
                        int64_t n) {
     int last = find_edge(maker, own.hi);
@@ -393,8 +393,8 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     return ranges;
 }
 
-/* Returns make_ranges's result, cached for all positions with the same piece, and for all
- * subgroups when the top does not cut the dimension. */
+/* Returns make_ranges's result, cached for all positions with the same piece, and for all subgroups
+ * when the top does not cut the dimension. */
 static Ranges device_ranges(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     Ranges **by_dim = maker->ranges[cut_by_top(maker->layout, dim) ? g : maker->like[g]];

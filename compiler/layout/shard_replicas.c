@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Returns, for a position in a group whose copies were cut behind its own cuts, the position in
- * the original group. */
+/* Returns, for a position in a group whose copies were cut behind its own cuts, the position in the
+ * original group. */
 static int position_before(const Group *group, int index) {
     int coordinate[group->state_count + 1], position = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -18,8 +18,8 @@ static int position_before(const Group *group, int index) {
     return position;
 }
 
-/* Returns the group with its copies turned into further cuts of dimension `dim`; each device
- * keeps a part of what it held. */
+/* Returns the group with its copies turned into further cuts of dimension `dim`; each device keeps
+ * a part of what it held. */
 static Group spread_group(Arena *arena, const Group *group, int dim) {
     State *states = arena_array(arena, State, group->state_count + 1);
     int *devices = arena_array(arena, int, group->device_count), count = 0;
@@ -40,8 +40,8 @@ static Group spread_group(Arena *arena, const Group *group, int dim) {
                    .states = states};
 }
 
-/* Returns the layout with copies inside subgroups cut along dimension `inside`, and copies
- * across subgroups along `across` with shares by their numbers of devices. */
+/* Returns the layout with copies inside subgroups cut along dimension `inside`, and copies across
+ * subgroups along `across` with shares by their numbers of devices. */
 static Layout *spread_along(Arena *arena, const Layout *layout, int across, int inside) {
     Group *groups = arena_array(arena, Group, layout->group_count);
     int64_t *weights = arena_array(arena, int64_t, layout->group_count);

@@ -1,5 +1,5 @@
-/* Layouts in a model's source, in the pragmas `shard` and `reshard`: with device numbers, or
- * over mesh axes that a strategy defines.
+/* Layouts in a model's source, in the pragmas `shard` and `reshard`: with device numbers, or over
+ * mesh axes that a strategy defines.
  *
  *     [0-3]{0:4}            device numbers: a layout
  *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the

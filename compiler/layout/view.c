@@ -28,8 +28,8 @@ static int compare_down(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Collects the strides of all factors of a dimension in both layouts, and its extent, in
- * descending order without repetition. Returns how many. */
+/* Collects the strides of all factors of a dimension in both layouts, and its extent, in descending
+ * order without repetition. Returns how many. */
 static int collect_strides(Shape shape, const Layout *const *layouts, int dim, int64_t *strides) {
     int count = 0;
     for (int side = 0; side < 2; side++) {
@@ -90,8 +90,8 @@ static int common_factors(const CommonView *view, int dim, int *first) {
 
 /* ---- boxes of one view as boxes of the common one ---- */
 
-/* Appends the boxes, over `count` factors, of the range [lo, hi) of their product; each begins
- * with the `before` ranges of `prefix`. */
+/* Appends the boxes, over `count` factors, of the range [lo, hi) of their product; each begins with
+ * the `before` ranges of `prefix`. */
 static void split_range(Arena *arena, Ranges *out, const Range *prefix, int before,
                         const int64_t *extents, int count, int64_t lo, int64_t hi) {
     Range head[VIEW_MAX_RANK];
@@ -246,8 +246,8 @@ static const Box *box_at(const Region *region, const int64_t *place, Placing *pl
     BUG("an element lies outside of the region that holds it");
 }
 
-/* Sets the strides along the common factors of dimension `dim` from those along the layout's
- * own. */
+/* Sets the strides along the common factors of dimension `dim` from those along the layout's own.
+ */
 static void common_strides(const CommonView *view, const Layout *layout, int dim,
                            const int64_t *along, int64_t *strides) {
     Shape own = layout_view(layout, view->shape);

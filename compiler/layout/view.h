@@ -1,8 +1,7 @@
 /* Views: shapes with factored dimensions in which layouts number a tensor's elements.
  *
- * The common view of two layouts refines both: each of its factors is a step along one dimension
- * of the shape. A dimension in which the factors of the two do not nest is flat: it is one
- * factor.
+ * The common view of two layouts refines both: each of its factors is a step along one dimension of
+ * the shape. A dimension in which the factors of the two do not nest is flat: it is one factor.
  *
  *     (12) cut by 3 and by (4*3): factors 3 and 4 do not nest, so the dimension is flat
  *     (12) cut by 4 as (4*3) and by 2 as (2*6): common factors 2, 2, 3
@@ -29,21 +28,20 @@ typedef struct BoxList {
     const Range *ranges;
 } BoxList;
 
-/* Returns the common view of two checked layouts of a tensor of `shape`; without factors when
- * the tensor is empty. */
+/* Returns the common view of two checked layouts of a tensor of `shape`; without factors when the
+ * tensor is empty. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
 /* Returns the boxes of a holding in the common view, in its region's order. */
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
-/* Returns the offset of an element, given by common-view coordinates, in the storage of a
- * holding's devices. Sets by factor the stride within the region's box that contains the
- * element. */
+/* Returns the offset of an element, given by common-view coordinates, in the storage of a holding's
+ * devices. Sets by factor the stride within the region's box that contains the element. */
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 
-/* Returns whether two holdings store a box, which is within one box of each, at the same offset
- * and in the same order. */
+/* Returns whether two holdings store a box, which is within one box of each, at the same offset and
+ * in the same order. */
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 

@@ -159,8 +159,8 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
 }
 
 /* Splits components by classes where these have many devices and, on average, many sets: layouts
- * that cut finest slices, of which devices with coarser cuts hold several. Each class is then
- * one collective. */
+ * that cut finest slices, of which devices with coarser cuts hold several. Each class is then one
+ * collective. */
 static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,
                               int *component, const int *size, int *count) {
     Arena *arena = planner->arena;

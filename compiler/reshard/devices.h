@@ -1,5 +1,5 @@
-/* Lists of devices: index of positions, and groups of devices that belong together (devices_find
- * is in plan.h). */
+/* Lists of devices: index of positions, and groups of devices that belong together (devices_find is
+ * in plan.h). */
 #ifndef RESHARD_DEVICES_H
 #define RESHARD_DEVICES_H
 
@@ -42,13 +42,13 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* A component with at least so many devices and sets uses collectives even when devices then act
- * in several of them, since the number of messages would grow with the pairs of devices. */
+/* A component with at least so many devices and sets uses collectives even when devices then act in
+ * several of them, since the number of messages would grow with the pairs of devices. */
 enum { COLLECTIVE_MANY = 4 };
 
-/* The components of sets of devices: two sets belong together when they share devices, directly
- * or through other sets. In large components with few different sets, only equal sets belong
- * together. */
+/* The components of sets of devices: two sets belong together when they share devices, directly or
+ * through other sets. In large components with few different sets, only equal sets belong together.
+ */
 typedef struct Components {
     int count;
     const int *of;    // by set: its component
@@ -60,13 +60,13 @@ typedef struct Components {
  * adjacent. NULL: all sets are of one kind. */
 Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count);
 
-/* Returns the numbers 0 .. count - 1 sorted stably by their keys, which are below `keys`.
- * `begin` has keys + 1 entries, zero at first, and gets where each key begins. */
+/* Returns the numbers 0 .. count - 1 sorted stably by their keys, which are below `keys`. `begin`
+ * has keys + 1 entries, zero at first, and gets where each key begins. */
 int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin);
 
-/* Returns the devices of a component whose sets are all equal and may be a collective, else
- * none: first the leaders of the sets, each once, then the others, ascending. Sets the index
- * `places` and *leading, the number of leaders. */
+/* Returns the devices of a component whose sets are all equal and may be a collective, else none:
+ * first the leaders of the sets, each once, then the others, ascending. Sets the index `places` and
+ * *leading, the number of leaders. */
 Devices closed_group(const PlanBuilder *planner, const Components *components, int component,
                      const Devices *sets, const int *leaders, Index *places, int *leading);
 

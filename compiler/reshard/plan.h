@@ -1,17 +1,16 @@
 /* A plan: the steps by which tensors are converted between layouts.
  *
- * A plan is a list of steps in one order for all devices. A step moves segments, parts of
- * bundles (intersection/intersection.h), by a collective in a group or by a batch of messages.
- * It names devices and segments only; plan_device lowers it, for one device, to the tables of
+ * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles
+ * (intersection/intersection.h), by a collective in a group or by a batch of messages. It names
+ * devices and segments only; plan_device lowers it, for one device, to the tables of
  * <hetu/reshard.h>.
  *
  *     [0-3]{sum:4} to [0-3]{0:4}     one step: HT_REDUCE_SCATTER, group 0-3, a segment for each
  *
  * Tensors of one shape and type between the same layouts form a bucket: they are planned as one
- * tensor with another, uncut dimension in front. So planning takes time by the number of
- * different conversions. A bundle of a bucket has the elements of its first tensor, then those
- * of the second, and so on.
- */
+ * tensor with another, uncut dimension in front. So planning takes time by the number of different
+ * conversions. A bundle of a bucket has the elements of its first tensor, then those of the second,
+ * and so on. */
 #ifndef RESHARD_PLAN_H
 #define RESHARD_PLAN_H
 
@@ -31,9 +30,9 @@ typedef struct Bucket {
     bool nothing;       // every device already stores its target as it shall
 } Bucket;
 
-/* Where a segment's data comes from: the sender's piece of the source (FROM); the reduction of
- * all contributions on its host (LOCAL) or another partial reduction (PARTIAL), both in scratch;
- * the value as the target stores it (TO). */
+/* Where a segment's data comes from: the sender's piece of the source (FROM); the reduction of all
+ * contributions on its host (LOCAL) or another partial reduction (PARTIAL), both in scratch; the
+ * value as the target stores it (TO). */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
 /* The part [lo, hi) of a task's bundle. */
@@ -47,8 +46,8 @@ typedef struct Segment {
 typedef Array(Segment) Segments;
 typedef Array(int) Devices;
 
-/* A task: one reduction or copy. It has the contributions to a bundle that make one value, and
- * the devices that want it, whether they already hold it or not. */
+/* A task: one reduction or copy. It has the contributions to a bundle that make one value, and the
+ * devices that want it, whether they already hold it or not. */
 typedef struct Task {
     int bucket, bundle;
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket

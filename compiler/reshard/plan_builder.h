@@ -66,8 +66,8 @@ void drop_empty_steps(PlanBuilder *planner);
 
 /* ---- finish (finish/): what completes a plan ---- */
 
-/* Completes the plan: numbers its groups, finds the types that steps move and the tensors that
- * stay in place, names and prices it. */
+/* Completes the plan: numbers its groups, finds the types that steps move and the tensors that stay
+ * in place, names and prices it. */
 void finish_plan(PlanBuilder *planner);
 
 /* Returns the plan's name (plan_name). */
@@ -76,8 +76,7 @@ const char *name_plan(PlanBuilder *planner);
 /* Returns a copy of a finished plan without scratch data. */
 Plan *plan_copy(Arena *arena, const Plan *plan);
 
-/* ---- order (order/): makes the steps several times, hierarchical or not, and takes the
- * cheapest ---- */
+/* Order (order/): makes the steps several times, hierarchical or not, and takes the cheapest. */
 
 /* Makes the steps of the plan's tasks, and counts the bytes that they move. */
 void choose_steps(PlanBuilder *planner);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cut: one state of each group of both layouts, along which the devices can be split into
- * replica groups. */
+/* A cut: one state of each group of both layouts, along which the devices can be split into replica
+ * groups. */
 typedef struct Cut {
     StateKind kind;
     int dim;          // STATE_SPLIT: dimension of the view
@@ -51,8 +51,8 @@ static int group_count(const Folding *folding) {
     return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
 }
 
-/* Returns the first state of a group that cuts a dimension; -1: none, or a weighted one. *count
- * is how many states cut it. */
+/* Returns the first state of a group that cuts a dimension; -1: none, or a weighted one. *count is
+ * how many states cut it. */
 static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;
@@ -75,8 +75,8 @@ static bool part_kept(const Cut *cut, int part, int64_t n) {
     return cut->kind != STATE_SPLIT || (part + 1) * n / cut->parts > part * n / cut->parts;
 }
 
-/* Finds a cut of a dimension that all groups make: into equal parts, or in the same way into
- * parts of at most one element. Returns false when there is none. */
+/* Finds a cut of a dimension that all groups make: into equal parts, or in the same way into parts
+ * of at most one element. Returns false when there is none. */
 static bool find_split(const Folding *folding, int dim, Cut *cut) {
     int64_t n = folding->view.extent[dim], common = 0;
     int groups = group_count(folding), *state = arena_array(folding->arena, int, groups);
@@ -125,8 +125,8 @@ static int part_of(const Group *group, int state, int parts, int position) {
     return position / after % count / (count / parts);
 }
 
-/* Returns the positions of a side's devices, by member of the present first replica group;
- * *count is the number of devices in a part. */
+/* Returns the positions of a side's devices, by member of the present first replica group; *count
+ * is the number of devices in a part. */
 static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *count) {
     const ReplicaGroups *replica_groups = folding->replica_groups;
     Seat *seats = arena_array(folding->arena, Seat, replica_groups->size);
@@ -145,8 +145,8 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
     return seats;
 }
 
-/* Returns the present members by part and position, devices of `from` before those of `to`
- * alone; *size is their number in each part. NULL where parts differ in more than their pieces. */
+/* Returns the present members by part and position, devices of `from` before those of `to` alone;
+ * *size is their number in each part. NULL where parts differ in more than their pieces. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);
@@ -296,8 +296,8 @@ static bool same_view(const Layout *a, const Layout *b) {
                       !memcmp(a->view_dim, b->view_dim, sizeof *a->view_dim * rank)));
 }
 
-/* Splits along states that replicate alike, but not for pending reductions: copies of a
- * reduction share its work, and compute it once so that all get the same bits. */
+/* Splits along states that replicate alike, but not for pending reductions: copies of a reduction
+ * share its work, and compute it once so that all get the same bits. */
 static void fold_pairs(Folding *folding) {
     Cut cut;
     if (layout_partial(side_of(folding, 0)) != STATE_DUP ||

@@ -51,8 +51,8 @@ typedef struct Conversion {
     const Layout *from, *to;
 } Conversion;
 
-/* Returns whether the layouts cut the tensor into few enough cells (intersection/intersection.h)
- * to be planned. */
+/* Returns whether the layouts cut the tensor into few enough cells (intersection/intersection.h) to
+ * be planned. */
 enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 
@@ -60,21 +60,21 @@ bool conversion_plannable(const Conversion *conversion);
  * links. */
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
 
-/* Returns the plan of `count` tensors that are converted together. Their layouts must live as
- * long as the plan. */
+/* Returns the plan of `count` tensors that are converted together. Their layouts must live as long
+ * as the plan. */
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 
-/* Returns such a plan by messages alone, one for each sender and receiver. It is for many
- * tensors of many layouts, such as those of a switch of strategies. */
+/* Returns such a plan by messages alone, one for each sender and receiver. It is for many tensors
+ * of many layouts, such as those of a switch of strategies. */
 const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster,
                                   const Conversion *conversions, int count);
 
 /* Returns the bytes of an element. */
 int ht_dtype_size(ht_dtype dtype);
 
-/* Return the bytes that all devices together receive, and those that one device receives and
- * sends. */
+/* Return the bytes that all devices together receive, and those that one device receives and sends.
+ */
 int64_t plan_bytes(const Plan *plan);
 int64_t plan_bytes_received(const Plan *plan, int device);
 int64_t plan_bytes_sent(const Plan *plan, int device);
@@ -82,8 +82,8 @@ int64_t plan_bytes_sent(const Plan *plan, int device);
 /* Returns the bytes of scratch that a device needs to run the plan; a multiple of 64. */
 int64_t plan_scratch_bytes(const Plan *plan, int device);
 
-/* Returns whether every tensor may be converted in its own storage; then `from` and `to` may be
- * one buffer. */
+/* Returns whether every tensor may be converted in its own storage; then `from` and `to` may be one
+ * buffer. */
 bool plan_in_place(const Plan *plan);
 
 /* Returns whether nothing is to be done when `from` and `to` are one buffer. */
@@ -92,9 +92,9 @@ bool plan_nothing(const Plan *plan);
 /* Returns the plan's seconds by the cluster's latency-bandwidth model and its measurements. */
 double plan_seconds(const Plan *plan);
 
-/* Returns the name of what the plan does: "nothing", "local slice", "all-reduce",
- * "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "permute",
- * "send-receive", or a sequence such as "reduce-scatter, all-gather". */
+/* Returns the name of what the plan does: "nothing", "local slice", "all-reduce", "reduce-scatter",
+ * "all-gather", "all-to-all", "broadcast", "reduce", "permute", "send-receive", or a sequence such
+ * as "reduce-scatter, all-gather". */
 const char *plan_name(const Plan *plan);
 
 #endif

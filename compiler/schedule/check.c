@@ -114,9 +114,9 @@ static bool taken_error(const Checker *checker, int stage, int row, int visit, i
     return false;
 }
 
-/* Returns whether no slot is used by two micro-batches of visits at one time, nor passes from
- * one visit to another within a micro-batch. A visit and micro-batch use their slot from their
- * first row to their last. */
+/* Returns whether no slot is used by two micro-batches of visits at one time, nor passes from one
+ * visit to another within a micro-batch. A visit and micro-batch use their slot from their first
+ * row to their last. */
 static bool slots_are_apart(const Checker *checker, int stage) {
     typedef struct Owner {
         int visit, microbatch, rows;

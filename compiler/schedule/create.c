@@ -122,9 +122,9 @@ static bool weights_wait(const StageState *stage) {
     return stage->done[SCHEDULE_BACKWARD] > stage->done[SCHEDULE_WGRAD];
 }
 
-/* Returns the next phase of a training stage. Warm-up: forward as far as the limits allow.
- * Steady state: backward and forward alternate. Cool-down: backward. The weight gradient follows
- * its backward phase at once, in zero_bubble only when another pair needs the slot. */
+/* Returns the next phase of a training stage. Warm-up: forward as far as the limits allow. Steady
+ * state: backward and forward alternate. Cool-down: backward. The weight gradient follows its
+ * backward phase at once, in zero_bubble only when another pair needs the slot. */
 static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
     int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD],
         live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
@@ -140,8 +140,8 @@ static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
                : SCHEDULE_BACKWARD;
 }
 
-/* Chooses a stage's next row in order. `force` (all stages are blocked): the other of forward
- * and backward. */
+/* Chooses a stage's next row in order. `force` (all stages are blocked): the other of forward and
+ * backward. */
 static bool choose_in_order(const Maker *maker, const StageState *stage, bool force,
                             ScheduleRow *row) {
     SchedulePhase part = maker->graph->trains ? next_part(maker, stage) : SCHEDULE_FORWARD;
@@ -248,9 +248,9 @@ static FreeSlots free_slots(Arena *arena, int slot_count, int room) {
     return slots;
 }
 
-/* Returns the ring position of the first slot that another micro-batch used last, or adds a slot
- * to the stage. A slot must not pass between visits within a micro-batch, since the micro-batch
- * alone identifies its user. */
+/* Returns the ring position of the first slot that another micro-batch used last, or adds a slot to
+ * the stage. A slot must not pass between visits within a micro-batch, since the micro-batch alone
+ * identifies its user. */
 static int find_slot(FreeSlots *slots, int microbatch) {
     for (int i = 0; i < slots->count; i++)
         if (slots->last[slots->ring[(slots->first + i) % slots->room]] != microbatch)
@@ -307,16 +307,16 @@ static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     return schedule;
 }
 
-/* Returns whether an order is faster than another when all phases take equally long, and needs
- * no more slots in any stage. */
+/* Returns whether an order is faster than another when all phases take equally long, and needs no
+ * more slots in any stage. */
 static bool beats(const Maker *maker, const Maker *other) {
     for (int s = 0; s < maker->graph->stage_count; s++)
         if (maker->stages[s].slot_count > other->stages[s].slot_count) return false;
     return maker->turns < other->turns;
 }
 
-/* Makes two orders and takes the better. The fixed order is best where all stages are alike, as
- * in chains; otherwise running whatever can run may end sooner. */
+/* Makes two orders and takes the better. The fixed order is best where all stages are alike, as in
+ * chains; otherwise running whatever can run may end sooner. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches) {
     Arena *scratch = arena_create();

@@ -1,11 +1,11 @@
 /* Pipeline schedules as tables: the order in which the devices of each stage run the phases of a
  * step, micro-batch by micro-batch.
  *
- * A visit (model chunk, virtual pipeline stage) is a run of layers on one stage with no other
- * stage between. For each micro-batch a visit has a forward phase and in training a backward
- * phase and a weight-gradient phase, on which nothing but the slot depends. A table lists for
- * each stage the phases that it runs, and the slot in which a visit keeps what lives from one
- * phase to a later one, is received or is sent.
+ * A visit (model chunk, virtual pipeline stage) is a run of layers on one stage with no other stage
+ * between. For each micro-batch a visit has a forward phase and in training a backward phase and a
+ * weight-gradient phase, on which nothing but the slot depends. A table lists for each stage the
+ * phases that it runs, and the slot in which a visit keeps what lives from one phase to a later
+ * one, is received or is sent.
  *
  *     StageGraph graph = {.stage_count = 2, .visit_count = 2, .stage_of = (int[]){0, 1},
  *         .edge_count = 1, .edge = (int[][2]){{0, 1}}, .trains = true};
@@ -15,8 +15,7 @@
  *     stage 1: F0 B0 W0 F1 B1 W1 F2 B2 W2 F3 B3 W3
  *
  * create.c makes the tables, wait.c says what waits for what, check.c refuses tables that would
- * block, text.c writes and reads them, timeline.h says when which row runs.
- */
+ * block, text.c writes and reads them, timeline.h says when which row runs. */
 #ifndef SCHEDULE_SCHEDULE_H
 #define SCHEDULE_SCHEDULE_H
 
@@ -32,8 +31,8 @@ typedef struct ScheduleRow {
               // micro-batch
 } ScheduleRow;
 
-/* The data flow between stages. An edge carries data from one visit to another, of the same
- * stage or not: values forward, and in training gradients backward. The graph has no cycle
+/* The data flow between stages. An edge carries data from one visit to another, of the same stage
+ * or not: values forward, and in training gradients backward. The graph has no cycle
  * (strategy_check_order). */
 typedef struct StageGraph {
     int stage_count, visit_count;
@@ -65,8 +64,7 @@ typedef struct Schedule {
  *                  "Zero Bubble Pipeline Parallelism" (2023)
  *
  * A stage has as many slots as the limit. Without training it has two, so that one is sent and
- * received while the other is computed. Graphs in which that would block get more.
- */
+ * received while the other is computed. Graphs in which that would block get more. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches);
 
@@ -88,15 +86,15 @@ typedef struct ScheduleCycle {
     const ScheduleWait *waits; // each row waits for the next, the last for the first
 } ScheduleCycle;
 
-/* Returns a cycle of rows that wait for each other (a deadlock), or NULL. Data is received as
- * soon as there is a place for it, and a send ends when it is received. The table must have
- * passed the other checks of schedule_check. */
+/* Returns a cycle of rows that wait for each other (a deadlock), or NULL. Data is received as soon
+ * as there is a place for it, and a send ends when it is received. The table must have passed the
+ * other checks of schedule_check. */
 const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
                                     const Schedule *schedule);
 
-/* Reports missing and double rows, slots with two users at a time, and deadlocks with their
- * cycle. Errors are at the rows of the text that the schedule was read from, else at `at`.
- * Returns whether the table may run. */
+/* Reports missing and double rows, slots with two users at a time, and deadlocks with their cycle.
+ * Errors are at the rows of the text that the schedule was read from, else at `at`. Returns whether
+ * the table may run. */
 bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Schedule *schedule,
                     int64_t microbatches);
 

@@ -1,5 +1,5 @@
-/* A timeline: when each row of a schedule runs and each transfer goes, for given seconds of
- * phases and transfers. */
+/* A timeline: when each row of a schedule runs and each transfer goes, for given seconds of phases
+ * and transfers. */
 #ifndef SCHEDULE_TIMELINE_H
 #define SCHEDULE_TIMELINE_H
 
@@ -29,9 +29,9 @@ typedef struct Timeline {
     const TimelineTransfer *transfers; // forward ones by edge and micro-batch, then backward ones
 } Timeline;
 
-/* Computes the timeline. Rows begin as soon as what they wait for has ended; so do transfers,
- * which need a slot at the receiver and follow each other along an edge. The table must have
- * passed schedule_check. */
+/* Computes the timeline. Rows begin as soon as what they wait for has ended; so do transfers, which
+ * need a slot at the receiver and follow each other along an edge. The table must have passed
+ * schedule_check. */
 const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
                                 const TimelineCosts *costs);
 

@@ -117,8 +117,8 @@ static int add_transfers(const Waits *waits, const GraphSide *side, bool backwar
     return count;
 }
 
-/* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, if
- * it does. */
+/* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, if it
+ * does. */
 static int add_slot(const Waits *waits, int event, WaitFor *to, int count) {
     const ScheduleRow *row = wait_row(waits, event), *before;
     if (waits->slot_before[event] < 0) return count;
@@ -186,8 +186,8 @@ typedef struct Visitor {
     WaitFor *waited;
 } Visitor;
 
-/* Returns why a row waits for the next row of the cycle: the kind of the transfer between them,
- * if there is one. */
+/* Returns why a row waits for the next row of the cycle: the kind of the transfer between them, if
+ * there is one. */
 static WaitKind kind_of(Visitor *visitor, int level) {
     const Level *own = &visitor->stack[level];
     waits_of(visitor->waits, own->event, visitor->waited);

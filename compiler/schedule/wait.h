@@ -1,12 +1,12 @@
 /* The dependences of a schedule's table, as a graph of events: rows, and transfers that carry a
  * row's result to a row that needs it.
  *
- * A row waits for: the row before it in its stage; its phase in the micro-batch before; the
- * phase before it of its visit and micro-batch; the transfers to it; and, where it takes over a
- * slot, the transfers out of that slot. A transfer waits for: the sending row; its own in the
- * micro-batch before; and its place at the receiver, that is the last row in front of the
- * receiving one with the same slot, and the transfers out of that slot. So no transfer ends
- * before its receiver is ready.
+ * A row waits for: the row before it in its stage; its phase in the micro-batch before; the phase
+ * before it of its visit and micro-batch; the transfers to it; and, where it takes over a slot, the
+ * transfers out of that slot. A transfer waits for: the sending row; its own in the micro-batch
+ * before; and its place at the receiver, that is the last row in front of the receiving one with
+ * the same slot, and the transfers out of that slot. So no transfer ends before its receiver is
+ * ready.
  *
  *     F of stage 0, micro-batch 1 -> transfer forward, micro-batch 1 -> F of stage 1, micro-batch 1
  */

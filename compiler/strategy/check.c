@@ -36,8 +36,8 @@ static void check_weights(const Checker *checker, const MeshAxis *axis) {
                    MOST_WEIGHT);
 }
 
-/* Checks that the places where several axes cut one dimension are exact: the denominators
- * multiply and must not overflow. */
+/* Checks that the places where several axes cut one dimension are exact: the denominators multiply
+ * and must not overflow. */
 static void check_denominators(const Checker *checker, const Stage *stage) {
     int64_t product = 1;
     for (int i = 0; i < stage->mesh.count; i++) {

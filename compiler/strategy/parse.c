@@ -87,8 +87,8 @@ static bool parse_turns(StrategyParser *parser, Position at) {
 
 /* ---- zero, optimizer and schedule ---- */
 
-/* Returns whether this is the strategy's first such statement; otherwise reports it, with a note
- * at the first. */
+/* Returns whether this is the strategy's first such statement; otherwise reports it, with a note at
+ * the first. */
 static bool first_time(StrategyParser *parser, Position at, const char *statement,
                        Position before) {
     Tokens *tokens = parser->tokens;
@@ -190,8 +190,8 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     array_push(tokens->arena, parser->list, parser->open);
 }
 
-/* Ends a strategy: sets the defaults of what may be left out, and checks it unless parts could
- * not be read. */
+/* Ends a strategy: sets the defaults of what may be left out, and checks it unless parts could not
+ * be read. */
 static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;

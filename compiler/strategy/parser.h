@@ -1,8 +1,7 @@
 /* Shared by the files of the parser: its state, integer expressions, lists and ranges. parse.c
  * reads statements and the frame, stage.c pipelines, stages and devices.
  *
- * Functions that return bool report their error, return false and stop at its token.
- */
+ * Functions that return bool report their error, return false and stop at its token. */
 #ifndef STRATEGY_PARSER_H
 #define STRATEGY_PARSER_H
 

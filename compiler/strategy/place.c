@@ -1,4 +1,5 @@
 #include "strategy/parser.h"
+#include "strategy/place.h"
 
 /* ---- layers ---- */
 
@@ -57,8 +58,8 @@ static int add_visit(Placer *placer, int stage, int item) {
     return placer->visits.count - 1;
 }
 
-/* Returns the nearest layer in direction `step` that is on the same stage and in a range; -1
- * where only names are between it and another stage. */
+/* Returns the nearest layer in direction `step` that is on the same stage and in a range; -1 where
+ * only names are between it and another stage. */
 static int neighbour(const Placer *placer, int layer, int step) {
     for (int l = layer + step;
          l >= 0 && l < placer->count && placer->stage[l] == placer->stage[layer]; l += step)
@@ -66,8 +67,8 @@ static int neighbour(const Placer *placer, int layer, int step) {
     return -1;
 }
 
-/* Returns the layer that decides on the visit of `layer`: itself when it is in a range; for a
- * name the neighbouring layer in a range, or else the first of adjacent names. */
+/* Returns the layer that decides on the visit of `layer`: itself when it is in a range; for a name
+ * the neighbouring layer in a range, or else the first of adjacent names. */
 static int leader(const Placer *placer, int layer) {
     int before = neighbour(placer, layer, -1), after = neighbour(placer, layer, 1), first = layer;
     if (!item_of(placer, layer)->name) return layer;
@@ -173,8 +174,8 @@ static Searched search_range(const LayerRange *range, const Layer *const *layers
     return found;
 }
 
-/* Reports what an item of layers(...) names and the models lack: its tower, its name, or an end
- * of its range. */
+/* Reports what an item of layers(...) names and the models lack: its tower, its name, or an end of
+ * its range. */
 static void check_item(Diag *diag, const LayerRange *range, const Layer *const *layers, int count) {
     Searched found = search_range(range, layers, count);
     if (range->tower && !found.tower) {
@@ -259,8 +260,8 @@ static void check_visit(const Order *order, int visit) {
         }
 }
 
-/* Reports two visits in the wrong order: the strategy lists `first` before `second`, but data
- * goes the other way. */
+/* Reports two visits in the wrong order: the strategy lists `first` before `second`, but data goes
+ * the other way. */
 static void check_listed(const Order *order, int first, int second) {
     const Visit *a = &order->placement->visits[first], *b = &order->placement->visits[second];
     if (!reaches(order, second, first) || reaches(order, first, second)) return;
@@ -279,8 +280,8 @@ static bool is_run(const Order *order, const LayerRange *item) {
     return false;
 }
 
-/* Returns whether a visit is the first of its stage's list; names outside of the loop do not
- * count. */
+/* Returns whether a visit is the first of its stage's list; names outside of the loop do not count.
+ */
 static bool is_first(const Order *order, const Visit *visit) {
     const Stage *stage = &order->pipeline->stages.at[visit->stage];
     for (int i = 0; i < visit->item; i++)
@@ -356,8 +357,8 @@ static void put_together(Joiner *joiner, int first, int second) {
     *joiner_cell(joiner, joiner->edge, first, first) = false;
 }
 
-/* Merges two visits of a stage one of which sends data to the other without a path through a
- * third. Returns whether there were such. */
+/* Merges two visits of a stage one of which sends data to the other without a path through a third.
+ * Returns whether there were such. */
 static bool join_two(Joiner *joiner, const Placement *placement) {
     find_ways(joiner);
     for (int from = 0; from < joiner->count; from++)
@@ -395,9 +396,9 @@ static bool comes_early(const Joiner *joiner, const Placement *placement, const 
     return false;
 }
 
-/* Returns the next visit in data order, of several the one that is listed first; -1: none is
- * left, or the rest wait for each other. Visits of one stage keep their listed order as far as
- * the data allows, so that shared values are computed in the earlier one. */
+/* Returns the next visit in data order, of several the one that is listed first; -1: none is left,
+ * or the rest wait for each other. Visits of one stage keep their listed order as far as the data
+ * allows, so that shared values are computed in the earlier one. */
 static int find_next(const Joiner *joiner, const Placement *placement, const int *number) {
     int next = -1;
     bool next_early = false;

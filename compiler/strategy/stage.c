@@ -70,8 +70,8 @@ static bool parse_mesh_item(StrategyParser *parser, void *to) {
     return true;
 }
 
-/* Returns whether the current token is a layer's name: no integer constant, and no end of a
- * range. */
+/* Returns whether the current token is a layer's name: no integer constant, and no end of a range.
+ */
 static bool at_plain_name(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;

@@ -28,8 +28,7 @@
  * `layers(0-1, 6-7)` has two.
  *
  * parse.c and stage.c read, check.c and devices.c say what does not fit together, place.c what does
- * not fit the model, print.c writes text that parses back.
- */
+ * not fit the model, print.c writes text that parses back. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
@@ -39,8 +38,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: the dimension, and the axes that cut
- * it, the slowest first. */
+/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: the dimension, and the axes that cut it,
+ * the slowest first. */
 typedef struct SplitRule {
     const char *dim;
     int axis_count;
@@ -152,26 +151,26 @@ struct Cluster; // cluster/cluster.h
 
 /* ---- reading and writing ---- */
 
-/* Reads and checks all strategies in the tokens, up to TOKEN_END. Statements outside of
- * `strategy NAME ... end strategy` form one strategy called `unnamed`, as a strategy file may
- * leave out the frame; with `unnamed` NULL they are an error. Tokens that cannot occur become
- * TOKEN_BAD. Appends what could be read to `list` and returns whether there was no error.
- * Afterwards each strategy has a pipeline, each pipeline a stage, each stage a device and a mesh
- * that fits; devices of classes are resolved by strategy_resolve. */
+/* Reads and checks all strategies in the tokens, up to TOKEN_END. Statements outside of `strategy
+ * NAME ... end strategy` form one strategy called `unnamed`, as a strategy file may leave out the
+ * frame; with `unnamed` NULL they are an error. Tokens that cannot occur become TOKEN_BAD. Appends
+ * what could be read to `list` and returns whether there was no error. Afterwards each strategy has
+ * a pipeline, each pipeline a stage, each stage a device and a mesh that fits; devices of classes
+ * are resolved by strategy_resolve. */
 bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names,
                     const char *unnamed, StrategyList *list);
 
-/* Reads the strategy that begins at the current token, through its line `end strategy`; NULL
- * after an error. */
+/* Reads the strategy that begins at the current token, through its line `end strategy`; NULL after
+ * an error. */
 Strategy *strategy_parse_one(Tokens *tokens);
 
-/* Reports contradictions within a strategy; strategy_parse calls it for each. Returns whether
- * there are none. */
+/* Reports contradictions within a strategy; strategy_parse calls it for each. Returns whether there
+ * are none. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
-/* Resolves devices named by class to device numbers of the cluster; without a cluster (NULL)
- * they are errors. `file` is the cluster's name in messages. Returns whether all were found and
- * none is named twice or forgotten. */
+/* Resolves devices named by class to device numbers of the cluster; without a cluster (NULL) they
+ * are errors. `file` is the cluster's name in messages. Returns whether all were found and none is
+ * named twice or forgotten. */
 bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *cluster,
                       const char *file);
 
@@ -194,8 +193,8 @@ extern const char *const schedule_words[SCHEDULE_ZERO_BUBBLE + 1];
 /* Returns the number of devices (ranks), idle ones included, of a resolved strategy. */
 int strategy_device_count(const Strategy *strategy);
 
-/* Returns the schedule's kind; by default 1f1b, or interleaved where a stage has several ranges
- * of layers. */
+/* Returns the schedule's kind; by default 1f1b, or interleaved where a stage has several ranges of
+ * layers. */
 ScheduleKind strategy_schedule(const Strategy *strategy);
 
 /* Returns whether pipelines have lengths of their own. */
@@ -204,63 +203,9 @@ bool strategy_has_lengths(const Strategy *strategy);
 /* Returns whether pieces of the dimension move on in turns along the axis (ring attention). */
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis);
 
-/* Return whether both layers are NULL or equal; and a layer's name in messages: "layer 3",
- * "layer 3 of the tower \"vision\"", "the layer \"head\"". */
+/* Return whether both layers are NULL or equal; and a layer's name in messages: "layer 3", "layer 3
+ * of the tower \"vision\"", "the layer \"head\"". */
 bool layer_same(const Layer *a, const Layer *b);
 const char *layer_shown(Arena *arena, const Layer *layer);
-
-/* ---- the strategy and a model ---- */
-
-/* A visit (model chunk): layers that a micro-batch passes on a stage before it goes on to
- * another stage. */
-typedef struct Visit {
-    int stage;
-    int item;    // index of its first item in the stage's list of layers; 0 without a list
-    Position at; // position of that item, or of the stage
-} Visit;
-
-/* The assignment of a model's layers to the visits of a pipeline. */
-typedef struct Placement {
-    int visit_count;
-    // in the model's order of their first layers, or, after strategy_sort, in data order
-    const Visit *visits;
-    int layer_count;
-    const Layer *const *layers;
-    int *visit_of; // by layer: its visit
-} Placement;
-
-/* Returns the places the layers of a model, each once and in the order in which the model runs
- * them, in a pipeline of the strategy. A stage without a list has them all, in one visit.
- * Otherwise each range of its list is a visit; a name belongs to the visit of the layer that the
- * model runs before it, or else after it, on the same stage, and names that have no such layer
- * beside them are a visit of their own. What the list has and the model does not
- * (strategy_check_layers) is in no visit. A model without layers has a visit of the first stage.
- * NULL after an error: layers that no stage has. */
-Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline,
-                          const Layer *const *layers, int count);
-
-/* Reports layers and towers that the strategy lists and no model of the program has. Returns
- * whether there are none. */
-bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *const *layers,
-                           int count);
-
-/* Reports what contradicts the order of data, which goes from visit edge[i][0] to visit
- * edge[i][1]: visits that wait for each other, and ranges or stages that are listed behind
- * others that need their data. Returns whether there is nothing. */
-bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline,
-                          const Placement *placement, const int (*edge)[2], int edge_count);
-
-/* Sorts visits by data order (edges as above); visits that do not need each other keep the
- * strategy's order. Visits in a cycle, which strategy_check_order reports, come last. */
-void strategy_sort(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
-
-/* Merges visits of one stage when one sends data to the other and none of it passes another
- * stage; then sorts as strategy_sort does. The placement must have passed strategy_check_order.
- * Returns, by old visit number, the new number. */
-const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
-
-/* Reports rows(...) that do not add up to the batch, at the strategy's first pipeline. Returns
- * whether they do. */
-bool strategy_check_rows(Diag *diag, const Strategy *strategy, int64_t batch);
 
 #endif

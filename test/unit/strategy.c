@@ -1,6 +1,7 @@
 /* Strategies: what is read, that print and parse are inverse, and every error with its place. */
 #include "cluster/cluster.h"
 #include "strategy/strategy.h"
+#include "strategy/place.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 #include "passes/microbatch/cut.h"
+#include "strategy/place.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #define PASSES_STAGE_STAGE_H
 
 #include "ir/module.h"
+#include "strategy/place.h"
 
 /* What a value is in another visit than the one in which its stage makes it or gets it first. */
 typedef struct Handed Handed;

@@ -13,6 +13,7 @@
  */
 #include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
+#include "strategy/place.h"
 
 #include <string.h>
 

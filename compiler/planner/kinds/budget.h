@@ -1,9 +1,8 @@
 /* The budget of a search, and its random numbers.
  *
- * A planner counts its work in steps, so that the same input gives the same plan on every
- * machine; the clock ends only searches that would take far too long. A limit in seconds
- * (--limit) is converted to a number of steps: budget_work.
- */
+ * A planner counts its work in steps, so that the same input gives the same plan on every machine;
+ * the clock ends only searches that would take far too long. A limit in seconds (--limit) is
+ * converted to a number of steps: budget_work. */
 #ifndef PLANNER_KINDS_BUDGET_H
 #define PLANNER_KINDS_BUDGET_H
 
@@ -27,12 +26,11 @@ double budget_left(const Budget *budget);
 static inline bool budget_spent(const Budget *budget) { return budget_left(budget) <= 0; }
 
 /* Returns how many steps a search may take: `usual` times the effort, or fewer when a core that
- * does `rate` steps a second could not do them within the limit. The result depends on the
- * limit, not on the clock. */
+ * does `rate` steps a second could not do them within the limit. The result depends on the limit,
+ * not on the clock. */
 long budget_work(const Budget *budget, long usual, double rate);
 
-/* ---- random numbers that are the same on every machine (Steele, Lea, Flood 2014: SplitMix64)
- * ---- */
+/* Random numbers that are the same on every machine (Steele, Lea, Flood 2014: SplitMix64). */
 
 typedef struct Random {
     uint64_t state;

@@ -1,11 +1,10 @@
-/* Inputs of planners: JSON, read strictly. A missing or unknown key, a value of the wrong type
- * or out of range is an error of one line with the file, the key's path and the reason:
+/* Inputs of planners: JSON, read strictly. A missing or unknown key, a value of the wrong type or
+ * out of range is an error of one line with the file, the key's path and the reason:
  *
  *     input.json: memory.per_layer[2]: -5 is not above 0
  *
  * Only the first error is kept. After it every function still returns a legal value (the least
- * allowed, an empty list), so that a reader goes on and asks input_error once, before it plans.
- */
+ * allowed, an empty list), so that a reader goes on and asks input_error once, before it plans. */
 #ifndef PLANNER_KINDS_INPUT_H
 #define PLANNER_KINDS_INPUT_H
 
@@ -37,17 +36,17 @@ const char *input_error(Field any);
 /* Reports an error at a field; the reason has printf's format. */
 void field_refuse(Field field, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Reports keys of an object that are not in `keys` (which ends with NULL), and values that are
- * no object. */
+/* Reports keys of an object that are not in `keys` (which ends with NULL), and values that are no
+ * object. */
 void field_keys(Field object, const char *const *keys);
 
-/* Returns the member of an object under a key; a missing one is an error. Optional keys are
- * asked for with field_has first. */
+/* Returns the member of an object under a key; a missing one is an error. Optional keys are asked
+ * for with field_has first. */
 Field field_get(Field object, const char *key);
 bool field_has(Field object, const char *key);
 
-/* Returns the length of a list. A value that is no list, or has fewer than `least` entries, is
- * an error and gives 0. */
+/* Returns the length of a list. A value that is no list, or has fewer than `least` entries, is an
+ * error and gives 0. */
 int field_count(Field list, int least);
 Field field_at(Field list, int index);
 
@@ -65,8 +64,8 @@ int *field_integers(Field list, int least, int low, int high, int *count);
 
 /* ---- tables by a number of devices: {"2": 119.5, "4": 104.1} ---- */
 
-/* Reads the entries, each above 0, into by_devices[0..most]; 0 where the table has none. A key
- * that is no number in 1..most is an error. */
+/* Reads the entries, each above 0, into by_devices[0..most]; 0 where the table has none. A key that
+ * is no number in 1..most is an error. */
 void degrees_read(Field table, double *by_devices, int most);
 
 /* Reports an error at the table when it has no entry for so many devices. */

@@ -1,5 +1,5 @@
-/* The planners of hetu-plan. A planner reads a model's costs and the devices and writes a plan;
- * a certifier computes a lower bound of every plan's objective.
+/* The planners of hetu-plan. A planner reads a model's costs and the devices and writes a plan; a
+ * certifier computes a lower bound of every plan's objective.
  *
  * Each kind is a row of the table and follows one paper, which its folder names: malleus
  * (stragglers), hydraulis (batches of unequal lengths), flexsp (sequence parallelism by length),
@@ -9,8 +9,7 @@
  *     Field input = input_open(arena, "input.json");
  *     json_t *plan = kind->plan(arena, input, &budget);    NULL: input_error(input) says why
  *
- * The same input and options give the same plan, byte for byte.
- */
+ * The same input and options give the same plan, byte for byte. */
 #ifndef PLANNER_KINDS_KINDS_H
 #define PLANNER_KINDS_KINDS_H
 

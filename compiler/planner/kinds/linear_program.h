@@ -9,8 +9,7 @@
  *     double cost = program_cost(program);
  *     program_destroy(program);
  *
- * A program can be changed and solved again: the simplex method goes on from the last basis.
- */
+ * A program can be changed and solved again: the simplex method goes on from the last basis. */
 #ifndef PLANNER_KINDS_LINEAR_PROGRAM_H
 #define PLANNER_KINDS_LINEAR_PROGRAM_H
 
@@ -32,21 +31,21 @@ void program_entry(Program *program, int row, int column, double value);
 void program_bound_column(Program *program, int column, double low, double high);
 void program_bound_row(Program *program, int row, double low, double high);
 
-/* Solves the relaxation, without regard to integers, by the simplex method. Returns false when
- * no optimum was found. */
+/* Solves the relaxation, without regard to integers, by the simplex method. Returns false when no
+ * optimum was found. */
 bool program_relax(Program *program);
 
 /* Returns whether program_relax has proven that there is no solution (it may also just have
  * failed). */
 bool program_is_impossible(const Program *program);
 
-/* Solves with integers by branch and bound, after program_relax, within `seconds` and to a
- * relative gap. Returns false when no solution was found. program_bound is then a bound of the
- * least cost, that of the relaxation when nothing better is proven. */
+/* Solves with integers by branch and bound, after program_relax, within `seconds` and to a relative
+ * gap. Returns false when no solution was found. program_bound is then a bound of the least cost,
+ * that of the relaxation when nothing better is proven. */
 bool program_integers(Program *program, double seconds, double gap);
 
-/* Return, for the last solution, its cost, a lower bound of the least cost, and the dual of a
- * row in the relaxation. */
+/* Return, for the last solution, its cost, a lower bound of the least cost, and the dual of a row
+ * in the relaxation. */
 double program_cost(const Program *program);
 double program_bound(const Program *program);
 double program_dual(const Program *program, int row);

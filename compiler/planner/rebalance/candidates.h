@@ -10,9 +10,9 @@
 void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipeline,
                       const double *rates);
 
-/* Distributes the rows of the batch over the pipelines in micro-batches of unchanged size, or
- * row by row where each pipeline is one stage with one micro-batch. Pipelines of unequal
- * micro-batches, or with lengths of their own, keep their rows. */
+/* Distributes the rows of the batch over the pipelines in micro-batches of unchanged size, or row
+ * by row where each pipeline is one stage with one micro-batch. Pipelines of unequal micro-batches,
+ * or with lengths of their own, keep their rows. */
 void layout_model_share_rows(LayoutModel *laid, const double *rates);
 
 /* Alternates pipeline_relayer and layout_model_share_rows as long as the step gets shorter. */
@@ -25,8 +25,8 @@ LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const d
  * axis that cuts the batch. NULL: there is none. */
 LayoutModel *candidate_weighted(Arena *arena, const LayoutModel *now, const double *rates);
 
-/* Returns a layout with other groups and `fewer` pipelines less, found by the planner malleus.
- * NULL where malleus has no plan, or cannot describe the strategy. */
+/* Returns a layout with other groups and `fewer` pipelines less, found by the planner malleus. NULL
+ * where malleus has no plan, or cannot describe the strategy. */
 LayoutModel *candidate_regrouped(Arena *arena, const LayoutModel *now, const double *rates,
                                  int fewer);
 

@@ -32,8 +32,8 @@ static void list_layers(Reader *reader) {
     if (!reader->layers.count) array_push(reader->arena, &reader->layers, NULL);
 }
 
-/* Assigns each operator to a layer. One outside of layers belongs to the layer before it, or to
- * the first; one that computes a gradient belongs to the layer of its forward operator. */
+/* Assigns each operator to a layer. One outside of layers belongs to the layer before it, or to the
+ * first; one that computes a gradient belongs to the layer of its forward operator. */
 static void place_ops(Reader *reader) {
     const Module *module = reader->module;
     int most = -1, last = 0;
@@ -194,8 +194,8 @@ static void find_dims(Reader *reader) {
             note_dims(reader, reader->module->ops.at[i]->results[r]);
 }
 
-/* Returns the number of hosts when each has equally many devices with consecutive numbers; else
- * 1. */
+/* Returns the number of hosts when each has equally many devices with consecutive numbers; else 1.
+ */
 static int count_hosts(const Cluster *cluster, int devices) {
     int count = 1;
     for (int d = 1; d < devices; d++)

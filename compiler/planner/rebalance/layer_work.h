@@ -1,5 +1,5 @@
-/* The work and the bytes of a model's layers, computed from the operators of a module that has
- * come through pass specialize. */
+/* The work and the bytes of a model's layers, computed from the operators of a module that has come
+ * through pass specialize. */
 #ifndef PLANNER_REBALANCE_LAYER_WORK_H
 #define PLANNER_REBALANCE_LAYER_WORK_H
 

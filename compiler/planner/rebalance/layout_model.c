@@ -14,8 +14,8 @@ static bool in_range(const LayerRange *range, const Layer *layer) {
     return layer->number >= range->first && layer->number <= range->last;
 }
 
-/* Sets the layers of a stage: those of its list, or all. A layer that no list names joins the
- * stage of the layer before it. */
+/* Sets the layers of a stage: those of its list, or all. A layer that no list names joins the stage
+ * of the layer before it. */
 static void take_layers(const ModelWork *work, const Pipeline *pipeline, ModelPipeline *laid) {
     int last = 0;
     for (int l = 0; l < work->count; l++) {

@@ -3,13 +3,12 @@
  *     stage devices(0-3) mesh(tp:4) layers(0-9)     before: device 3 takes twice as long
  *     stage devices(0-3) mesh(tp:4) layers(0-5)     after, with the other layers on other stages
  *
- * A stage of a pipeline takes t = rows x work of its layers x the largest (share of a device x
- * its rate) for a micro-batch; the unit is one row of the whole model on one healthy device of
- * the fastest class. m micro-batches take m max t + fill (sum t - max t); fill is 1 for gpipe
- * and 1f1b, and less where a stage has several model chunks, or where parameters' gradients fill
- * the bubble. A step takes as long as the slowest pipeline. Layout conversions are left out,
- * since both sides of a comparison have them.
- */
+ * A stage of a pipeline takes t = rows x work of its layers x the largest (share of a device x its
+ * rate) for a micro-batch; the unit is one row of the whole model on one healthy device of the
+ * fastest class. m micro-batches take m max t + fill (sum t - max t); fill is 1 for gpipe and 1f1b,
+ * and less where a stage has several model chunks, or where parameters' gradients fill the bubble.
+ * A step takes as long as the slowest pipeline. Layout conversions are left out, since both sides
+ * of a comparison have them. */
 #ifndef PLANNER_REBALANCE_LAYOUT_MODEL_H
 #define PLANNER_REBALANCE_LAYOUT_MODEL_H
 
@@ -40,8 +39,8 @@ typedef struct LayoutModel {
     ModelPipeline *pipelines;
 } LayoutModel;
 
-/* Makes the layout model of a strategy. Returns NULL with *why where the strategy has a form
- * that it cannot describe. */
+/* Makes the layout model of a strategy. Returns NULL with *why where the strategy has a form that
+ * it cannot describe. */
 LayoutModel *layout_model_of(Arena *arena, const ModelWork *work, const Strategy *strategy,
                              const char **why);
 
@@ -51,8 +50,8 @@ LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid);
 /* Returns the layout model as a strategy with a name. */
 Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const char *name);
 
-/* Returns the fraction of a stage's work that its device number `index` has when a micro-batch
- * has `rows` rows. */
+/* Returns the fraction of a stage's work that its device number `index` has when a micro-batch has
+ * `rows` rows. */
 double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
                           int index);
 
@@ -75,8 +74,8 @@ double layout_model_time(const LayoutModel *laid, const double *rates);
 /* Returns, by device, what it computes in a step, in the same unit and as if it were healthy. */
 double *layout_model_work(Arena *arena, const LayoutModel *laid);
 
-/* Returns the bytes of parameters and optimizer states that devices hold under `to` and not
- * under `from`. */
+/* Returns the bytes of parameters and optimizer states that devices hold under `to` and not under
+ * `from`. */
 double layout_model_moves(const LayoutModel *from, const LayoutModel *to);
 
 #endif

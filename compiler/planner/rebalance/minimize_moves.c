@@ -31,8 +31,8 @@ static void swap_devices(int *a, int *b) {
     *b = device;
 }
 
-/* Lists the positions of all devices, and behind them the idle devices. Returns how many
- * positions there are. */
+/* Lists the positions of all devices, and behind them the idle devices. Returns how many positions
+ * there are. */
 static int list_places(const LayoutModel *laid, int **places, int *idle) {
     int count = 0, idle_count = 0;
     bool used[laid->work->device_count];
@@ -73,8 +73,8 @@ static bool swap_places(Settling *settling, int **places, int count) {
     return changed;
 }
 
-/* Swaps two neighbouring stages of a pipeline and shares the layers out anew. Returns whether
- * the swap is kept. */
+/* Swaps two neighbouring stages of a pipeline and shares the layers out anew. Returns whether the
+ * swap is kept. */
 static bool swap_stages(Settling *settling, ModelPipeline *pipeline, int s) {
     LayoutModel *before = layout_model_copy(settling->arena, settling->laid);
     ModelStage stage = pipeline->stages[s];

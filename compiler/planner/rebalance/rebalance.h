@@ -1,16 +1,16 @@
-/* Rebalancing (replanning for stragglers): finds a strategy for a model some of whose devices
- * have become slow, starting from the strategy in force.
+/* Rebalancing (replanning for stragglers): finds a strategy for a model some of whose devices have
+ * become slow, starting from the strategy in force.
  *
  *     BalanceRequest request = {.rates = rates, .now = "base", .base = "base", .name =
  *         "balanced1"};
  *     BalanceAnswer *answer = balance_plan(arena, modules, count, &request);
  *
- * A device takes `rates` times as long as a healthy one of its class. Candidates are: the
- * existing strategies; the one in force with other layers on its stages and other rows for its
- * pipelines (same_groups.c); weights of the mesh axis that cuts the batch (same_groups.c); other
- * groups of devices, by the planner malleus (regroup.c). Of those within 1% of the fastest, the
- * one that moves fewest bytes is taken if hetucc accepts it (minimize_moves.c lowers the bytes
- * of each). layer_work.h has the work of the model, layout_model.h the time of a strategy.
+ * A device takes `rates` times as long as a healthy one of its class. Candidates are: the existing
+ * strategies; the one in force with other layers on its stages and other rows for its pipelines
+ * (same_groups.c); weights of the mesh axis that cuts the batch (same_groups.c); other groups of
+ * devices, by the planner malleus (regroup.c). Of those within 1% of the fastest, the one that
+ * moves fewest bytes is taken if hetucc accepts it (minimize_moves.c lowers the bytes of each).
+ * layer_work.h has the work of the model, layout_model.h the time of a strategy.
  *
  *     before  pipeline microbatches(4): stage devices(0,1), stage devices(2,3)   device 3 slow
  *     after   fewer layers on devices(2,3), and fewer micro-batches for that pipeline

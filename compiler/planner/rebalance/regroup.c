@@ -1,10 +1,9 @@
 /* Forms other groups of devices, by the planner malleus (planner/kinds/malleus).
  *
  * Malleus expects groups of a power of two of equal units, each on one host, and equal
- * micro-batches. A stage whose mesh has a data-parallel axis, one that cuts rows alone, stands
- * for several pipelines. A smaller group drops the outer axes of its mesh first. Malleus decides
- * which devices form which stages; layers and rows are then shared out by the model's work.
- */
+ * micro-batches. A stage whose mesh has a data-parallel axis, one that cuts rows alone, stands for
+ * several pipelines. A smaller group drops the outer axes of its mesh first. Malleus decides which
+ * devices form which stages; layers and rows are then shared out by the model's work. */
 #include "planner/rebalance/candidates.h"
 #include "planner/kinds/input.h"
 #include "planner/kinds/malleus/malleus.h"
@@ -53,8 +52,8 @@ static void take_mesh(Regrouping *r, const ModelStage *stage) {
     if (like.count > r->like.count || like.mesh.count > r->like.mesh.count) r->like = like;
 }
 
-/* Reads the groups, rows and micro-batches of one pipeline. Returns false where they are not of
- * a form that malleus plans. */
+/* Reads the groups, rows and micro-batches of one pipeline. Returns false where they are not of a
+ * form that malleus plans. */
 static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
     int copies = count_copies(r->now, &pipeline->stages[0]);
     for (int s = 0; s < pipeline->stage_count; s++) {
@@ -69,8 +68,8 @@ static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
     return true;
 }
 
-/* Finds the unit of groups: the odd factor of the largest. Returns false when another group is
- * not a power of two of it. */
+/* Finds the unit of groups: the odd factor of the largest. Returns false when another group is not
+ * a power of two of it. */
 static bool find_unit(Regrouping *r) {
     r->unit = r->like.count;
     while (r->unit % 2 == 0) r->unit /= 2;
@@ -131,8 +130,8 @@ static json_t *memory_json(int stages) {
                      "bound", 1e12, "gap", 0.0);
 }
 
-/* Returns the most stages that a pipeline may have: one more than now, as far as there are
- * layers. */
+/* Returns the most stages that a pipeline may have: one more than now, as far as there are layers.
+ */
 static int most_stages(const Regrouping *r) {
     int layers = r->now->work->count;
     return r->stages == 1 ? 1 : r->stages + 1 < layers ? r->stages + 1 : layers;
@@ -145,8 +144,8 @@ static json_t *input_json(const Regrouping *r) {
                      memory_json(most_stages(r)));
 }
 
-/* Returns the budget of the search: work worth 1/40 s a device, cut off by the clock only after
- * a minute. */
+/* Returns the budget of the search: work worth 1/40 s a device, cut off by the clock only after a
+ * minute. */
 static Budget search_budget(const Regrouping *r) {
     Budget budget = budget_begin(0.025 * r->now->work->device_count);
     budget.begin.tv_sec += 60;

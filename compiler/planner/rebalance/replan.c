@@ -83,8 +83,8 @@ static Candidate *choose(const Choice *choice) {
     return best;
 }
 
-/* Returns whether hetucc might refuse a strategy: memory is limited, or the batch would be
- * divided into micro-batches for the first time. */
+/* Returns whether hetucc might refuse a strategy: memory is limited, or the batch would be divided
+ * into micro-batches for the first time. */
 static bool may_be_refused(const Choice *choice, const LayoutModel *laid) {
     bool whole = choice->now->whole && choice->now->pipeline_count == 1,
          cut = !laid->whole || laid->pipeline_count > 1;
@@ -116,8 +116,8 @@ static bool all_healthy(const BalanceRequest *request) {
     return true;
 }
 
-/* Returns how many devices are so slow that a pipeline may be faster without them; at most a
- * few. */
+/* Returns how many devices are so slow that a pipeline may be faster without them; at most a few.
+ */
 static int count_slow(const Choice *choice) {
     enum { MOST = 3 };
     const double slow = 1.25;

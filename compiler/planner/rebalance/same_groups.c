@@ -1,5 +1,5 @@
-/* Rebalances without changing the groups of devices: other layers on their stages, other rows
- * for their pipelines, other weights of a mesh axis. */
+/* Rebalances without changing the groups of devices: other layers on their stages, other rows for
+ * their pipelines, other weights of a mesh axis. */
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
@@ -101,8 +101,8 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* Returns a pipeline's time for so many micro-batches, or for so many units of rows where rows
- * are shared one by one. */
+/* Returns a pipeline's time for so many micro-batches, or for so many units of rows where rows are
+ * shared one by one. */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;

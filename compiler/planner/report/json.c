@@ -11,8 +11,8 @@
 
 /* ---- words ---- */
 
-/* Returns a string as JSON; bytes that are not UTF-8, as in file names, become question marks.
- * NULL becomes null. */
+/* Returns a string as JSON; bytes that are not UTF-8, as in file names, become question marks. NULL
+ * becomes null. */
 static json_t *json_text(Arena *arena, const char *text) {
     json_t *exact = text ? json_string(text) : json_null();
     if (exact) return exact;
@@ -400,8 +400,8 @@ static json_t *json_lines(Arena *arena, const Module *module) {
 
 /* ---- models ---- */
 
-/* Returns the devices without a part in the program: idle ones, and in inference those of the
- * other pipelines. */
+/* Returns the devices without a part in the program: idle ones, and in inference those of the other
+ * pipelines. */
 static json_t *json_idle(Arena *arena, const Module *module) {
     int count = module->strategy ? strategy_device_count(module->strategy) : 1;
     Array(int) idle = {0};

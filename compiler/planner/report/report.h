@@ -1,13 +1,12 @@
 /* The report of a compiled program: hetucc --report.
  *
- * It lists the devices of each pipeline and stage, one step as a timeline, the memory of each
- * role and all conversions. The output is JSON (its keys are in README.md) or an HTML page that
- * contains the JSON and draws it without a network.
+ * It lists the devices of each pipeline and stage, one step as a timeline, the memory of each role
+ * and all conversions. The output is JSON (its keys are in README.md) or an HTML page that contains
+ * the JSON and draws it without a network.
  *
  * simulation.c computes when each stage runs what, by the seconds of cost/stage_seconds.c;
  * conversions.c lists conversions; json.c writes the JSON and puts it into page.html; tables.c
- * prints tables for the terminal.
- */
+ * prints tables for the terminal. */
 #ifndef PLANNER_REPORT_REPORT_H
 #define PLANNER_REPORT_REPORT_H
 
@@ -25,16 +24,16 @@ void report_simulations_page(Text *out, Simulation *simulations, int count);
 
 /* ---- tables for the terminal: -Rmemory, -Rsharding, -Rcomm (tables.c) ---- */
 
-/* Prints the bytes of each device by kind, and its ten largest values. This and the next
- * functions take a module that has come through all passes. */
+/* Prints the bytes of each device by kind, and its ten largest values. This and the next functions
+ * take a module that has come through all passes. */
 void table_memory(Text *out, Module *module);
 
-/* Prints what a device keeps when one session runs all programs of a strategy (NULL: one
- * device); nothing when there is one program. */
+/* Prints what a device keeps when one session runs all programs of a strategy (NULL: one device);
+ * nothing when there is one program. */
 void table_session(Text *out, const Unit *unit, const Strategy *strategy);
 
-/* Prints the layout of every parameter, state, input and named value, and the devices of its
- * stage. */
+/* Prints the layout of every parameter, state, input and named value, and the devices of its stage.
+ */
 void table_sharding(Text *out, Module *module);
 
 /* Prints the bytes that all devices together receive in a step, by layer and by reason. */

@@ -22,8 +22,8 @@ static const Pipeline *group_pipeline(const Module *module, const PipelineGroup 
     return &module->strategy->pipelines.at[module->templates.runs.at[group->runs.at[0]].pipeline];
 }
 
-/* Returns the group of pipelines with equal times that a pipeline belongs to; NULL when it is
- * the first of its kind. */
+/* Returns the group of pipelines with equal times that a pipeline belongs to; NULL when it is the
+ * first of its kind. */
 static PipelineGroup *group_of_run(Simulation *simulation, const PipelineRun *run) {
     const Pipeline *pipeline = &simulation->module->strategy->pipelines.at[run->pipeline];
     for (int g = 0; g < simulation->groups.count; g++) {
@@ -125,8 +125,8 @@ static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group
 
 /* ---- sums of gradients ---- */
 
-/* Returns when the phase of a visit has ended for the last micro-batch of a group; the begin of
- * the table where no row runs it. */
+/* Returns when the phase of a visit has ended for the last micro-batch of a group; the begin of the
+ * table where no row runs it. */
 static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     if (!phase_loops(phase) || phase == PHASE_COUNTING) return group->begin;
     SchedulePhase part = phase == PHASE_FORWARD    ? SCHEDULE_FORWARD
@@ -142,8 +142,8 @@ static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     return end;
 }
 
-/* Returns when the result of an operator is complete on all stages that run it. `busy` is by
- * stage when its earlier gradient reductions end. */
+/* Returns when the result of an operator is complete on all stages that run it. `busy` is by stage
+ * when its earlier gradient reductions end. */
 static double made_at(const Simulation *simulation, const Op *maker, double *const *busy) {
     double begin = 0;
     for (int g = 0; g < simulation->groups.count; g++)
@@ -164,8 +164,8 @@ static void occupy(const Simulation *simulation, const Op *maker, double *const 
 
 typedef Array(const Op *) Makers;
 
-/* Returns the operators whose results an asynchronous collective reduces; for a fused
- * collective, those of all its operands. */
+/* Returns the operators whose results an asynchronous collective reduces; for a fused collective,
+ * those of all its operands. */
 static Makers makers(Arena *arena, const Module *module, const AsyncCollective *collective) {
     Makers made = {0};
     for (int t = 0; t < collective->count; t++) {

@@ -1,11 +1,11 @@
 /* The timeline of a step: when the stages of each pipeline run which part, by the seconds of
  * cost/stage_seconds.h.
  *
- * Pipelines with equal times form a group, and the first one stands for all: they share a
- * template, the number of micro-batches and the classes of their devices. A step has three
- * phases: what precedes the schedules' tables ends on all devices; then the tables run, and
- * gradient reductions run beside them, one after another on each stage, in the order of the
- * run-time library; the update begins when all of that has ended.
+ * Pipelines with equal times form a group, and the first one stands for all: they share a template,
+ * the number of micro-batches and the classes of their devices. A step has three phases: what
+ * precedes the schedules' tables ends on all devices; then the tables run, and gradient reductions
+ * run beside them, one after another on each stage, in the order of the run-time library; the
+ * update begins when all of that has ended.
  *
  *     stage 0   F0 F1 F2 .  .  B0 .  B1 B2  | update
  *     stage 1   .  F0 F1 F2 B0 B1 B2 reduce | update
@@ -54,8 +54,8 @@ typedef struct Simulation {
 /* Computes the timeline. Requires all passes. */
 Simulation simulation_create(Arena *arena, Module *module);
 
-/* Returns the index of the group of a run (an index of module->templates.runs); 0 where the
- * batch runs as a whole. */
+/* Returns the index of the group of a run (an index of module->templates.runs); 0 where the batch
+ * runs as a whole. */
 int simulation_group(const Simulation *simulation, int run);
 
 /* Returns whether the stage of a group runs an operator. */
@@ -63,9 +63,8 @@ bool op_on_lane(const Simulation *simulation, const Op *op, int group, int stage
 
 /* ---- conversions (conversions.c) ----
  *
- * A row of the list of conversions. Conversions that differ in their scope alone, such as those
- * of the layers of a loop, are one row.
- */
+ * A row of the list of conversions. Conversions that differ in their scope alone, such as those of
+ * the layers of a loop, are one row. */
 
 typedef struct ConversionRow {
     const Op *op;               // the first conversion of the row

@@ -146,8 +146,8 @@ static const Parameter **find_updated(Arena *arena, const Module *module) {
     return updated;
 }
 
-/* Returns an operator's layer: "3", "vision 3", "head"; else the first component of its scope;
- * "-" for neither. */
+/* Returns an operator's layer: "3", "vision 3", "head"; else the first component of its scope; "-"
+ * for neither. */
 static const char *layer_word(Arena *arena, const Op *op) {
     const char *tower = op->source.layer && op->source.layer->tower
                             ? arena_format(arena, "%s ", op->source.layer->tower)

@@ -13,8 +13,8 @@ typedef struct NamedValue {
 } NamedValue;
 typedef Array(NamedValue) NamedValues;
 
-/* Returns each once for a name, line and layout, in the program's order. Of a module that has
- * come through pass propagate_layouts. */
+/* Returns each once for a name, line and layout, in the program's order. Of a module that has come
+ * through pass propagate_layouts. */
 NamedValues named_values(Arena *arena, const Module *module);
 
 /* "h3.y", "h3.w", "ht_linear in h3". */

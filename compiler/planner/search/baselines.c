@@ -36,8 +36,8 @@ static Candidate blocks_candidate(Search *search, const SplitList *splits, const
     return (Candidate){.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = pipeline};
 }
 
-/* Adds the strategies of such blocks with ZeRO levels up to `zero`; nothing where the model has
- * too few layers or rows. */
+/* Adds the strategies of such blocks with ZeRO levels up to `zero`; nothing where the model has too
+ * few layers or rows. */
 static void add_blocks(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        int zero) {
     const SearchModel *model = &search->model;

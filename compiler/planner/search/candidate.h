@@ -1,5 +1,5 @@
-/* A candidate: a strategy as the search handles it. It has pipelines of stages, each with a mesh
- * of at most two axes, dp and tp.
+/* A candidate: a strategy as the search handles it. It has pipelines of stages, each with a mesh of
+ * at most two axes, dp and tp.
  *
  *     candidate   splits {heads, ffn}, zero 1, one pipeline, 8 micro-batches of 4 rows,
  *                 stages: 8 devices, data 2, tensor 4, layers 0-5; 8 devices, layers 6-11
@@ -39,8 +39,8 @@ typedef struct SearchPipeline {
     SearchStage *stages;
 } SearchPipeline;
 
-/* The names of the dimensions that tensor parallelism cuts, in the order of the strategy's
- * rules. */
+/* The names of the dimensions that tensor parallelism cuts, in the order of the strategy's rules.
+ */
 typedef struct SplitList {
     int count;
     const char *const *dims;

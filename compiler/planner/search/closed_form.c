@@ -8,8 +8,8 @@ enum {
 
 /* ---- a stage ---- */
 
-/* Sets the range of slots of layers [first, end) and of what runs outside of layers on their
- * stage. */
+/* Sets the range of slots of layers [first, end) and of what runs outside of layers on their stage.
+ */
 static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
     int layers = profile->shop->model->layer_count;
     *from = first ? first + 1 : 0;
@@ -99,8 +99,8 @@ static int take_layers(const Filling *filling, int number, int first, int most, 
     return taken;
 }
 
-/* Fills stage after stage with as many layers as each can take. Returns whether all layers found
- * a place. */
+/* Fills stage after stage with as many layers as each can take. Returns whether all layers found a
+ * place. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     int layers = filling->profile->shop->model->layer_count, first = 0;
@@ -193,9 +193,9 @@ static Trained trained_of(const Profile *profile, const StagePlan *stage) {
     return trained;
 }
 
-/* Returns the seconds that a stage needs once a step: gradient reductions, parameter gathers,
- * the update. Reductions overlap the backward part of the last micro-batch (2/3 of `seconds`),
- * but for the last layer's. Without ZeRO they are one message, else one for each parameter. */
+/* Returns the seconds that a stage needs once a step: gradient reductions, parameter gathers, the
+ * update. Reductions overlap the backward part of the last micro-batch (2/3 of `seconds`), but for
+ * the last layer's. Without ZeRO they are one message, else one for each parameter. */
 static double once_seconds(const Profile *profile, const PipelinePlan *plan, int number,
                            double seconds) {
     const double backward = 2.0 / 3;

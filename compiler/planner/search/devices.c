@@ -54,8 +54,8 @@ static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const Devi
     return copy;
 }
 
-/* Returns the group whose devices take longest for a large matrix product, or for other
- * operations where no product rate is known. */
+/* Returns the group whose devices take longest for a large matrix product, or for other operations
+ * where no product rate is known. */
 static int slowest_of(const DeviceGroup *groups, int count) {
     int slowest = 0;
     double least = 0;

@@ -1,5 +1,5 @@
-/* The cluster as the search sees it: groups of devices of one class, those of a host together,
- * and how many bytes each device may use. */
+/* The cluster as the search sees it: groups of devices of one class, those of a host together, and
+ * how many bytes each device may use. */
 #ifndef PLANNER_SEARCH_DEVICES_H
 #define PLANNER_SEARCH_DEVICES_H
 
@@ -25,8 +25,8 @@ typedef struct Fleet {
     int slowest; // index of the slowest group
 } Fleet;
 
-/* Makes the fleet of a cluster. `memory` limits the bytes of every device; 0: the classes'
- * limits alone. */
+/* Makes the fleet of a cluster. `memory` limits the bytes of every device; 0: the classes' limits
+ * alone. */
 Fleet devices_of(Arena *arena, const Cluster *cluster, int64_t memory);
 
 /* Returns the group of a device. */

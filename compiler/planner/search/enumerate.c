@@ -51,8 +51,8 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
     return candidate;
 }
 
-/* Returns the only group whose devices work in a choice; -1: there are several, or it is no
- * single pipeline. */
+/* Returns the only group whose devices work in a choice; -1: there are several, or it is no single
+ * pipeline. */
 static int lone_group(const Profile *profile, const Choice *choice) {
     int lone = -1, groups = profile->shop->devices->group_count;
     if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST]) return -1;

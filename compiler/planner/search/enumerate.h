@@ -1,10 +1,10 @@
 /* Enumerates the search space and keeps the best strategies by closed form.
  *
- * Of each class of devices all, some or none work. They are cut into equal stages with a mesh of
- * dp and tp, those of a class one after the other; the classes stand in any order along the
- * pipeline. For different classes there are also: a pipeline for each class, with rows by its
- * speed; and one stage of all devices with weights along dp or tp. Micro-batches have any number
- * of rows that divides the batch.
+ * Of each class of devices all, some or none work. They are cut into equal stages with a mesh of dp
+ * and tp, those of a class one after the other; the classes stand in any order along the pipeline.
+ * For different classes there are also: a pipeline for each class, with rows by its speed; and one
+ * stage of all devices with weights along dp or tp. Micro-batches have any number of rows that
+ * divides the batch.
  *
  *     16 devices: 1 stage dp 16; dp 8 x tp 2; ...; 2 stages of dp 4 x tp 2; ...; 16 stages
  */
@@ -17,9 +17,9 @@
 typedef Array(Candidate) CandidateList;
 
 /* Returns the best `most` candidates: those that fit by seconds, then the others by need; of
- * candidates that differ in ZeRO and rows alone, a few. Where there are several classes, the
- * first few of each class alone come before all others, so that additional devices never make a
- * plan slower. */
+ * candidates that differ in ZeRO and rows alone, a few. Where there are several classes, the first
+ * few of each class alone come before all others, so that additional devices never make a plan
+ * slower. */
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
 
 /* Sorts candidates by need; equal ones keep their order. */
@@ -30,8 +30,8 @@ void candidates_sort_by_need(Arena *arena, CandidateList *list);
 CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction,
                               double least);
 
-/* ---- strategies for several device classes that are no single pipeline of equal stages: a
- * pipeline for each class, and weights along an axis (heterogeneous.c) ---- */
+/* Strategies for several device classes that are no single pipeline of equal stages: a pipeline for
+ * each class, and weights along an axis (heterogeneous.c). */
 
 typedef Array(Choice) ChoiceList;
 

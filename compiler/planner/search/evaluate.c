@@ -67,8 +67,8 @@ static Running start(const EvaluationContext *shop, const Evaluation *trial, int
     return (Running){process, ends[0], number};
 }
 
-/* Reads what a process has written so far. Returns whether it is done. The output of a process
- * that failed is dropped. */
+/* Reads what a process has written so far. Returns whether it is done. The output of a process that
+ * failed is dropped. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;
@@ -117,8 +117,8 @@ static int64_t state_bytes(const RoleMemory *memory) {
            memory->bytes[MEMORY_GRADIENTS];
 }
 
-/* Returns how many bytes a device lacks to hold so many; for a device without bound a number
- * that grows with the bytes. */
+/* Returns how many bytes a device lacks to hold so many; for a device without bound a number that
+ * grows with the bytes. */
 static int64_t lack_of(const EvaluationContext *shop, int device, int64_t bytes) {
     int64_t most = devices_memory(shop->devices, device);
     return bytes - (most ? most : INT64_MAX / 2);
@@ -143,8 +143,8 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
     verdict->states = state_bytes(memory);
 }
 
-/* Computes the memory of one session with all programs; skipped in rough evaluations, which are
- * not printed. */
+/* Computes the memory of one session with all programs; skipped in rough evaluations, which are not
+ * printed. */
 static void find_together(const EvaluationContext *shop, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);

@@ -1,12 +1,11 @@
-/* Evaluation of a strategy: it is compiled as hetucc compiles it and then simulated, in a
- * process of its own that frees all memory and prints nothing.
+/* Evaluation of a strategy: it is compiled as hetucc compiles it and then simulated, in a process
+ * of its own that frees all memory and prints nothing.
  *
  *     EvaluationContext shop = {.frontend = ..., ...};
  *     Text *answers = evaluations_run(arena, &shop, evaluations, count);
  *         answers[i] is what `work` of evaluation i wrote; empty where the strategy is refused
  *
- * As many processes run at a time as there are processors.
- */
+ * As many processes run at a time as there are processors. */
 #ifndef PLANNER_SEARCH_EVALUATE_H
 #define PLANNER_SEARCH_EVALUATE_H
 

@@ -35,8 +35,8 @@ static void judge(Search *search, TriedStrategy *const *list, int count, bool ro
     }
 }
 
-/* Returns whether a roughly evaluated strategy might fit, or need the least memory, once its
- * arenas are packed well. */
+/* Returns whether a roughly evaluated strategy might fit, or need the least memory, once its arenas
+ * are packed well. */
 static bool is_close(const Search *search, const TriedStrategy *tried) {
     const double most_gained = 0.15;
     double lack = (double)tried->verdict.lack - most_gained * (double)tried->verdict.peak;
@@ -88,8 +88,8 @@ TriedList best_of(const Search *search, int most) {
     return best;
 }
 
-/* Returns whether a strategy is printed beside better ones: it is of another kind
- * (candidate_kind), or differs from one of them in ZeRO alone. A new kind is added to `kinds`. */
+/* Returns whether a strategy is printed beside better ones: it is of another kind (candidate_kind),
+ * or differs from one of them in ZeRO alone. A new kind is added to `kinds`. */
 static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried,
                     const char **kinds, int *count, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);
@@ -139,8 +139,8 @@ double real_need(const Search *search, const TriedStrategy *tried) {
     return most ? (double)tried->verdict.peak / (double)most : 0;
 }
 
-/* Sets the correction of a variant to the median error of the closed forms for strategies
- * evaluated since `first`. */
+/* Sets the correction of a variant to the median error of the closed forms for strategies evaluated
+ * since `first`. */
 static void correct(Search *search, int variant, int first) {
     int count = search->tried.count - first, used = 0;
     double *memory = arena_array(search->arena, double, count + 1),

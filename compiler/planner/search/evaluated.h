@@ -21,8 +21,8 @@ typedef struct Search {
     TriedList tried;
 } Search;
 
-/* Evaluates the first `most` candidates that were not evaluated yet, and counts to the byte
- * those that nearly fit or need the least. Returns how many were new. */
+/* Evaluates the first `most` candidates that were not evaluated yet, and counts to the byte those
+ * that nearly fit or need the least. Returns how many were new. */
 int try_candidates(Search *search, const CandidateList *list, int most);
 
 /* Evaluates to the byte the strategies of a list that were evaluated roughly. */

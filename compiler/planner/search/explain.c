@@ -17,8 +17,8 @@ static const char *class_name(const EvaluationContext *shop, int device) {
     return class && class->name ? class->name : "?";
 }
 
-/* Returns what takes most of the step of the device that computes longest: computing,
- * communication or idling. */
+/* Returns what takes most of the step of the device that computes longest: computing, communication
+ * or idling. */
 static const char *bound_text(Arena *arena, const EvaluationContext *shop, const Verdict *verdict) {
     const char *where =
         arena_format(arena, "device %d (%s)", verdict->busiest, class_name(shop, verdict->busiest));
@@ -41,8 +41,8 @@ static const char *memory_text(Arena *arena, const EvaluationContext *shop,
                         verdict->worst);
 }
 
-/* Prints, behind `begin`, the memory of one session with all programs of the source; nothing
- * where there is one program. */
+/* Prints, behind `begin`, the memory of one session with all programs of the source; nothing where
+ * there is one program. */
 static void print_together(Text *out, const char *begin, const EvaluationContext *shop,
                            const Verdict *verdict) {
     int64_t most = devices_memory(shop->devices, verdict->fullest);

@@ -22,8 +22,8 @@ static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     array_push(mixer->arena, mixer->list, choice);
 }
 
-/* Returns whether candidate a is better than b: those that fit by seconds, then the others by
- * need. */
+/* Returns whether candidate a is better than b: those that fit by seconds, then the others by need.
+ */
 static bool is_better(double seconds, double need, double other_seconds, double other_need) {
     if ((need <= 1) != (other_need <= 1)) return need <= 1;
     return need <= 1 ? seconds < other_seconds : need < other_need;
@@ -168,8 +168,8 @@ static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Re
     pipeline_estimate(mixer->profile, mixer->correction, &plan, seconds, need);
 }
 
-/* Orders the devices so that those of one position of dp are adjacent, and sets the weights of
- * the axis. */
+/* Orders the devices so that those of one position of dp are adjacent, and sets the weights of the
+ * axis. */
 static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage) {
     int *list = arena_array(mixer->arena, int, mixer->member_count),
         count = weighted->along_data ? weighted->data : weighted->tensor;
@@ -221,8 +221,8 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* Computes the classes' rates at a degree and weights by them. Returns false when the rates do
- * not differ, or a class would get nothing. */
+/* Computes the classes' rates at a degree and weights by them. Returns false when the rates do not
+ * differ, or a class would get nothing. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;

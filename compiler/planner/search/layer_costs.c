@@ -45,8 +45,8 @@ const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitL
     return text_bytes(&text);
 }
 
-/* Chooses the degrees of tensor parallelism to probe: powers of two and the highest one, which
- * is the devices of a host, or, when tensors may be cut across hosts, of the group. */
+/* Chooses the degrees of tensor parallelism to probe: powers of two and the highest one, which is
+ * the devices of a host, or, when tensors may be cut across hosts, of the group. */
 static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide,
                            Grid *grid) {
     enum { LONE_HOSTS = 8, WIDEST = 64 };
@@ -81,16 +81,16 @@ static void keep_good(Grid *grid) {
     grid->most = kept ? grid->tensors[kept - 1] : 0;
 }
 
-/* Returns how many groups are probed: all classes, and also all devices together where no class
- * has several devices that could share a tensor, or tensors may be cut across classes. */
+/* Returns how many groups are probed: all classes, and also all devices together where no class has
+ * several devices that could share a tensor, or tensors may be cut across classes. */
 static int probed_groups(const Fleet *fleet, bool wide) {
     bool several = false;
     for (int g = 0; g < fleet->group_count; g++) several |= fleet->groups[g].count > 1;
     return fleet->group_count + (fleet->group_count > 1 && (wide || !several));
 }
 
-/* Probes all degrees of all groups with so many numbers of rows. Returns whether the probe on
- * one device succeeded for each group. */
+/* Probes all degrees of all groups with so many numbers of rows. Returns whether the probe on one
+ * device succeeded for each group. */
 static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, int row_count,
                         const int64_t *rows) {
     const Fleet *fleet = profile->shop->devices;
@@ -134,8 +134,8 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
         profile->modes[mode] = probes[mode].good ? &probes[mode] : NULL;
 }
 
-/* Reports why no probe succeeded: hetucc's errors for the smallest strategy, or the rate that
- * the cluster file lacks. */
+/* Reports why no probe succeeded: hetucc's errors for the smallest strategy, or the rate that the
+ * cluster file lacks. */
 static bool report_failure(const EvaluationContext *shop, const SplitList *splits) {
     int before = diag_errors(shop->diag);
     for (int g = 0; g < shop->devices->group_count && diag_errors(shop->diag) == before; g++) {
@@ -189,8 +189,8 @@ static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {
     return result;
 }
 
-/* Returns a slot's costs for `rows` rows at a probed degree. Where one number of rows was
- * probed, costs of micro-batches are proportional to rows. */
+/* Returns a slot's costs for `rows` rows at a probed degree. Where one number of rows was probed,
+ * costs of micro-batches are proportional to rows. */
 static SlotCost at_rows(const Grid *grid, int t, int slot, double rows) {
     const SlotCost *first = &grid->at[t][0].slots[slot];
     if (grid->row_count > 1)

@@ -1,5 +1,5 @@
-/* The profile of a model: what each layer costs on each class of devices, for any degree of
- * tensor parallelism, rows of a micro-batch and recomputation, interpolated from a few probes.
+/* The profile of a model: what each layer costs on each class of devices, for any degree of tensor
+ * parallelism, rows of a micro-batch and recomputation, interpolated from a few probes.
  *
  * Between two probed numbers of rows costs are linear in the rows; between two probed degrees t
  * they are linear in 1/t, which separates what tensor parallelism divides from what it does not.
@@ -34,8 +34,8 @@ typedef struct Profile {
     Array(Costs *) known;
 } Profile;
 
-/* Probes the model with these dimensions cut, on the devices of one host, or with `wide` on
- * more. Returns false after an error when no probe succeeded. */
+/* Probes the model with these dimensions cut, on the devices of one host, or with `wide` on more.
+ * Returns false after an error when no probe succeeded. */
 bool profile_run(Arena *arena, const EvaluationContext *shop, const SplitList *splits, bool wide,
                  Profile *profile);
 
@@ -49,13 +49,13 @@ const Costs *profile_costs(Profile *profile, int group, double tensor, double ro
 /* Returns the highest degree of tensor parallelism on devices of a group. */
 int profile_most_tensor(const Profile *profile, int group);
 
-/* Returns the text of a strategy of one stage on the first devices of a group: `tensor` along
- * tp, micro-batches of `rows` rows (0: the batch as a whole). */
+/* Returns the text of a strategy of one stage on the first devices of a group: `tensor` along tp,
+ * micro-batches of `rows` rows (0: the batch as a whole). */
 const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
                        int group, int tensor, int64_t rows, Recompute recompute, int zero);
 
-/* Returns the rows for small and larger micro-batches of which a batch is made, as probes use
- * them; how many of the two there are. */
+/* Returns the rows for small and larger micro-batches of which a batch is made, as probes use them;
+ * how many of the two there are. */
 int probe_rows(const SearchModel *model, int64_t rows[2]);
 
 #endif

@@ -44,8 +44,8 @@ enum { SMALL = 40, THRIFTY_MOST = 16 };
 
 /* ---- like what needs least ---- */
 
-/* Adds a variant of a candidate with other rows, one way to recompute for all stages, and
- * another ZeRO level. */
+/* Adds a variant of a candidate with other rows, one way to recompute for all stages, and another
+ * ZeRO level. */
 static void add_variant(Search *search, CandidateList *list, const Candidate *candidate,
                         int64_t rows, Recompute mode, int zero) {
     Candidate changed = candidate_copy(search->arena, candidate);
@@ -70,8 +70,8 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
                     add_variant(search, list, candidate, rows.at[r], (Recompute)mode, zero);
 }
 
-/* Adds candidates with one dimension more or less cut along tp, with the same ZeRO level and
- * with the highest. */
+/* Adds candidates with one dimension more or less cut along tp, with the same ZeRO level and with
+ * the highest. */
 static void change_splits(Search *search, CandidateList *list, const Candidate *candidate) {
     SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
     bool cut = false;
@@ -86,8 +86,8 @@ static void change_splits(Search *search, CandidateList *list, const Candidate *
         }
 }
 
-/* Adds extreme variants of candidates: the whole batch at once (without accumulated gradients),
- * and the fewest rows. */
+/* Adds extreme variants of candidates: the whole batch at once (without accumulated gradients), and
+ * the fewest rows. */
 static void change_extremes(Search *search, CandidateList *list, const CandidateList *from) {
     RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
     for (int i = 0; i < from->count; i++)
@@ -211,8 +211,8 @@ static CandidateList hopeful(Search *search, Arena *scratch) {
     return list;
 }
 
-/* Evaluates candidates whose optimistic bound is below the least real need, lowest bound first,
- * and updates the bounds after each round. */
+/* Evaluates candidates whose optimistic bound is below the least real need, lowest bound first, and
+ * updates the bounds after each round. */
 static void try_small(Search *search) {
     const int a_round = 3 * round_size(search);
     for (int left = SMALL * round_size(search), count = 1;

@@ -104,8 +104,8 @@ static void find_dims(Arena *arena, SearchModel *model) {
 
 /* ---- the batch ---- */
 
-/* Returns the name of the batch's dimension, of an input or of a value computed from one; NULL:
- * it has none. */
+/* Returns the name of the batch's dimension, of an input or of a value computed from one; NULL: it
+ * has none. */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];
@@ -122,8 +122,8 @@ static int64_t parameter_bytes(const Module *module) {
     return bytes;
 }
 
-/* Returns the rows of a program's batch: those of its first input that has any; 0: there is
- * none. */
+/* Returns the rows of a program's batch: those of its first input that has any; 0: there is none.
+ */
 static int64_t batch_rows(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++)
         if (module->inputs.at[i]->type.rank && module->inputs.at[i]->type.extent[0])

@@ -18,16 +18,14 @@ void change_layers(Search *search, CandidateList *list, const Candidate *candida
 /* Adds candidates with another way to recompute in all stages, or another ZeRO level. */
 void change_modes(Search *search, CandidateList *list, const Candidate *candidate);
 
-/* ---- baselines: strategies that people begin with; they are always evaluated, so that no plan
- * is slower than they are (baselines.c) ---- */
+/* Baselines: strategies that people begin with; they are always evaluated, so that no plan is
+ * slower than they are (baselines.c). */
 
-/* Evaluates one device, one host and all devices of each class and of the cluster: data
- * parallelism with and without ZeRO, tensor parallelism within hosts, and pipelines of equal
- * stages. */
+/* Evaluates one device, one host and all devices of each class and of the cluster: data parallelism
+ * with and without ZeRO, tensor parallelism within hosts, and pipelines of equal stages. */
 void search_baselines(Search *search);
 
-/* ---- minimum memory: where no strategy fits, find the one that needs the least (min_memory.c)
- * ---- */
+/* Minimum memory: where no strategy fits, find the one that needs the least (min_memory.c). */
 
 /* Evaluates strategies until one fits, or no closed form with its optimistic bound promises less
  * than the least need so far. */

@@ -93,8 +93,8 @@ static void mark_gradients(const Reading *reading, bool *gradient) {
     }
 }
 
-/* Adds the bytes of the arena: kept values to the slot that computes them, others to all
- * operators during their life. */
+/* Adds the bytes of the arena: kept values to the slot that computes them, others to all operators
+ * during their life. */
 static void read_arena(Reading *reading) {
     Module *module = reading->module;
     bool *kept = arena_array(reading->arena, bool, module->context.next_id),

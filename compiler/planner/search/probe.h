@@ -1,5 +1,5 @@
-/* Probes: the costs of each layer on the devices of one small stage, read from a compiled
- * strategy: operations of its operators and plans of its conversions. */
+/* Probes: the costs of each layer on the devices of one small stage, read from a compiled strategy:
+ * operations of its operators and plans of its conversions. */
 #ifndef PLANNER_SEARCH_PROBE_H
 #define PLANNER_SEARCH_PROBE_H
 
@@ -29,8 +29,8 @@ typedef struct Probe {
     SlotCost *slots; // by slot: model->layer_count + 2 entries
 } Probe;
 
-/* Compiles strategies of one stage and reads their costs. A probe is not good where hetucc
- * refuses the strategy or the cluster file lacks a rate. */
+/* Compiles strategies of one stage and reads their costs. A probe is not good where hetucc refuses
+ * the strategy or the cluster file lacks a rate. */
 void probes_run(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
                 Probe *probes);
 

@@ -94,9 +94,9 @@ static bool find_anew(Search *search, int variants) {
     return anything_fits(&anew);
 }
 
-/* Lowers the memory limit below the least need found, step by step, as long as the search for
- * fast strategies still finds one. So a search with the reported least bytes succeeds, and one
- * with fewer bytes fails. */
+/* Lowers the memory limit below the least need found, step by step, as long as the search for fast
+ * strategies still finds one. So a search with the reported least bytes succeeds, and one with
+ * fewer bytes fails. */
 static void lower(Search *search, int64_t memory, int variants) {
     enum { TURNS = 4 };
     bool lower = bounded_alike(search, memory);

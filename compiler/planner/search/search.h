@@ -3,8 +3,8 @@
  *     SearchOptions options = {.frontend = &frontend, .compile = {...}, .memory = 20 << 30};
  *     if (search_plan(arena, diag, &options, &strategy, &reason)) ...
  *
- * The passes make the roles of a strategy, cost counts what they keep, and simulate says how
- * long a step takes. The way through the folder:
+ * The passes make the roles of a strategy, cost counts what they keep, and simulate says how long a
+ * step takes. The way through the folder:
  *
  *     model_limits.h     what a model allows: layers, rows of the batch, names of dimensions
  *     devices.h          the cluster by class and host, and how many bytes a device may have
@@ -21,9 +21,8 @@
  *     neighbours.h       moves to similar strategies; baselines; minimum memory where nothing fits
  *     explain.h          what is printed
  *
- * The same input gives the same plan: nothing depends on how many processes run beside each
- * other, on addresses, or on time.
- */
+ * The same input gives the same plan: nothing depends on how many processes run beside each other,
+ * on addresses, or on time. */
 #ifndef PLANNER_SEARCH_SEARCH_H
 #define PLANNER_SEARCH_SEARCH_H
 
@@ -41,8 +40,8 @@ typedef struct SearchOptions {
 } SearchOptions;
 
 /* Finds a strategy for the model of a source, writes its text to `strategy`, and to `reason` why
- * this one. Returns false after errors, and where no strategy fits, which is an error that says
- * how many bytes are missing. */
+ * this one. Returns false after errors, and where no strategy fits, which is an error that says how
+ * many bytes are missing. */
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
                  Text *reason);
 

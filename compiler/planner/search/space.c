@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The largest clusters of which any number of devices of a class may work: with one class, and
- * with several. */
+/* The largest clusters of which any number of devices of a class may work: with one class, and with
+ * several. */
 enum { ANY_OF_ONE = 16, ANY_OF_MORE = 6 };
 
 /* ---- shapes ---- */
@@ -55,8 +55,8 @@ static void add_shapes(Shaper *shaper, Arrangement *shape, int at) {
     }
 }
 
-/* Returns whether this order of the classes is the one that stands for the shape: idle classes
- * are at the end in ascending order. */
+/* Returns whether this order of the classes is the one that stands for the shape: idle classes are
+ * at the end in ascending order. */
 static bool is_canonical(const Arrangement *shape) {
     for (int i = 0; i + 1 < shape->count; i++) {
         int a = shape->order[i], b = shape->order[i + 1];

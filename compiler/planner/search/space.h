@@ -10,8 +10,8 @@
 
 enum { GROUPS_MOST = 4 }; // the most classes that work together
 
-/* The devices of each group that work, the number of equal stages that they form, and the degree
- * of tensor parallelism. */
+/* The devices of each group that work, the number of equal stages that they form, and the degree of
+ * tensor parallelism. */
 typedef struct Arrangement {
     int used[GROUPS_MOST + 1], stages[GROUPS_MOST + 1], tensor[GROUPS_MOST + 1]; // by group
     int count, order[GROUPS_MOST]; // the groups in the order of the pipeline

@@ -82,8 +82,8 @@ static bool has_name(const Set *set, int name) {
     return false;
 }
 
-/* Returns the set with one more dimension, placed behind those of its kind (parameters'
- * dimensions, others). */
+/* Returns the set with one more dimension, placed behind those of its kind (parameters' dimensions,
+ * others). */
 static Set with_name(const SearchDim *dims, const Set *set, int name) {
     Set larger = *set;
     int at = 0;
@@ -102,8 +102,8 @@ static Set without(const Set *set, int at) {
     return smaller;
 }
 
-/* Evaluates the sets that differ in one dimension, and moves to the best when it is better.
- * Returns whether it was. `others` allows dimensions that no parameter has. */
+/* Evaluates the sets that differ in one dimension, and moves to the best when it is better. Returns
+ * whether it was. `others` allows dimensions that no parameter has. */
 static bool step(Trier *trier, Set *set, bool others) {
     const SearchModel *model = trier->shop->model;
     SetList near = {0};
@@ -138,8 +138,8 @@ static const Set *find_faster(const Trier *trier, const Set *best) {
     return faster;
 }
 
-/* Returns the group with the most devices that can share a tensor, or all devices where each
- * class has one; -1: there is one device. */
+/* Returns the group with the most devices that can share a tensor, or all devices where each class
+ * has one; -1: there is one device. */
 static int group_of_trials(const Fleet *fleet) {
     int best = -1;
     for (int g = 0; g < fleet->group_count; g++)
@@ -156,8 +156,8 @@ static int degree_of_trials(const DeviceGroup *group) {
     return most < TRIED_DEGREE ? most : TRIED_DEGREE;
 }
 
-/* Moves from set to better set. Returns false when there is nothing to try; *best is the last
- * set. */
+/* Moves from set to better set. Returns false when there is nothing to try; *best is the last set.
+ */
 static bool search_sets(Trier *trier, Set *best) {
     const EvaluationContext *shop = trier->shop;
     int64_t rows[2] = {0, 0};
@@ -185,8 +185,8 @@ int splits_find(Arena *arena, const EvaluationContext *shop, SplitList lists[SPL
     return faster ? 2 : 1;
 }
 
-/* Adds all sets that begin with a set: dimensions of parameters in any order, since the first
- * rule that applies is taken, and the others behind them in one order. */
+/* Adds all sets that begin with a set: dimensions of parameters in any order, since the first rule
+ * that applies is taken, and the others behind them in one order. */
 static void add_orders(Trier *trier, const Set *set, bool others, int from, SetList *sets) {
     const SearchModel *model = trier->shop->model;
     array_push(trier->arena, sets, *set);
@@ -213,8 +213,8 @@ static int compare_bytes(const void *a, const void *b) {
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
-/* Returns whether two sets cost the same, as where other dimensions leave nothing for one to
- * cut. */
+/* Returns whether two sets cost the same, as where other dimensions leave nothing for one to cut.
+ */
 static bool same_numbers(const Set *a, const Set *b) {
     return a->bytes == b->bytes && a->seconds == b->seconds;
 }

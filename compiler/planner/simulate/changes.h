@@ -1,5 +1,5 @@
-/* Changes during a simulation: devices that compute slower, and links that carry less, from
- * given times on. They are read from a JSON file:
+/* Changes during a simulation: devices that compute slower, and links that carry less, from given
+ * times on. They are read from a JSON file:
  *
  *     {"events": [{"at": 0.5, "devices": [3, 7], "slowdown": 12.53},
  *                 {"at": 0, "class": "h20", "slowdown": 2},
@@ -7,11 +7,10 @@
  *                 {"at": 2, "link": "remote", "bandwidth": 0.1},
  *                 {"at": 2, "link": ["a", "b"], "bandwidth": 0.1}]}
  *
- * `at` counts seconds from the begin of the first step. With a slowdown of x devices take x
- * times as long to compute as their class says; the bandwidth of a link is that of the cluster
- * file times the given factor, and that of a device applies to all its links. A later event
- * replaces an earlier one of the same devices or links.
- */
+ * `at` counts seconds from the begin of the first step. With a slowdown of x devices take x times
+ * as long to compute as their class says; the bandwidth of a link is that of the cluster file times
+ * the given factor, and that of a device applies to all its links. A later event replaces an
+ * earlier one of the same devices or links. */
 #ifndef PLANNER_SIMULATE_CHANGES_H
 #define PLANNER_SIMULATE_CHANGES_H
 

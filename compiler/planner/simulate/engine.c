@@ -80,8 +80,8 @@ static int heap_take(Engine *engine) {
 
 /* ---- speeds ---- */
 
-/* Returns the present rate of a resource, lower while its device computes and communicates at
- * once. */
+/* Returns the present rate of a resource, lower while its device computes and communicates at once.
+ */
 static double rate_now(const Engine *engine, int resource) {
     const EngineResource *own = &engine->problem->resources[resource];
     bool both = own->device >= 0 && engine->computing[own->device] && engine->busy[own->device];

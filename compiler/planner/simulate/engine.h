@@ -1,19 +1,18 @@
 /* The discrete-event engine: computes when tasks that share resources begin and end.
  *
- * A task begins when all tasks that it waits for have ended. During its `latency` it uses
- * nothing; then it proceeds at a speed until `work` seconds at speed 1 are done. It takes
- * `share` times its speed of each resource that it uses; all tasks together never take more than
- * the resource's rate. Speeds are max-min fair (progressive filling): all grow alike until a
- * resource is exhausted. A processor is a resource, and so is each direction of a link's port.
+ * A task begins when all tasks that it waits for have ended. During its `latency` it uses nothing;
+ * then it proceeds at a speed until `work` seconds at speed 1 are done. It takes `share` times its
+ * speed of each resource that it uses; all tasks together never take more than the resource's rate.
+ * Speeds are max-min fair (progressive filling): all grow alike until a resource is exhausted. A
+ * processor is a resource, and so is each direction of a link's port.
  *
  *     two messages of 1 s through one port: both at speed 1/2, both end after 2 s
  *
- * Rates change at given times. While a device computes and communicates at once, all its
- * resources are slower by its `overlap`.
+ * Rates change at given times. While a device computes and communicates at once, all its resources
+ * are slower by its `overlap`.
  *
  * The engine has no tolerance and no constant of time: when all rates are halved and latencies
- * doubled, all times are doubled to the bit.
- */
+ * doubled, all times are doubled to the bit. */
 #ifndef PLANNER_SIMULATE_ENGINE_H
 #define PLANNER_SIMULATE_ENGINE_H
 

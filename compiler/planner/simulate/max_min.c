@@ -180,8 +180,8 @@ static int growing_users(const MaxMin *fair, int resource, const int *grows) {
     return count;
 }
 
-/* Fixes the speeds of the tasks of an exhausted resource; `left` tasks still grow. Returns how
- * many were fixed. Once no other task grows, the rest of the bookkeeping is skipped. */
+/* Fixes the speeds of the tasks of an exhausted resource; `left` tasks still grow. Returns how many
+ * were fixed. Once no other task grows, the rest of the bookkeeping is skipped. */
 static int freeze_users(MaxMin *fair, int resource, double speed, int left, int *grows,
                         const Settling *settling) {
     int count = growing_users(fair, resource, grows);

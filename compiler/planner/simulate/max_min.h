@@ -1,5 +1,5 @@
-/* Max-min fair speeds of tasks that share resources. After a change, speeds are recomputed only
- * for tasks that share resources, directly or through others, with what changed. */
+/* Max-min fair speeds of tasks that share resources. After a change, speeds are recomputed only for
+ * tasks that share resources, directly or through others, with what changed. */
 #ifndef PLANNER_SIMULATE_MAX_MIN_H
 #define PLANNER_SIMULATE_MAX_MIN_H
 
@@ -46,8 +46,8 @@ void max_min_leave(MaxMin *fair, int task);
 void max_min_disturb(MaxMin *fair, int resource);
 void max_min_disturb_device(MaxMin *fair, int device);
 
-/* Recomputes the speeds that depend on changes since the last call, and calls set_speed for
- * those that differ. */
+/* Recomputes the speeds that depend on changes since the last call, and calls set_speed for those
+ * that differ. */
 void max_min_settle(MaxMin *fair, double (*rate_of)(void *state, int resource),
                     void (*set_speed)(void *state, int task, double speed), void *state);
 

@@ -104,8 +104,8 @@ static void take_row(Spans *spans, const ProgramRow *row) {
         widen(&spans->timeline->rows[spans->run < 0 ? 0 : row->stage][number], begin, end);
 }
 
-/* Stores the span of a transfer, found by its phase, the sending visit and the micro-batch; a
- * visit that sends along several edges has one for each. */
+/* Stores the span of a transfer, found by its phase, the sending visit and the micro-batch; a visit
+ * that sends along several edges has one for each. */
 static void take_message(Spans *spans, const ProgramTask *task, const EngineSpan *span) {
     if (task->stream != STREAM_MESSAGES || task->step || task->run != spans->run || spans->run < 0)
         return;

@@ -1,16 +1,14 @@
-/* The simulator: computes, event by event, what the devices of a cluster do in steps of a
- * program.
+/* The simulator: computes, event by event, what the devices of a cluster do in steps of a program.
  *
  *     SimulateOptions options = {.steps = 1};
  *     SimulatedSteps *steps = steps_simulate(arena, module, &options);
  *     steps_table(&text, steps);
  *
- * The module must have come through all passes: roles, schedules, plans and arenas are those
- * that hetucc would emit. The steps of a simulation are: symmetry.h finds devices that do the
- * same, so that one of them (an actor) stands for all; transfers.h says how conversions load
- * links; step.h turns what roles do into tasks; engine.h says when each task runs. The seconds
- * of a task by itself come from cost/.
- */
+ * The module must have come through all passes: roles, schedules, plans and arenas are those that
+ * hetucc would emit. The steps of a simulation are: symmetry.h finds devices that do the same, so
+ * that one of them (an actor) stands for all; transfers.h says how conversions load links; step.h
+ * turns what roles do into tasks; engine.h says when each task runs. The seconds of a task by
+ * itself come from cost/. */
 #ifndef PLANNER_SIMULATE_SIMULATE_H
 #define PLANNER_SIMULATE_SIMULATE_H
 

@@ -376,8 +376,8 @@ static const bool *marked_makers(const Builder *builder) {
     return marked;
 }
 
-/* Makes a gradient reduction wait for its contributions and for the reductions before it;
- * `state` is the last of these tasks by actor. */
+/* Makes a gradient reduction wait for its contributions and for the reductions before it; `state`
+ * is the last of these tasks by actor. */
 static void wait_as_sum(Builder *builder, const Leg *leg, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)leg->state)[actor]);
 }

@@ -1,13 +1,12 @@
-/* Turns a step of a program into tasks of the engine: what each actor computes and converts, in
- * the order of its table.
+/* Turns a step of a program into tasks of the engine: what each actor computes and converts, in the
+ * order of its table.
  *
- * All that an actor computes between two conversions is one task; a transfer of a conversion is
- * one task in which all its actors take part. Conversions inside a phase block their actors.
- * Messages between stages and gradient reductions run beside computing, in streams of their own.
- * Rows and messages wait as schedule/wait.h says. Gradient reductions begin in one order on all
- * devices, each as soon as the device's contribution is complete in the last micro-batch; the
- * update begins when the device's reductions have ended.
- */
+ * All that an actor computes between two conversions is one task; a transfer of a conversion is one
+ * task in which all its actors take part. Conversions inside a phase block their actors. Messages
+ * between stages and gradient reductions run beside computing, in streams of their own. Rows and
+ * messages wait as schedule/wait.h says. Gradient reductions begin in one order on all devices,
+ * each as soon as the device's contribution is complete in the last micro-batch; the update begins
+ * when the device's reductions have ended. */
 #ifndef PLANNER_SIMULATE_STEP_H
 #define PLANNER_SIMULATE_STEP_H
 

@@ -91,8 +91,8 @@ static void find_conversions(Symmetry *fold) {
 
 /* ---- colours ---- */
 
-/* The colours of devices: devices of one colour were not distinguished so far. Arrays are
- * indexed like module->devices.roles->devices. */
+/* The colours of devices: devices of one colour were not distinguished so far. Arrays are indexed
+ * like module->devices.roles->devices. */
 typedef struct Colours {
     const Symmetry *fold;
     int count, *of;
@@ -181,8 +181,8 @@ static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     return hash;
 }
 
-/* Distinguishes devices whose pipelines differ: two pipelines share their actors for all devices
- * or for none. */
+/* Distinguishes devices whose pipelines differ: two pipelines share their actors for all devices or
+ * for none. */
 static void note_runs(Colours *colours) {
     const Module *module = colours->fold->module;
     for (int r = 0; r < module->templates.runs.count; r++) {

@@ -1,13 +1,12 @@
-/* Actors: sets of devices that do the same at the same times, so that one device is simulated
- * for all.
+/* Actors: sets of devices that do the same at the same times, so that one device is simulated for
+ * all.
  *
- * Two devices belong to one actor when they have the same role, class, position in a pipeline
- * and changes, and when in every conversion they do the same with partners that are, actor by
- * actor, the same. They are found by colour refinement: devices begin with colours by what they
- * are themselves, and are split by the colours of their partners until no colour is split.
- * Within such a partition the simulation is exact: each of many equal devices shares its own
- * ports with its own neighbours, and all of them see the same.
- */
+ * Two devices belong to one actor when they have the same role, class, position in a pipeline and
+ * changes, and when in every conversion they do the same with partners that are, actor by actor,
+ * the same. They are found by colour refinement: devices begin with colours by what they are
+ * themselves, and are split by the colours of their partners until no colour is split. Within such
+ * a partition the simulation is exact: each of many equal devices shares its own ports with its own
+ * neighbours, and all of them see the same. */
 #ifndef PLANNER_SIMULATE_SYMMETRY_H
 #define PLANNER_SIMULATE_SYMMETRY_H
 
@@ -55,8 +54,8 @@ typedef struct Symmetry {
 /* Finds the actors. Requires a cluster. With `alone` every device is an actor. */
 Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone);
 
-/* Returns a conversion's transfers between actors, when pipeline `run` of its template executes
- * it; run -1: an operator of all devices. */
+/* Returns a conversion's transfers between actors, when pipeline `run` of its template executes it;
+ * run -1: an operator of all devices. */
 const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConversion *conversion,
                                          int run);
 

@@ -1,5 +1,5 @@
-/* Writes simulated steps as a trace in Chrome's format: a process for each actor, and in it a
- * row for each stream. A task that runs beside another of its stream, such as one of several
+/* Writes simulated steps as a trace in Chrome's format: a process for each actor, and in it a row
+ * for each stream. A task that runs beside another of its stream, such as one of several
  * reductions, goes to an additional row. */
 #include "reshard/plan.h"
 #include "planner/simulate/simulate.h"

@@ -1,13 +1,12 @@
 /* Simulated transfers: how a conversion loads the links.
  *
- * Steps of a plan that take place at once are a round. Devices that exchange anything in a
- * round, directly or through others, are one transfer: they begin and end it together. A
- * transfer has a latency, then moves bytes for `work` seconds if nothing else uses its links;
- * meanwhile it uses a share of each of its ports. A device has a port out and a port in for each
- * kind of link (cluster_link_kind). Alone, the rounds of a plan take plan_seconds: latency and
- * bandwidth, corrected by measurements. Where each device receives only a few numbers, as of a
- * loss, all rounds are one transfer of all devices, without work.
- */
+ * Steps of a plan that take place at once are a round. Devices that exchange anything in a round,
+ * directly or through others, are one transfer: they begin and end it together. A transfer has a
+ * latency, then moves bytes for `work` seconds if nothing else uses its links; meanwhile it uses a
+ * share of each of its ports. A device has a port out and a port in for each kind of link
+ * (cluster_link_kind). Alone, the rounds of a plan take plan_seconds: latency and bandwidth,
+ * corrected by measurements. Where each device receives only a few numbers, as of a loss, all
+ * rounds are one transfer of all devices, without work. */
 #ifndef PLANNER_SIMULATE_TRANSFERS_H
 #define PLANNER_SIMULATE_TRANSFERS_H
 

@@ -152,8 +152,8 @@ static void add_rest(PlanBuilder *planner, const Transfer *transfer, const Sende
     array_push(planner->arena, rest, left);
 }
 
-/* Returns, by group, whether a collective serves it; a component is served entirely or not at
- * all. */
+/* Returns, by group, whether a collective serves it; a component is served entirely or not at all.
+ */
 static bool *gather_components(Gathering *gathering, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),

@@ -1,9 +1,8 @@
 /* Chooses which holders of a value send it, and which receivers pass it on.
  *
- * Where holders would send too much, each sends a share to each of some receivers, which sends
- * it to the others. Where the receivers are so many that passing on one share is too much for
- * one device, a share travels along a tree.
- */
+ * Where holders would send too much, each sends a share to each of some receivers, which sends it
+ * to the others. Where the receivers are so many that passing on one share is too much for one
+ * device, a share travels along a tree. */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
@@ -11,9 +10,9 @@
 
 /* ---- routes ---- */
 
-/* Returns the elements of a transfer that are passed on together. The part is a small fraction
- * of the load cap, smaller for fewer devices. Still smaller parts would not balance better, and
- * each part needs a message for every receiver. */
+/* Returns the elements of a transfer that are passed on together. The part is a small fraction of
+ * the load cap, smaller for fewer devices. Still smaller parts would not balance better, and each
+ * part needs a message for every receiver. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
     enum { PARTS = 1536, LEAST_PARTS = 4 }; // parts of all that is sent, and least parts of the cap
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
@@ -22,8 +21,8 @@ static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t un
     return width < 2 ? 1 : volume / ((volume + width - 1) / width);
 }
 
-/* Returns a transfer's job: its holders send every element once and a remainder to all
- * receivers, or if possible everything; receivers pass on the rest. */
+/* Returns a transfer's job: its holders send every element once and a remainder to all receivers,
+ * or if possible everything; receivers pass on the rest. */
 static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1,
@@ -43,8 +42,8 @@ static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t ca
     return job;
 }
 
-/* Returns the job of a transfer along a tree: one grain takes the whole transfer to one
- * receiver. */
+/* Returns the job of a transfer along a tree: one grain takes the whole transfer to one receiver.
+ */
 static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     Job job = direct_job(planner, transfer, cap);
     job.unit *= transfer->segment.hi - transfer->segment.lo;

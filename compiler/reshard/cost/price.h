@@ -11,8 +11,8 @@ void count_moves(PlanBuilder *planner);
 /* Returns the slowest link of the ring over a group's devices. */
 Link group_link(const Plan *plan, const Devices *group);
 
-/* Returns the seconds of a verb among n devices over a link. A collective of a tensor of `bytes`
- * is a ring, or a tree where that has fewer rounds and nothing is divided. In an all-to-all each
+/* Returns the seconds of a verb among n devices over a link. A collective of a tensor of `bytes` is
+ * a ring, or a tree where that has fewer rounds and nothing is divided. In an all-to-all each
  * device sends `bytes` to each other one, in an exchange to one. */
 double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
 
@@ -21,11 +21,10 @@ double price_steps(PlanBuilder *planner);
 
 /* ---- measured costs and shared processors (resources.c) ----
  *
- * Latency and bandwidth describe devices that share nothing. Measurements of a link correct
- * them. Devices of one host share its memory and, when there are more of them than processors,
- * also these: a processor serves its devices in turn, and a step takes as long as its busiest
- * processor. A processor runs one step after another; steps on different processors overlap.
- */
+ * Latency and bandwidth describe devices that share nothing. Measurements of a link correct them.
+ * Devices of one host share its memory and, when there are more of them than processors, also
+ * these: a processor serves its devices in turn, and a step takes as long as its busiest processor.
+ * A processor runs one step after another; steps on different processors overlap. */
 
 typedef struct Resources Resources;
 

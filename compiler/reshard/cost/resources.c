@@ -55,8 +55,8 @@ static double correction(const Link *link, ht_verb verb, bool one_way, int devic
     return low * pow(high / low, part);
 }
 
-/* Returns the bytes that all devices of a group touch in a step of a verb, before and after it,
- * as a multiple of the tensor's or messages' bytes. */
+/* Returns the bytes that all devices of a group touch in a step of a verb, before and after it, as
+ * a multiple of the tensor's or messages' bytes. */
 static double verb_touched(ht_verb verb, int ranks) {
     switch (verb) {
     case HT_ALL_REDUCE: return 2 * ranks;
@@ -68,8 +68,8 @@ static double verb_touched(ht_verb verb, int ranks) {
     }
 }
 
-/* Returns how much longer a measurement took than where as many devices were by themselves, each
- * on a processor of its own or as near to that as was measured. */
+/* Returns how much longer a measurement took than where as many devices were by themselves, each on
+ * a processor of its own or as near to that as was measured. */
 static double longer(const Link *link, const Measured *measured, double bytes) {
     double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
     return fmax(point_correction(measured, link, size) /
@@ -81,8 +81,8 @@ static double longer(const Link *link, const Measured *measured, double bytes) {
 static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
 
 /* Returns how many times longer a collective takes when its root has a processor for itself and
- * `others` other devices share one, than when the root shares one, too. 1 when it was not
- * measured; it may be below 1. */
+ * `others` other devices share one, than when the root shares one, too. 1 when it was not measured;
+ * it may be below 1. */
 static double lonely(const Link *link, ht_verb verb, double others, double bytes) {
     const Measured *alone = link_alone(link, verb);
     if (!alone || others <= 1) return 1;
@@ -91,10 +91,10 @@ static double lonely(const Link *link, ht_verb verb, double others, double bytes
     return pow(ratio, log(others) / log(alone->ranks - 1));
 }
 
-/* Returns how many times longer collectives of `ranks` devices take in several groups at once
- * when `share` devices, `inner` of one group, share a processor: a product of powers of the
- * measured factors for devices of one group, and for several groups, on a processor. Without
- * measurements of several groups, all count as one group. */
+/* Returns how many times longer collectives of `ranks` devices take in several groups at once when
+ * `share` devices, `inner` of one group, share a processor: a product of powers of the measured
+ * factors for devices of one group, and for several groups, on a processor. Without measurements of
+ * several groups, all count as one group. */
 static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share,
                        double inner, double bytes) {
     const Measured *crowded = link_crowded(link, verb, ranks),
@@ -189,8 +189,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns the seconds of the busiest device as if it had one peer, or those of all devices
- * together on shared processors and memory when that is longer. */
+/* Returns the seconds of the busiest device as if it had one peer, or those of all devices together
+ * on shared processors and memory when that is longer. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -217,9 +217,9 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
     return found->turn_both && found->turn_send && found->both && found->send;
 }
 
-/* Returns the measured seconds of messages of so many bytes when devices touch `touched` bytes
- * in all: the slower of the rate of a message, which has its own start, and that of all touched
- * bytes, which may exceed the caches. */
+/* Returns the measured seconds of messages of so many bytes when devices touch `touched` bytes in
+ * all: the slower of the rate of a message, which has its own start, and that of all touched bytes,
+ * which may exceed the caches. */
 static double message_seconds(const Link *link, const Measured *measured, double bytes,
                               double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
@@ -231,16 +231,16 @@ static double message_seconds(const Link *link, const Measured *measured, double
 }
 
 /* Returns the seconds of an exchange beside its messages on a device. Two devices in turn spend
- * twice that when one sends and the other receives, and once for each of two messages when both
- * do both. */
+ * twice that when one sends and the other receives, and once for each of two messages when both do
+ * both. */
 static double exchange_start(const Link *link, const Exchanging *exchanging) {
     double least = exchanging->turn_send->seconds.at[0].size / 2,
            both = message_seconds(link, exchanging->turn_both, least, 0) / 2;
     return fmin(fmax(message_seconds(link, exchanging->turn_send, least, 0) - both, 0), both);
 }
 
-/* Adds the seconds of a message to its devices, and those of their exchange. The sender's work
- * is the difference between two devices in turn and at once, at most half of the total. */
+/* Adds the seconds of a message to its devices, and those of their exchange. The sender's work is
+ * the difference between two devices in turn and at once, at most half of the total. */
 static void add_work(const Resources *resources, const Message *message) {
     Exchanging exchanging;
     Link link = cluster_link(resources->plan->cluster, message->sender, message->receiver);
@@ -270,8 +270,8 @@ static double work_seconds(const Resources *resources, int from, int to) {
     return busiest_seat(resources, resources->sent);
 }
 
-/* Returns the seconds of simultaneous exchanges, whose messages wait once. One direction alone
- * has its own measurements. */
+/* Returns the seconds of simultaneous exchanges, whose messages wait once. One direction alone has
+ * its own measurements. */
 static double exchange_seconds(const Resources *resources, int from, int to, const Link *link,
                                const Traffic *traffic) {
     Exchanging exchanging;
@@ -291,8 +291,8 @@ static double exchange_seconds(const Resources *resources, int from, int to, con
 
 /* ---- collectives ---- */
 
-/* Returns how many devices of a collective share the busiest processor, counted by received
- * bytes: in a broadcast all but the first, in a reduce all but the last. */
+/* Returns how many devices of a collective share the busiest processor, counted by received bytes:
+ * in a broadcast all but the first, in a reduce all but the last. */
 static double most_sharing(const Resources *resources, int from, int to, double bytes) {
     const Plan *plan = resources->plan;
     clear(resources, resources->received);
@@ -305,8 +305,8 @@ static double most_sharing(const Resources *resources, int from, int to, double 
     return busiest_seat(resources, resources->received) / bytes;
 }
 
-/* Returns how many devices other than a collective's root share the busiest processor; 0 without
- * a root, or when another device shares the root's processor. */
+/* Returns how many devices other than a collective's root share the busiest processor; 0 without a
+ * root, or when another device shares the root's processor. */
 static double sharing_others(const Resources *resources, const Step *step) {
     const int *seat = resources->seat, *group = step->group.at;
     int root = seat[plan_slot(resources->plan, group[0])];
@@ -338,9 +338,9 @@ static double sized_seconds(const Link *link, const Collectives *all, double byt
            lonely(link, all->verb, all->others, bytes);
 }
 
-/* Returns the seconds of collectives by the slower of two rates: that of one collective, which
- * has its own start, and that of all bytes that the plan's devices touch, which may exceed the
- * caches. Groups that share no processor count like a single group with the caches for itself. */
+/* Returns the seconds of collectives by the slower of two rates: that of one collective, which has
+ * its own start, and that of all bytes that the plan's devices touch, which may exceed the caches.
+ * Groups that share no processor count like a single group with the caches for itself. */
 static double touching_seconds(const Resources *resources, const Link *link,
                                const Collectives *all) {
     bool apart = all->inner > 1 && all->inner >= all->share;
@@ -385,8 +385,8 @@ static int count_holders(const Step *step) {
 }
 
 /* Returns the seconds of simultaneous collectives; `seconds` is their time by latency and
- * bandwidth. A collective with parts on some of its devices is between one with parts on all,
- * and a reduce or broadcast. */
+ * bandwidth. A collective with parts on some of its devices is between one with parts on all, and a
+ * reduce or broadcast. */
 static double collective_seconds(const Resources *resources, int from, int to, const Link *link,
                                  const Traffic *traffic, double seconds) {
     const Step *step = &resources->plan->steps.at[from];
@@ -478,8 +478,8 @@ static int acting_device(const Step *step, int index) {
     return index % 2 ? message->receiver : message->sender;
 }
 
-/* Returns when the processors of the steps' devices are all free, and sets that of each to
- * `until` unless it is negative. */
+/* Returns when the processors of the steps' devices are all free, and sets that of each to `until`
+ * unless it is negative. */
 static double seats_ready(Resources *resources, int from, int to, double until) {
     double latest = 0;
     for (int s = from; s < to; s++)

@@ -9,8 +9,8 @@ typedef struct Copier {
     Intern *lists;
 } Copier;
 
-/* Returns the slot of a list's copy, NULL in it when it is not copied yet. Lists are identified
- * by address, so shared lists stay shared. */
+/* Returns the slot of a list's copy, NULL in it when it is not copied yet. Lists are identified by
+ * address, so shared lists stay shared. */
 static void **copy_of(const Copier *copier, const void *list, int count) {
     struct {
         const void *list;
@@ -26,8 +26,8 @@ static void *copy_once(const Copier *copier, const void *list, int count, size_t
     return copy ? *copy : NULL;
 }
 
-/* COPY copies a list; COPY_ARRAY replaces the list of an array by a copy; COPY_ONCE does so for
- * a list that several arrays share. */
+/* COPY copies a list; COPY_ARRAY replaces the list of an array by a copy; COPY_ONCE does so for a
+ * list that several arrays share. */
 #define COPY(arena, list, count)                                                                   \
     ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
 #define COPY_ARRAY(arena, array)                                                                   \

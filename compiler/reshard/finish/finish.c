@@ -17,8 +17,8 @@ static bool task_in_place(const Plan *plan, const Task *task) {
     return true;
 }
 
-/* Returns whether a task's data passes through scratch and is written only when nothing is read
- * any more. */
+/* Returns whether a task's data passes through scratch and is written only when nothing is read any
+ * more. */
 static bool goes_through_scratch(const Bucket *bucket, const Task *task) {
     return bucket->overlap->side[SIDE_TO].partial == STATE_DUP &&
            (task->local || task->origin == ORIGIN_LOCAL);
@@ -77,8 +77,8 @@ static void number_groups(Plan *plan) {
 
 /* ---- types ---- */
 
-/* Sorts segments by element size, the largest first, so that each is aligned wherever the list
- * is packed. Sets *step to the smallest type. */
+/* Sorts segments by element size, the largest first, so that each is aligned wherever the list is
+ * packed. Sets *step to the smallest type. */
 static void order_by_element(PlanBuilder *planner, Segments *segments, Step *step, int *least) {
     const Plan *plan = planner->plan;
     Segment *sorted = arena_array(planner->arena, Segment, segments->count);

@@ -1,14 +1,13 @@
-/* Hierarchical conversions: plans whose steps move data first inside hosts and then across them,
- * or the other way round.
+/* Hierarchical conversions: plans whose steps move data first inside hosts and then across them, or
+ * the other way round.
  *
- * A hierarchical reduction reduces the contributions of each host's devices inside the host,
- * then the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value to
- * another host once, in slices to several of the devices that want it, which hand it on inside
- * the host (transfer.c).
+ * A hierarchical reduction reduces the contributions of each host's devices inside the host, then
+ * the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value to another host
+ * once, in slices to several of the devices that want it, which hand it on inside the host
+ * (transfer.c).
  *
  *     all-reduce on hosts {0,1} and {2,3}: reduce inside {0,1} and {2,3}; all-reduce {0,2} and
- * {1,3}; all-gather inside {0,1} and {2,3}
- */
+ * {1,3}; all-gather inside {0,1} and {2,3} */
 #ifndef RESHARD_HIERARCHICAL_HIERARCHICAL_H
 #define RESHARD_HIERARCHICAL_HIERARCHICAL_H
 
@@ -32,8 +31,8 @@ int rank_of(const Hosts *hosts, int device);
 /* Splits a list of devices by host into `lists`, which has an entry for each host. */
 void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
 
-/* Returns the devices of a list, all on one host, rotated so that the first one with at least
- * this rank comes first. */
+/* Returns the devices of a list, all on one host, rotated so that the first one with at least this
+ * rank comes first. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
 /* Appends the transfer of a segment from the device that has it, stored as in the target, to the
@@ -47,17 +46,17 @@ void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder
 void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *crossing,
                      Transfers *inside);
 
-/* Splits transfers hierarchically: `crossing` gets those that bring a value once to each host
- * that lacks it, each slice to one of the devices that want it; `local` those inside hosts. */
+/* Splits transfers hierarchically: `crossing` gets those that bring a value once to each host that
+ * lacks it, each slice to one of the devices that want it; `local` those inside hosts. */
 void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing,
                     Transfers *local);
 
-/* Returns the transfers with senders chosen so that receivers get a value from their own host
- * where a device there has it. */
+/* Returns the transfers with senders chosen so that receivers get a value from their own host where
+ * a device there has it. */
 Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers);
 
-/* ---- divisions: hosts may divide a value differently; the borders of all hosts together cut it
- * into the finest slices ---- */
+/* Divisions: hosts may divide a value differently; the borders of all hosts together cut it into
+ * the finest slices. */
 
 /* A host's division of a value among some of its devices. */
 typedef struct Division {
@@ -70,8 +69,8 @@ typedef struct Division {
 
 typedef Array(Division) Divisions;
 
-/* Iterates over the finest slices of [lo, hi): after begin_slices, each call of next_slice
- * returns the end of the slice that begins at `lo`. */
+/* Iterates over the finest slices of [lo, hi): after begin_slices, each call of next_slice returns
+ * the end of the slice that begins at `lo`. */
 void begin_slices(Divisions *divisions);
 int64_t next_slice(Divisions *divisions, int64_t lo, int64_t hi);
 

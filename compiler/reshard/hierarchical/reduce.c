@@ -1,10 +1,9 @@
 /* Hierarchical reductions.
  *
- * Step 1: each host reduces the contributions of its devices, in slices at several of them. Step
- * 2: devices with the same slice, one on each host, reduce it across hosts; it becomes complete
- * at one device of each host that wants the value. Step 3: these devices hand it on inside their
- * hosts. A host that holds all contributions needs no other.
- */
+ * Step 1: each host reduces the contributions of its devices, in slices at several of them. Step 2:
+ * devices with the same slice, one on each host, reduce it across hosts; it becomes complete at one
+ * device of each host that wants the value. Step 3: these devices hand it on inside their hosts. A
+ * host that holds all contributions needs no other. */
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
@@ -90,8 +89,8 @@ static void count_offers(Tier *tier) {
     for (int p = 0; p < tier->task.source_count; p++) visit_hosts(tier, p, list_offer);
 }
 
-/* Returns the host with the most unassigned contributions; -1: none has any. `wanting`: only
- * among hosts with a holder that wants the value. */
+/* Returns the host with the most unassigned contributions; -1: none has any. `wanting`: only among
+ * hosts with a holder that wants the value. */
 static int best_host(const Tier *tier, bool wanting) {
     int best = -1;
     for (int h = 0; h < tier->hosts->count; h++)
@@ -127,8 +126,8 @@ static int add_task(Tier *tier, Task task, Tasks *list) {
     return plan->tasks.count - 1;
 }
 
-/* Returns whether a host holds all contributions and, if any host does, has a holder that wants
- * the value. */
+/* Returns whether a host holds all contributions and, if any host does, has a holder that wants the
+ * value. */
 static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }
@@ -161,8 +160,8 @@ static Devices *bringing_devices(const Tier *tier) {
     return bringing;
 }
 
-/* Returns how a host divides the value that it wants: among the devices that supply
- * contributions, or else all that want it. */
+/* Returns how a host divides the value that it wants: among the devices that supply contributions,
+ * or else all that want it. */
 static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
     for (int i = 0; i < bringing->count; i++)
@@ -176,8 +175,8 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
     return division;
 }
 
-/* Returns the device on which a host reduces a slice: the one of its division, or else the one
- * of the same rank. */
+/* Returns the device on which a host reduces a slice: the one of its division, or else the one of
+ * the same rank. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);

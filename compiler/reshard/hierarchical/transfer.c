@@ -66,8 +66,8 @@ static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *e
     if (import.divisions.count) array_push(arena, imports, import);
 }
 
-/* Adds, for each slice of an import, the transfer to one device of each host and those by which
- * it hands the slice on. */
+/* Adds, for each slice of an import, the transfer to one device of each host and those by which it
+ * hands the slice on. */
 static void cross(Hosts *hosts, Import *import, Transfers *crossing, Transfers *local) {
     Segment segment = import->transfer.segment;
     for (int d = 0; d < import->divisions.count; d++) {
@@ -107,8 +107,8 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
 
 /* ---- in one tier ---- */
 
-/* Splits a transfer: into transfers inside the hosts that have the value, and one from all
- * holders to the other hosts. */
+/* Splits a transfer: into transfers inside the hosts that have the value, and one from all holders
+ * to the other hosts. */
 static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near) {
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Devices far = {0};

@@ -138,8 +138,8 @@ static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Ent
     }
 }
 
-/* Makes the common view, the holdings, their boxes and the grid. Returns the number of cells, or
- * a number beyond the limit. */
+/* Makes the common view, the holdings, their boxes and the grid. Returns the number of cells, or a
+ * number beyond the limit. */
 static int64_t make_grid(Arena *arena, Shape shape, const Layout *const *layouts, Overlap *overlap,
                          BoxList **boxes) {
     int64_t cells = 1;

@@ -7,8 +7,7 @@
  *     [0-1]{0:2} to [0-3]{0:4}, 8 rows: cells of 2 rows; each is held by one device on either side
  *
  * The elements of a bundle are numbered cell by cell, each row-major; a part [lo, hi) counts in
- * that order.
- */
+ * that order. */
 #ifndef RESHARD_INTERSECTION_INTERSECTION_H
 #define RESHARD_INTERSECTION_INTERSECTION_H
 
@@ -38,8 +37,8 @@ const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const L
  * elements. */
 int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents);
 
-/* Returns whether a device holds a bundle on both sides at the same place of equally large
- * storage. */
+/* Returns whether a device holds a bundle on both sides at the same place of equally large storage.
+ */
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device);
 
 #endif

@@ -113,9 +113,8 @@ static int receiving_contribution(const Devices *holders, const Replica *target)
     return best;
 }
 
-/* Adds tasks that add each contribution of the source to one of the target; a target
- * contribution without any is filled with the identity. Returns how many devices must receive
- * each element. */
+/* Adds tasks that add each contribution of the source to one of the target; a target contribution
+ * without any is filled with the identity. Returns how many devices must receive each element. */
 static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const Replica *source,
                              const Replica *target) {
     TaskList *tasks = &planner->plan->tasks;
@@ -159,8 +158,8 @@ static Devices all_holders(Arena *arena, const Replicas *replicas) {
     return all;
 }
 
-/* Returns the least number of holders of a replica's contributions, which share the work of
- * sending it. */
+/* Returns the least number of holders of a replica's contributions, which share the work of sending
+ * it. */
 static int fewest_holders(const Replica *replica) {
     int fewest = INT32_MAX;
     for (int p = 0; p < replica->holders.count; p++)
@@ -168,8 +167,8 @@ static int fewest_holders(const Replica *replica) {
     return fewest;
 }
 
-/* Divides the bundle among the replicas that can be reduced with the fewest bytes; a replica
- * whose contributions have more holders gets a larger part. */
+/* Divides the bundle among the replicas that can be reduced with the fewest bytes; a replica whose
+ * contributions have more holders gets a larger part. */
 static void add_reductions(PlanBuilder *planner, int bucket, int bundle, const Replicas *replicas,
                            Devices targets) {
     int least = INT32_MAX, all = 0, before = 0,
@@ -261,8 +260,8 @@ static void keep_near(Hosts *hosts, int t, int *near) {
     }
 }
 
-/* Does this for all tasks; tasks whose contributions are each on one host keep their shared
- * lists. */
+/* Does this for all tasks; tasks whose contributions are each on one host keep their shared lists.
+ */
 static void keep_all_near(PlanBuilder *planner) {
     enum { NEAR = 1, FAR };
     Hosts *hosts = hosts_of(planner);

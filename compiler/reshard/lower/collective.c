@@ -3,8 +3,8 @@
 
 #include "support/intern.h"
 
-/* The blocks that a device sends and receives in a collective, with the moves that pack before
- * and unpack afterwards. */
+/* The blocks that a device sends and receives in a collective, with the moves that pack before and
+ * unpack afterwards. */
 typedef struct Sides {
     Blocks send, receive;
     const ht_block *all; // the contiguous blocks of all members, in place of `send` or `receive`;
@@ -26,8 +26,8 @@ static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
     array_push(lowering->arena, &sides->receive, receive);
 }
 
-/* Returns the blocks of all members' parts, contiguous from `first` on; devices with the same
- * ones share the list. */
+/* Returns the blocks of all members' parts, contiguous from `first` on; devices with the same ones
+ * share the list. */
 static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first) {
     const Plan *plan = lowering->plan;
     int64_t key[] = {(intptr_t)step, first.place, first.tensor, first.offset};
@@ -78,8 +78,8 @@ static bool one_buffer(Blocks *blocks) {
     return true;
 }
 
-/* Returns whether blocks are as an all-gather needs them: of equal counts, and contiguous in
- * order. */
+/* Returns whether blocks are as an all-gather needs them: of equal counts, and contiguous in order.
+ */
 static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {

@@ -51,8 +51,8 @@ static void move_part(Lowering *lowering, MoveList *moves, const SentContributio
     move_segment(lowering, moves, &part, from, to);
 }
 
-/* Reduces contributions in the order of their numbers. Where the set of contributions is
- * constant, the first one is copied and the others are combined with it. */
+/* Reduces contributions in the order of their numbers. Where the set of contributions is constant,
+ * the first one is copied and the others are combined with it. */
 static void reduce(Lowering *lowering, const SentContributions *contributions,
                    const Segment *target, Where to, MoveList *copies, MoveList *combines) {
     if (contributions->count)
@@ -75,8 +75,8 @@ static void reduce(Lowering *lowering, const SentContributions *contributions,
     }
 }
 
-/* Returns all contributions that the device received in this step, by task; `offsets` has the
- * place in scratch of each message, in bytes. */
+/* Returns all contributions that the device received in this step, by task; `offsets` has the place
+ * in scratch of each message, in bytes. */
 static SentContributions all_received(Lowering *lowering, const Step *step,
                                       const StepPlace *step_place, const int64_t *offsets) {
     SentContributions all = {0};

@@ -13,8 +13,8 @@ static int compare_segments(const void *a, const void *b) {
     return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-/* Returns the segments that the device holds itself and that all-gathers also bring it, in
- * order. */
+/* Returns the segments that the device holds itself and that all-gathers also bring it, in order.
+ */
 static Segments gathered_segments(Lowering *lowering) {
     const Plan *plan = lowering->plan;
     Segments gathered = {0};
@@ -31,8 +31,8 @@ static Segments gathered_segments(Lowering *lowering) {
     return gathered;
 }
 
-/* Copies what the device holds of a task, without what all-gathers bring; *next is the index of
- * the first of these that may belong to the task. */
+/* Copies what the device holds of a task, without what all-gathers bring; *next is the index of the
+ * first of these that may belong to the task. */
 static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Segments *gathered,
                      int *next) {
     int64_t end = own.hi;
@@ -75,8 +75,8 @@ static bool has_room(const Lowering *lowering, const Segment *kept) {
     return false;
 }
 
-/* Reserves scratch for a reduction that stays there between steps. A complete one stays only
- * when it is local; then all of the task is kept. */
+/* Reserves scratch for a reduction that stays there between steps. A complete one stays only when
+ * it is local; then all of the task is kept. */
 static void reserve(Lowering *lowering, const Segment *segment, bool partial) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     Segment kept = resident_segment(lowering->plan, *segment, partial);

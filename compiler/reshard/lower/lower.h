@@ -1,9 +1,9 @@
-/* Lowering: turns a plan into the tables of one device (<hetu/reshard.h>). This header has what
- * the files of lower/ share.
+/* Lowering: turns a plan into the tables of one device (<hetu/reshard.h>). This header has what the
+ * files of lower/ share.
  *
- * Segments that are contiguous in a tensor's storage are sent from there and received there;
- * others are packed in scratch. Scratch begins with partial reductions that are needed later;
- * behind them each step has its own packing space.
+ * Segments that are contiguous in a tensor's storage are sent from there and received there; others
+ * are packed in scratch. Scratch begins with partial reductions that are needed later; behind them
+ * each step has its own packing space.
  *
  *     all-gather of columns: HT_COPY pack -> HT_ALL_GATHER in scratch -> HT_COPY unpack
  */
@@ -65,8 +65,8 @@ Segment resident_segment(const Plan *plan, Segment segment, bool partial);
 /* Reserves scratch for the present step, aligned to 64 bytes. Returns its offset. */
 int64_t take_scratch(Lowering *lowering, int64_t bytes);
 
-/* Appends the moves that copy a segment. A packed place is where the segment's first element
- * goes. */
+/* Appends the moves that copy a segment. A packed place is where the segment's first element goes.
+ */
 void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from,
                   Where to);
 
@@ -74,21 +74,21 @@ void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, W
  * `received`, where they are stored; sets the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
-/* Return the block of segments to send: where they are stored, or packed in scratch by moves
- * that are appended to `pack`. */
+/* Return the block of segments to send: where they are stored, or packed in scratch by moves that
+ * are appended to `pack`. */
 ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 
-/* Return the block of segments to receive: where they are stored, or in scratch, from which
- * moves appended to `unpack` copy them. */
+/* Return the block of segments to receive: where they are stored, or in scratch, from which moves
+ * appended to `unpack` copy them. */
 ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack);
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack);
 
 /* Returns a block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
-/* Return the plan's only copy of a list of moves or blocks, so that devices that do the same
- * share memory. */
+/* Return the plan's only copy of a list of moves or blocks, so that devices that do the same share
+ * memory. */
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
 const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 
@@ -100,20 +100,20 @@ void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_place);
 void lower_collective(Lowering *lowering, const Step *step, const StepPlace *step_place);
 
-/* ---- shared parts: the parts of all devices in a collective as one list, whose moves are made
- * once for all devices with the same storage; so lowering a group takes time linear in its size
- * (shared_parts.c) ---- */
+/* Shared parts: the parts of all devices in a collective as one list, whose moves are made once for
+ * all devices with the same storage; so lowering a group takes time linear in its size
+ * (shared_parts.c). */
 
-/* The purpose of moves: pack what is sent into scratch, pack from where segments are stored,
- * unpack from scratch to where they are stored. */
+/* The purpose of moves: pack what is sent into scratch, pack from where segments are stored, unpack
+ * from scratch to where they are stored. */
 typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 
 /* Returns the parts of all devices in a step, one after another; valid until the next step is
  * lowered. */
 const Segments *shared_parts(Lowering *lowering, const Step *step);
 
-/* Returns the shared list of moves of segments from an offset of scratch on, empty when it is
- * new. NULL: the segments are not those of shared_parts, or some are in scratch. */
+/* Returns the shared list of moves of segments from an offset of scratch on, empty when it is new.
+ * NULL: the segments are not those of shared_parts, or some are in scratch. */
 MoveList *shared_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way);
 
 #endif

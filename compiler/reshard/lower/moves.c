@@ -14,8 +14,8 @@ Where packed_at(int64_t offset) {
 
 /* ---- moves ---- */
 
-/* Merges dimensions that are contiguous on both sides, and drops those of extent 1. Returns the
- * new rank. */
+/* Merges dimensions that are contiguous on both sides, and drops those of extent 1. Returns the new
+ * rank. */
 static int merge_dimensions(ht_stride *dim, int rank) {
     int kept = 0;
     for (int d = 0; d < rank; d++) {
@@ -63,8 +63,8 @@ typedef struct MovePart {
     Where from, to;
 } MovePart;
 
-/* Returns where a cell begins, in elements, in the device's storage or in packed space; `begin`
- * is the cell's offset in the packed space. */
+/* Returns where a cell begins, in elements, in the device's storage or in packed space; `begin` is
+ * the cell's offset in the packed space. */
 static int64_t cell_place(const Lowering *lowering, const MovePart *part, const Where *where,
                           const int64_t *corner, const int64_t *extents, int64_t begin,
                           int64_t *strides) {
@@ -197,8 +197,8 @@ static ht_move fold_progression(Lowering *lowering, const ht_move *move, int cou
     return folded;
 }
 
-/* Returns copies in which boxes at constant distances are one move, so that a group needs one
- * move, not one for each device. */
+/* Returns copies in which boxes at constant distances are one move, so that a group needs one move,
+ * not one for each device. */
 static MoveList folded_copies(Lowering *lowering, MoveList moves) {
     for (int before = moves.count + 1; moves.count < before;) {
         before = moves.count;
@@ -229,8 +229,8 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes) 
         .place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
 }
 
-/* Returns the moves that pack segments, from their origins or, when `received`, from where they
- * are stored, to a place in scratch. */
+/* Returns the moves that pack segments, from their origins or, when `received`, from where they are
+ * stored, to a place in scratch. */
 static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset,
                              bool received) {
     MoveList moves = {0};
@@ -262,8 +262,8 @@ static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t
     return moves;
 }
 
-/* Returns the moves of segments; those of shared parts are made once for all devices with the
- * same storage. */
+/* Returns the moves of segments; those of shared parts are made once for all devices with the same
+ * storage. */
 static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList *known = shared_moves(lowering, segments, offset, way);
     if (!known) return make_moves(lowering, segments, offset, way);

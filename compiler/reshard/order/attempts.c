@@ -8,9 +8,9 @@
 
 enum { ATTEMPTS = 4 };
 
-/* The most peers with which a device exchanges messages in place of collectives: beyond, the
- * size of a plan would grow with the square of the devices. Collectives move at most twice the
- * least bytes. */
+/* The most peers with which a device exchanges messages in place of collectives: beyond, the size
+ * of a plan would grow with the square of the devices. Collectives move at most twice the least
+ * bytes. */
 enum { MOST_PEERS = 64 };
 
 /* The most devices of a collective across hosts that is also tried as messages. */
@@ -215,8 +215,8 @@ static bool has_tiers(PlanBuilder *planner) {
     return hosts->count < plan->device_count && parts <= MOST_PARTS;
 }
 
-/* Tries hierarchical plans, if possible, and flat ones, each with collectives and, where these
- * have few devices, without. */
+/* Tries hierarchical plans, if possible, and flat ones, each with collectives and, where these have
+ * few devices, without. */
 static void try_tiers(Choice *choice) {
     const int tiers = has_tiers(choice->planner) ? 2 : 1;
     bool messages[2];

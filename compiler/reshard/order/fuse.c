@@ -2,8 +2,7 @@
  *
  * The data of a collective is contiguous, so parts of several tensors are packed before it and
  * unpacked afterwards. That pays off while both copies take less time than one more collective
- * takes to start.
- */
+ * takes to start. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 #include "reshard/cost/price.h"
@@ -76,8 +75,8 @@ static Shares divide_step(Fusion *fusion, const Step *step) {
     return shares;
 }
 
-/* Returns whether packing and unpacking so many bytes takes longer than another collective takes
- * to start. */
+/* Returns whether packing and unpacking so many bytes takes longer than another collective takes to
+ * start. */
 static bool is_large(const Plan *plan, const Step *step, int64_t bytes) {
     int device = step->group.at[0],
         rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);
@@ -151,8 +150,8 @@ static void fuse(Fusion *fusion, const Step *steps, int count) {
     for (int i = 0; i < fusion->kinds.count; i++) emit_kind(fusion, fusion->kinds.at[i]);
 }
 
-/* Returns a number that is equal for adjacent steps that do not depend on each other; -1 for
- * other steps. */
+/* Returns a number that is equal for adjacent steps that do not depend on each other; -1 for other
+ * steps. */
 static int phase_of(const Step *step) {
     switch (step->verb) {
     case HT_ALL_REDUCE: return 0;

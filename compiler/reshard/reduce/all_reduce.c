@@ -23,8 +23,8 @@ Devices holder_group(PlanBuilder *planner, const Task *task, int replica) {
 }
 
 /* Returns whether groups of one holder of each contribution may each reduce and keep the value.
- * With several groups there must be two contributions, since only then all groups get the same
- * bits in any order. `targets` indexes the devices that want the value. */
+ * With several groups there must be two contributions, since only then all groups get the same bits
+ * in any order. `targets` indexes the devices that want the value. */
 static bool is_all_reduce(const PlanBuilder *planner, const Task *task, const Index *targets) {
     int each = holders_each(task);
     if (!each || each * task->source_count != task->targets.count ||

@@ -4,8 +4,7 @@
  * contributions that it lacks. If that is too much, holders of contributions combine them
  * beforehand, and the reducer receives one partial reduction. If there are so many contributions
  * that combining even one element of them is too much for one device, they are combined along a
- * tree.
- */
+ * tree. */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/cost/price.h"
 #include "reshard/reduce/reduce.h"
@@ -44,8 +43,8 @@ struct Combining {
     int deepest, step; // depth and index of the first exchange
 };
 
-/* A range of a reduction, and the job that divides its combining (-1: each reducer does its
- * own). Without a tree, its reducers are consecutive and hold the same contribution, if any. */
+/* A range of a reduction, and the job that divides its combining (-1: each reducer does its own).
+ * Without a tree, its reducers are consecutive and hold the same contribution, if any. */
 typedef struct Stretch {
     const Reduction *reduction;
     int64_t lo, hi;
@@ -220,8 +219,8 @@ static void combine_at_reducers(Combining *combining, const Stretch *stretch, co
     }
 }
 
-/* Handles values whose contributions no wanting device holds: some of the wanting devices
- * combine all, and holders of contributions the rest. */
+/* Handles values whose contributions no wanting device holds: some of the wanting devices combine
+ * all, and holders of contributions the rest. */
 static void combine_anywhere(Combining *combining, const Stretch *stretch, const Job *job) {
     Range part = {stretch->lo, stretch->lo};
     for (int i = 0; i < job->devices.count; i++, part.lo = part.hi) {
@@ -266,8 +265,8 @@ static void combine_tree(Combining *combining, const Stretch *stretch, const Dev
     add_result(combining, nodes->at[0], !stretch->reduction->holds, part);
 }
 
-/* Divides combining along a tree: the root combines one more than it chose; when no reducer
- * holds a contribution, the node that receives most is the root. */
+/* Divides combining along a tree: the root combines one more than it chose; when no reducer holds a
+ * contribution, the node that receives most is the root. */
 static void combine_along(Combining *combining, const Stretch *stretch, const Job *job) {
     int count = job->devices.count, top = 0,
         *degree = arena_array(combining->planner->arena, int, count);
@@ -314,8 +313,8 @@ static int reducer_at(const Reduction *reduction, int64_t element) {
     return reduction->reducers.at[r];
 }
 
-/* Returns the job of a tree: one holder of each contribution, alternating, the reducer in front
- * if it holds one. */
+/* Returns the job of a tree: one holder of each contribution, alternating, the reducer in front if
+ * it holds one. */
 static Job tree_job(const Combining *combining, const Stretch *stretch, int turn) {
     const Task *task = combining->task;
     Arena *arena = combining->planner->arena;
@@ -343,8 +342,8 @@ static void add_stretch(const Combining *combining, Stretches *stretches, Jobs *
     array_push(combining->planner->arena, stretches, stretch);
 }
 
-/* Adds ranges so short that one contribution of them is a small part of the load cap, each with
- * a tree. */
+/* Adds ranges so short that one contribution of them is a small part of the load cap, each with a
+ * tree. */
 static void add_trees(const Combining *combining, Range all, int64_t fine, Stretches *stretches,
                       Jobs *jobs) {
     Stretch stretch = {.reduction = combining->reduction, .lo = all.lo, .tree = true};
@@ -472,8 +471,8 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs) {
     }
 }
 
-/* Sends the ranges of a contribution, by the numbers of their leaves; its holders send their
- * shares one after another. */
+/* Sends the ranges of a contribution, by the numbers of their leaves; its holders send their shares
+ * one after another. */
 static void send_contribution(const Combining *combining, const PlannedContribution *contribution,
                               const int *leaves, int count, const Jobs *jobs) {
     const int64_t *shares = contribution->job < 0 ? NULL : jobs->at[contribution->job].units;

@@ -1,10 +1,10 @@
-/* Reductions: each value is reduced once, in parts at several of the devices that want it, and
- * then sent to the others, so that all holders get the same bits.
+/* Reductions: each value is reduced once, in parts at several of the devices that want it, and then
+ * sent to the others, so that all holders get the same bits.
  *
  * Where groups of one holder of each contribution each want all of the value, an all-reduce does
  * both (all_reduce.c). Where the groups of all parts are the same devices, the parts are one
- * reduce-scatter, or a reduce when all are at one device (reduce_scatter.c). The rest is reduced
- * by messages (messages.c).
+ * reduce-scatter, or a reduce when all are at one device (reduce_scatter.c). The rest is reduced by
+ * messages (messages.c).
  *
  *     {sum:4} to {dup:4}: all-reduce    {sum:4} to {0:4}: reduce-scatter    {sum:4} to [0]: reduce
  */
@@ -34,8 +34,8 @@ typedef Array(int) Tasks;
 /* Appends the all-reduces among these tasks. Returns the tasks that are left. */
 Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
-/* Returns the group of one holder of each contribution, number `replica` of its holders,
- * ascending. */
+/* Returns the group of one holder of each contribution, number `replica` of its holders, ascending.
+ */
 Devices holder_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */

@@ -44,8 +44,8 @@ static Range count_holders(const Task *task) {
     return range;
 }
 
-/* Returns those of the first `replicas` holders of each contribution that want the value, group
- * by group, so that each group reduces one contiguous range. */
+/* Returns those of the first `replicas` holders of each contribution that want the value, group by
+ * group, so that each group reduces one contiguous range. */
 static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas) {
     Devices reducers = {0};
     for (int replica = 0; replica < replicas; replica++)
@@ -56,10 +56,10 @@ static Devices list_reducers(const Reducer *reducer, const Task *task, int repli
     return reducers;
 }
 
-/* Chooses the devices that divide a value: for messages all holders that want it, for groups
- * those in the groups. There are as many groups as each contribution has holders; when none of
- * these wants the value and they are many, as many as the contribution with most holders has,
- * and the few holders of the others are in several groups. */
+/* Chooses the devices that divide a value: for messages all holders that want it, for groups those
+ * in the groups. There are as many groups as each contribution has holders; when none of these
+ * wants the value and they are many, as many as the contribution with most holders has, and the few
+ * holders of the others are in several groups. */
 static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate) {
     Range replicas = count_holders(task);
     index_devices(reducer->targets, &task->targets);
@@ -112,8 +112,8 @@ static void add_candidate(Reducer *reducer, int t) {
 
 /* ---- collectives ---- */
 
-/* Marks the candidates all of whose parts are done by collectives; a component is used only if
- * all its candidates are. */
+/* Marks the candidates all of whose parts are done by collectives; a component is used only if all
+ * its candidates are. */
 static void find_collective(const Candidates *candidates, const int *component, bool *closed) {
     for (bool changed = true; changed;) {
         changed = false;

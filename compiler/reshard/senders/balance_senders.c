@@ -1,12 +1,10 @@
-/* Balances the load of devices: divides jobs so that no device does much more than an even
- * share.
+/* Balances the load of devices: divides jobs so that no device does much more than an even share.
  *
  * Step 1: divide the jobs one after another, each as well as the present loads allow. Step 2:
- * divide again the jobs that overloaded devices take part in, until nothing changes. Each
- * division minimises the sum of the squares of the loads' excess over the cap, given the other
- * jobs. That sum is convex, so the iteration reaches its minimum over all divisions: a device
- * stays above the cap only when no exchange of work could relieve it.
- */
+ * divide again the jobs that overloaded devices take part in, until nothing changes. Each division
+ * minimises the sum of the squares of the loads' excess over the cap, given the other jobs. That
+ * sum is convex, so the iteration reaches its minimum over all divisions: a device stays above the
+ * cap only when no exchange of work could relieve it. */
 #include "reshard/senders/balance_senders.h"
 
 #include "reshard/devices.h"
@@ -70,8 +68,8 @@ static int64_t first_grains(const Job *job, const Worker *workers, int64_t level
     return room < 0 ? 0 : room / job->grain < job->grains ? room / job->grain : job->grains;
 }
 
-/* Returns whether all grains can be done with no load above a level, apart from what the
- * preferred devices do in any case. */
+/* Returns whether all grains can be done with no load above a level, apart from what the preferred
+ * devices do in any case. */
 static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
     int64_t own = first_grains(job, workers, level);
     return own + room_below(workers + job->first, job->devices.count - job->first, level,
@@ -96,8 +94,8 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     return high;
 }
 
-/* Divides `amount` grains of `step` units among devices: the least loaded fill up to the level,
- * or to the lowest sufficient one above it. */
+/* Divides `amount` grains of `step` units among devices: the least loaded fill up to the level, or
+ * to the lowest sufficient one above it. */
 static void share_out(const Job *job, Worker *workers, int count, int64_t amount, int64_t step,
                       int64_t level) {
     Job part = {.devices.count = count, .unit = job->unit, .grains = amount, .grain = step};

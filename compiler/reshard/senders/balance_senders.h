@@ -2,17 +2,16 @@
  *
  * Reductions and transfers leave choices: which of several holders sends, which device combines
  * contributions, which one passes a value on. Each choice is a job that may be divided among
- * devices. All jobs together are divided so that no device does much more than an even share
- * where that can be avoided.
- */
+ * devices. All jobs together are divided so that no device does much more than an even share where
+ * that can be avoided. */
 #ifndef RESHARD_SENDERS_BALANCE_SENDERS_H
 #define RESHARD_SENDERS_BALANCE_SENDERS_H
 
 #include "reshard/plan_builder.h"
 
-/* A job: units of work that the preferred devices, the first ones, do in any case, and
- * indivisible grains of units that any device may do. The others take only grains that would
- * raise the preferred ones above the cap. */
+/* A job: units of work that the preferred devices, the first ones, do in any case, and indivisible
+ * grains of units that any device may do. The others take only grains that would raise the
+ * preferred ones above the cap. */
 typedef struct Job {
     Devices devices;
     int first;       // number of preferred devices
@@ -40,16 +39,16 @@ int64_t load_cap(const Plan *plan, int64_t total);
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap);
 
 /* Divides the jobs so that, as far as possible, no load exceeds the cap, and loads above it are
- * even. `load` has the devices' other work; the jobs' work is added. After the first division
- * there are at most `sweeps` sweeps of improvements. */
+ * even. `load` has the devices' other work; the jobs' work is added. After the first division there
+ * are at most `sweeps` sweeps of improvements. */
 enum { FEW_SWEEPS = 4, MANY_SWEEPS = 64 };
 void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int64_t *load);
 
 /* ---- trees along which values are passed on, or contributions combined, in several rounds ---- */
 
 /* Arranges nodes as a forest of least depth: the first `tops` nodes are roots, and node i has
- * degree[i] children. The degrees must add up to the number of other nodes. Sets each node's
- * parent (-1: none) and depth. */
+ * degree[i] children. The degrees must add up to the number of other nodes. Sets each node's parent
+ * (-1: none) and depth. */
 void tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree, int *parent,
                   int *depth);
 

@@ -31,14 +31,14 @@ struct FlexspState {
     int *gathered;              // scratch, by sequence
 };
 
-/* As fractions of the scale: the last temperature, and the largest time whose power a double
- * holds. */
+/* As fractions of the scale: the last temperature, and the largest time whose power a double holds.
+ */
 static const double COLD = 2e-5, MOST_TIMES = 200;
 
 enum { FIRST_POWER = 2, LAST_POWER = 7, OVERFLOW_WEIGHT = 1000, OVERFLOW_MOST = 40 };
 
-/* Returns whether annealing at `temperature` accepts a change of the objective (Metropolis et
- * al. 1953). */
+/* Returns whether annealing at `temperature` accepts a change of the objective (Metropolis et al.
+ * 1953). */
 static bool accepts(FlexspState *s, double change, double temperature) {
     return change <= 0 ||
            (change < 40 * temperature && change <= -temperature * log(1 - random_unit(&s->random)));
@@ -117,8 +117,8 @@ static void sequence_swap(FlexspState *s, double temperature) {
     if (groups_change(s, a, b, &to_a, &to_b, temperature)) s->at[i] = b, s->at[j] = a;
 }
 
-/* Returns the first device of a random block with no group across its border; *degree is the
- * index of its size. Where a larger group covers the block, that group's block is taken. */
+/* Returns the first device of a random block with no group across its border; *degree is the index
+ * of its size. Where a larger group covers the block, that group's block is taken. */
 static int block_pick(FlexspState *s, int *degree) {
     int gpus = s->q->gpus, batch = random_below(&s->random, s->batches),
         d = random_below(&s->random, s->q->degree_count);
@@ -345,8 +345,8 @@ static void groups_begin(FlexspState *s) {
     }
 }
 
-/* Starts from a cut: each micro-batch's sequences in its first group; then forms all groups anew
- * as long as that is better. */
+/* Starts from a cut: each micro-batch's sequences in its first group; then forms all groups anew as
+ * long as that is better. */
 static void state_begin(FlexspState *s, const int *cut) {
     s->scale = flexsp_bound(s->q).value / s->batches;
     s->best = INFINITY;

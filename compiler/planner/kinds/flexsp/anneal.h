@@ -1,16 +1,14 @@
 /* Simulated annealing over groups and their sequences, for a fixed number of micro-batches.
  *
- * The devices of a micro-batch are numbered; a group of degree d starts at a multiple of d. So
- * 2^k devices from a multiple of 2^k on are a block of whole groups, unless one larger group
- * covers them. There are four moves: a sequence goes to another group; two sequences are
- * swapped; the groups of a block are formed anew (random degrees, then the longest sequence
- * first to the group that finishes it soonest); two blocks of different micro-batches are
- * swapped.
+ * The devices of a micro-batch are numbered; a group of degree d starts at a multiple of d. So 2^k
+ * devices from a multiple of 2^k on are a block of whole groups, unless one larger group covers
+ * them. There are four moves: a sequence goes to another group; two sequences are swapped; the
+ * groups of a block are formed anew (random degrees, then the longest sequence first to the group
+ * that finishes it soonest); two blocks of different micro-batches are swapped.
  *
- * The maximum over groups is smoothed: the time of a micro-batch is (sum d/gpus t^p)^(1/p), and
- * p doubles while the temperature falls. A group that exceeds its memory counts as longer in
- * proportion; the state that is returned fits.
- */
+ * The maximum over groups is smoothed: the time of a micro-batch is (sum d/gpus t^p)^(1/p), and p
+ * doubles while the temperature falls. A group that exceeds its memory counts as longer in
+ * proportion; the state that is returned fits. */
 #ifndef PLANNER_KINDS_FLEXSP_ANNEAL_H
 #define PLANNER_KINDS_FLEXSP_ANNEAL_H
 
@@ -18,12 +16,12 @@
 
 typedef struct FlexspState FlexspState;
 
-/* Creates a state of `batches` micro-batches whose sequences are cut by length into equal work
- * (the paper's blaster). `seed` starts the random numbers of its moves. */
+/* Creates a state of `batches` micro-batches whose sequences are cut by length into equal work (the
+ * paper's blaster). `seed` starts the random numbers of its moves. */
 FlexspState *flexsp_state(Arena *arena, const Flexsp *q, int batches, double fill, uint64_t seed);
 
-/* Anneals by `work` moves, from the best state so far if there is one. Temperatures fall from
- * `hot` times a micro-batch's time. */
+/* Anneals by `work` moves, from the best state so far if there is one. Temperatures fall from `hot`
+ * times a micro-batch's time. */
 void flexsp_anneal(FlexspState *state, double hot, int64_t work);
 
 /* Returns the milliseconds of the best state seen in which every group fits its memory; INFINITY
@@ -33,12 +31,12 @@ double flexsp_best(const FlexspState *state);
 /* Returns the best state as a plan. */
 FlexspPlan *flexsp_state_plan(Arena *arena, const FlexspState *state);
 
-/* ---- the blaster: cuts sequences, sorted by length, into micro-batches, so that those that
- * need large groups are together (blaster.c) ---- */
+/* The blaster: cuts sequences, sorted by length, into micro-batches, so that those that need large
+ * groups are together (blaster.c). */
 
-/* Returns where `order` (sequences, longest first) is cut into `batches` micro-batches, batches
- * + 1 places: those with the least sum of estimated times of which none uses more than `fill` of
- * the memory; cuts of equal tokens when there are none. */
+/* Returns where `order` (sequences, longest first) is cut into `batches` micro-batches, batches + 1
+ * places: those with the least sum of estimated times of which none uses more than `fill` of the
+ * memory; cuts of equal tokens when there are none. */
 const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batches, double fill);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Sums over the sequences in front of each place of the order (sequences + 1 entries): tokens
- * and least device-milliseconds; and by sequence its least milliseconds alone. */
+/* Sums over the sequences in front of each place of the order (sequences + 1 entries): tokens and
+ * least device-milliseconds; and by sequence its least milliseconds alone. */
 typedef struct Sums {
     double *tokens, *area, *alone;
 } Sums;

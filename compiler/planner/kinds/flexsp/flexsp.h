@@ -1,6 +1,6 @@
 /* FlexSP: sequence parallelism by length. It decides how a batch of sequences is cut into
- * micro-batches; in each of them the devices form groups of different degrees, and every
- * sequence is split over the devices of one group.
+ * micro-batches; in each of them the devices form groups of different degrees, and every sequence
+ * is split over the devices of one group.
  *
  *     8 devices, lengths 64K, 8K, 8K, 8K, 8K:
  *         micro-batch 0: degree 8 [64K]      micro-batch 1: degree 2 [8K] four times
@@ -15,8 +15,7 @@
  *         the last term for d > 1
  *
  * and holds sum s / d * token_mb + states_mb <= memory_mb on each device; a micro-batch takes as
- * long as its slowest group.
- */
+ * long as its slowest group. */
 #ifndef PLANNER_KINDS_FLEXSP_FLEXSP_H
 #define PLANNER_KINDS_FLEXSP_FLEXSP_H
 
@@ -75,14 +74,14 @@ typedef struct FlexspLeast {
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* Returns the most tokens that a micro-batch holds: devices times the most tokens a device of
- * any degree. */
+/* Returns the most tokens that a micro-batch holds: devices times the most tokens a device of any
+ * degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);
 
-/* Returns the best plan found by `work` moves of annealing; NULL when a sequence fits in no
- * group. */
+/* Returns the best plan found by `work` moves of annealing; NULL when a sequence fits in no group.
+ */
 FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t seed);
 
 /* Returns the rows of the table of kinds. */

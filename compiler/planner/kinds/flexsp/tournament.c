@@ -1,10 +1,9 @@
 /* A tournament of annealings decides which number of micro-batches and which start deserve the
  * work.
  *
- * Round 1: the starts of every number of micro-batches anneal with equal work. Round 2: the best
- * of each number go on from where they are, cooler and with more work each. Round 3: the best
- * third of all go on.
- */
+ * Round 1: the starts of every number of micro-batches anneal with equal work. Round 2: the best of
+ * each number go on from where they are, cooler and with more work each. Round 3: the best third of
+ * all go on. */
 #include "planner/kinds/flexsp/anneal.h"
 
 #include <math.h>

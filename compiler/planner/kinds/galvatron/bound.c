@@ -1,20 +1,19 @@
 /* A lower bound of the time of a pipeline, by a relaxed problem.
  *
- * Relaxed are: a layer may be divided among strategies; a change of degree is free; embedding
- * and head have their smallest share; only the first stage leaves gradient synchronisation
- * unhidden. A stage with l layers is then a linear program of two rows, layers and memory, and
- * its optimum mixes at most two strategies. A dynamic program over layers combines the stages in
- * two ways: with the mean of all stages in place of the longest, and, for every time that the
- * longest can have, with stages that take no more. Both are bounds, and the larger one counts.
- */
+ * Relaxed are: a layer may be divided among strategies; a change of degree is free; embedding and
+ * head have their smallest share; only the first stage leaves gradient synchronisation unhidden. A
+ * stage with l layers is then a linear program of two rows, layers and memory, and its optimum
+ * mixes at most two strategies. A dynamic program over layers combines the stages in two ways: with
+ * the mean of all stages in place of the longest, and, for every time that the longest can have,
+ * with stages that take no more. Both are bounds, and the larger one counts. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* By stage and number of layers (stages * (layers + 1) entries): the least time; the least of
- * time plus unhidden synchronisation; the same with the stage's part of the mean. INFINITY where
- * nothing fits. */
+/* By stage and number of layers (stages * (layers + 1) entries): the least time; the least of time
+ * plus unhidden synchronisation; the same with the stage's part of the mean. INFINITY where nothing
+ * fits. */
 typedef struct Relaxed {
     Arena *arena;
     const Galvatron *q;
@@ -22,8 +21,8 @@ typedef struct Relaxed {
     double *ms, *sum, *mean;
 } Relaxed;
 
-/* Returns the least of weight * time + unhidden synchronisation for l layers within `room` MB,
- * over strategies and over mixtures of two that use all the room. */
+/* Returns the least of weight * time + unhidden synchronisation for l layers within `room` MB, over
+ * strategies and over mixtures of two that use all the room. */
 static double mixture_least(const Strategy *s, int count, int l, double room, double weight,
                             bool left) {
     double least = INFINITY, each = room / l;
@@ -63,8 +62,8 @@ static void stage_relax(Relaxed *r, int stage) {
     }
 }
 
-/* Returns the least sum of `cost` over stages of at most `cap` ms each; writes their layers
- * unless `layers` is NULL. */
+/* Returns the least sum of `cost` over stages of at most `cap` ms each; writes their layers unless
+ * `layers` is NULL. */
 static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers) {
     int width = r->q->layers + 1, stages = r->p->stages;
     Arena *scratch = arena_create();

@@ -78,8 +78,8 @@ static void read_model(Arena *arena, Field input, Galvatron *q) {
                 most < q->per_node ? most : q->per_node);
 }
 
-/* Returns the fewest stages of a pipeline over the classes, whatever the batch; 0: there is
- * none. */
+/* Returns the fewest stages of a pipeline over the classes, whatever the batch; 0: there is none.
+ */
 static int fewest_stages(Arena *arena, const Galvatron *q) {
     int count, fewest = 0;
     Galvatron any = *q;
@@ -90,8 +90,8 @@ static int fewest_stages(Arena *arena, const Galvatron *q) {
     return fewest;
 }
 
-/* Checks that there is a rate between the stages of every pipeline, and that the batch has
- * enough micro-batches for some pipeline. */
+/* Checks that there is a rate between the stages of every pipeline, and that the batch has enough
+ * micro-batches for some pipeline. */
 static void check_pipelines(Arena *arena, Field input, const Galvatron *q) {
     int count;
     const Pipeline *pipelines = galvatron_pipelines(arena, q, &count);

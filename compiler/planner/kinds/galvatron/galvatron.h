@@ -14,8 +14,7 @@
  * and number of micro-batches has a lower bound (bound.c); in the order of their bounds, until the
  * next bound is no better than the best plan, each is solved: every stage by all pairs of
  * strategies, the stages together by a dynamic program over layers under a cap of the longest time
- * (search.c).
- */
+ * (search.c). */
 #ifndef PLANNER_KINDS_GALVATRON_GALVATRON_H
 #define PLANNER_KINDS_GALVATRON_GALVATRON_H
 
@@ -31,8 +30,8 @@ typedef struct GalvatronClass {
     double slow, memory_mb;
 } GalvatronClass;
 
-/* Bandwidths in GB/s by the binary logarithm of the number of devices; 0 where the input has
- * none. */
+/* Bandwidths in GB/s by the binary logarithm of the number of devices; 0 where the input has none.
+ */
 typedef struct GalvatronLinks {
     double latency_ms, node[GALVATRON_LOGS], near[GALVATRON_LOGS], far[GALVATRON_LOGS],
         alltoall[GALVATRON_LOGS];
@@ -77,8 +76,8 @@ typedef struct GalvatronPlan {
     StagePlan stage[GALVATRON_STAGES];
 } GalvatronPlan;
 
-/* The lower bound of all plans: the least bound over pipelines, the pipeline that has it, and
- * the layers of its relaxed stages. */
+/* The lower bound of all plans: the least bound over pipelines, the pipeline that has it, and the
+ * layers of its relaxed stages. */
 typedef struct GalvatronBound {
     double value;
     int pipelines; // the number of pipelines that were bounded
@@ -89,8 +88,8 @@ typedef struct GalvatronBound {
 /* Returns all pipelines, each with every number of micro-batches; *count is how many. */
 const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count);
 
-/* Returns the strategies that a stage's layers can have, without those that another one of the
- * same degree beats in both time and memory. */
+/* Returns the strategies that a stage's layers can have, without those that another one of the same
+ * degree beats in both time and memory. */
 const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline,
                                      int stage, int *count);
 

@@ -1,5 +1,5 @@
-/* Enumerates the pipelines: orders of the device classes, each class cut into stages of equal
- * size. */
+/* Enumerates the pipelines: orders of the device classes, each class cut into stages of equal size.
+ */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "support/array.h"

@@ -122,8 +122,8 @@ static const double *caps_make(const Search *s, int *count) {
     return caps.at;
 }
 
-/* Finds the plan under a cap and copies it to *plan when it is the best so far. Returns false
- * when the cap leaves no plan. */
+/* Finds the plan under a cap and copies it to *plan when it is the best so far. Returns false when
+ * the cap leaves no plan. */
 static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     GalvatronPlan new;
     Arena *scratch = arena_create();
@@ -146,8 +146,8 @@ static int cap_least(const Search *s, const double *caps, int count, GalvatronPl
     return low;
 }
 
-/* Returns the least sum of time and unhidden synchronisation without a cap; INFINITY when
- * nothing fits. */
+/* Returns the least sum of time and unhidden synchronisation without a cap; INFINITY when nothing
+ * fits. */
 static double sum_least(const Search *s) {
     Arena *scratch = arena_create();
     const Label *end =
@@ -157,8 +157,8 @@ static double sum_least(const Search *s) {
     return least;
 }
 
-/* Tries all caps that may lead to a better plan. Of caps that differ by rounding alone the last
- * one is taken, which allows what the others do. */
+/* Tries all caps that may lead to a better plan. Of caps that differ by rounding alone the last one
+ * is taken, which allows what the others do. */
 bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below, GalvatronPlan *plan) {
     Search search = {.arena = arena_create(), .q = q, .p = p};
     int count;

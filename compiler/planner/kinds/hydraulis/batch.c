@@ -115,8 +115,8 @@ static const Dispatch *find(Dispatcher *dispatcher, const Task *task, int strate
     return dispatch_find(dispatcher, &task->strategies[strategy], &task->batch, &random, kicks);
 }
 
-/* Returns the strategy that dispatches best, of those that are near the best before a dispatch
- * is worked at. */
+/* Returns the strategy that dispatches best, of those that are near the best before a dispatch is
+ * worked at. */
 static int best_strategy(Arena *arena, Dispatcher *dispatcher, const Task *task, int kicks) {
     const double near = 1.03;
     double *times = arena_array(arena, double, task->count), first = INFINITY, least = INFINITY;

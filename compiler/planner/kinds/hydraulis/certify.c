@@ -15,8 +15,7 @@
  * Pipelines may stay empty (the first row); v is at most the number of sequences, since each
  * micro-batch has one. The last row limits how many long sequences a pipeline holds. When the
  * program needs more devices than there are, no plan takes T or less. A second program demands
- * whole n_j.
- */
+ * whole n_j. */
 #include "planner/kinds/hydraulis/problem.h"
 
 #include "planner/kinds/hydraulis/hydraulis.h"
@@ -91,15 +90,15 @@ static int most_pipelines(const Bound *bound, int index) {
                            : bound->gpus / bound->schemes->at[index].gpus;
 }
 
-/* A scheme's rows in the program. Weights are fractions of the time, so that the program's
- * numbers have one magnitude in any unit. */
+/* A scheme's rows in the program. Weights are fractions of the time, so that the program's numbers
+ * have one magnitude in any unit. */
 typedef struct SchemeRows {
     int pipelines, weight, tokens; // rows: pipelines at most n_j; their weight; their tokens
     int count;                     // column of n_j
 } SchemeRows;
 
-/* Adds the columns y_jv. Several v, up to `last`, may share a column that has the best bound of
- * any of them. */
+/* Adds the columns y_jv. Several v, up to `last`, may share a column that has the best bound of any
+ * of them. */
 static void add_numbers(Program *program, const Scheme *scheme, double time, int sequences,
                         const SchemeRows *rows) {
     const double ratio = 1.02;
@@ -172,8 +171,8 @@ static Program *write_program(Bound *bound, double time, bool integers) {
     return program;
 }
 
-/* Returns whether the program proves that a batch takes longer than a time. *devices are those
- * that it would need, INFINITY when no number suffices. */
+/* Returns whether the program proves that a batch takes longer than a time. *devices are those that
+ * it would need, INFINITY when no number suffices. */
 static bool is_too_short(Bound *bound, double time, bool integers, double *devices) {
     const double seconds = 3, slack = 1e-7;
     Program *program = write_program(bound, time, integers);

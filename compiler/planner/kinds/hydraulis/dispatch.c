@@ -74,8 +74,8 @@ static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int p
     last->count += v;
 }
 
-/* Opens empty bins for the micro-batches of all pipelines. Returns false when there are too
- * many. */
+/* Opens empty bins for the micro-batches of all pipelines. Returns false when there are too many.
+ */
 static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     dispatcher->class_count = dispatcher->bin_count = 0;
     for (int p = 0; p < dispatch->count; p++) {
@@ -163,8 +163,8 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- how many micro-batches ---- */
 
-/* Returns the number of micro-batches with which a pipeline of a scheme takes in the most tokens
- * in a time, as if sequences were sand, at most `most`; the tokens into *tokens. */
+/* Returns the number of micro-batches with which a pipeline of a scheme takes in the most tokens in
+ * a time, as if sequences were sand, at most `most`; the tokens into *tokens. */
 static int best_number(const Scheme *scheme, double per_token, double time, int most,
                        double *tokens) {
     *tokens = 0;
@@ -176,8 +176,8 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
     return most;
 }
 
-/* Returns what the pipelines must take in as sand: the batch's tokens, or what one of them
- * surely holds when every sequence has a micro-batch. */
+/* Returns what the pipelines must take in as sand: the batch's tokens, or what one of them surely
+ * holds when every sequence has a micro-batch. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
@@ -204,8 +204,8 @@ static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double 
     return all >= needed_tokens(dispatcher, batch, dispatch);
 }
 
-/* Returns the pipelines of a strategy, with the numbers of micro-batches of the least time in
- * which they take in the batch's tokens as sand; that time. */
+/* Returns the pipelines of a strategy, with the numbers of micro-batches of the least time in which
+ * they take in the batch's tokens as sand; that time. */
 static double begin(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                     Dispatch *dispatch) {
     double low = 0, high = 1;
@@ -241,8 +241,8 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Returns which pipelines of a run change: one of them or all. One that gets more is the first,
- * one that gets less the last, so that like ones stay neighbours. */
+/* Returns which pipelines of a run change: one of them or all. One that gets more is the first, one
+ * that gets less the last, so that like ones stay neighbours. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;
     return all ? run : (Run){one, one};
@@ -260,8 +260,8 @@ static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return true;
 }
 
-/* Gives the pipelines of a run, one or all, a micro-batch more or less; keeps that when it
- * helps. */
+/* Gives the pipelines of a run, one or all, a micro-batch more or less; keeps that when it helps.
+ */
 static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run run,
                     int change, bool all) {
     Run own = chosen(run, change, all);
@@ -341,10 +341,10 @@ static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch,
     dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
 }
 
-/* Starts with one micro-batch for each sequence, dealt round robin to the pipelines that hold
- * it. Dispatching the longest first then always finds room: pipelines that hold a long sequence
- * also hold shorter ones, so one of their micro-batches is empty. Returns false when no pipeline
- * holds the longest sequence. */
+/* Starts with one micro-batch for each sequence, dealt round robin to the pipelines that hold it.
+ * Dispatching the longest first then always finds room: pipelines that hold a long sequence also
+ * hold shorter ones, so one of their micro-batches is empty. Returns false when no pipeline holds
+ * the longest sequence. */
 static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     memset(dispatch->microbatches, 0, sizeof(int) * (size_t)dispatch->count);
     for (int i = 0, p = 0; i < batch->count; i++) {
@@ -377,16 +377,16 @@ static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *disp
 
 enum { FEW = 1 << 14 };
 
-/* Returns whether the numbers of micro-batches, none above that of the sequences, are few enough
- * to try all. */
+/* Returns whether the numbers of micro-batches, none above that of the sequences, are few enough to
+ * try all. */
 static bool are_few(const Batch *batch, const Dispatch *dispatch) {
     double all = 1;
     for (int p = 0; p < dispatch->count; p++) all *= batch->count + 1;
     return all <= FEW;
 }
 
-/* Counts the numbers of micro-batches on, the first pipeline's fastest; false: there are no
- * more. */
+/* Counts the numbers of micro-batches on, the first pipeline's fastest; false: there are no more.
+ */
 static bool next_numbers(const Batch *batch, Dispatch *dispatch) {
     for (int p = 0; p < dispatch->count; p++) {
         if (dispatch->microbatches[p]++ < batch->count) return true;

@@ -1,9 +1,9 @@
 /* Dispatch: which micro-batch of which pipeline each sequence of a batch goes to.
  *
- * Each pipeline first gets a number of micro-batches. Then the sequences, the longest first, go
- * to the micro-batch that ends earliest with them (longest processing time first); the many
- * short sequences at the end even out the rest. So the numbers of micro-batches determine a
- * dispatch, and the search improves these numbers.
+ * Each pipeline first gets a number of micro-batches. Then the sequences, the longest first, go to
+ * the micro-batch that ends earliest with them (longest processing time first); the many short
+ * sequences at the end even out the rest. So the numbers of micro-batches determine a dispatch, and
+ * the search improves these numbers.
  *
  *     lengths 8, 4, 2, 2 on two pipelines with 1 and 2 micro-batches
  *         -> pipeline 0: [8]    pipeline 1: [4], [2, 2]
@@ -38,8 +38,8 @@ long dispatcher_work(const Dispatcher *dispatcher);
 /* Returns the time of a step when sequences may be divided at will; no dispatch is much faster. */
 double dispatch_smooth(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch);
 
-/* Writes the pipeline and the micro-batch of each sequence of the last dispatch that was found,
- * in the batch's order. */
+/* Writes the pipeline and the micro-batch of each sequence of the last dispatch that was found, in
+ * the batch's order. */
 void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch,
                      int *pipelines, int *microbatches);
 

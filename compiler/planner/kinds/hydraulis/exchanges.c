@@ -46,8 +46,8 @@ static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, 
     put(moves, sequence, 1);
 }
 
-/* Returns the ms of a pipeline: (the heaviest micro-batch + c) (pp - 1 + v), where v
- * micro-batches are not empty. */
+/* Returns the ms of a pipeline: (the heaviest micro-batch + c) (pp - 1 + v), where v micro-batches
+ * are not empty. */
 static double time_of(const SequenceExchanges *moves, int pipeline) {
     const Scheme *scheme = scheme_of(moves, pipeline);
     double heaviest = 0;

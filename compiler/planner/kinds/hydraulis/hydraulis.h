@@ -1,7 +1,6 @@
 /* Hydraulis (Li et al. 2024, "Hydraulis: balancing large Transformer model training via
- * co-designing parallel strategies and data assignment") decides on a set of strategies, lists
- * of pipelines of unequal schemes; each batch then picks one of them and distributes its
- * sequences.
+ * co-designing parallel strategies and data assignment") decides on a set of strategies, lists of
+ * pipelines of unequal schemes; each batch then picks one of them and distributes its sequences.
  *
  *     hydraulis          {gpus, strategies (most), longest, schemes [{tp, pp, a, b, c, tokens}],
  *                        lengths (a sample)} -> {strategies [[{tp, pp, count}]], objective (ms of a
@@ -10,14 +9,13 @@
  *                        -> {strategy, pipelines [{tp, pp, microbatches [[sequence]]}], objective
  *                            (ms)}
  *
- * For example, on 16 devices: four pipelines of tp 4 for a batch with long sequences, and one of
- * tp 8 with eight of tp 1 for a batch of one long sequence and many short ones.
+ * For example, on 16 devices: four pipelines of tp 4 for a batch with long sequences, and one of tp
+ * 8 with eight of tp 1 for a batch of one long sequence and many short ones.
  *
  * A micro-batch of lengths s holds at most `tokens` of them and weighs sum(a s^2 + b s) ms; a
  * pipeline takes (the heaviest + c) (pp - 1 + v) for v > 0 micro-batches, a step as long as the
- * slowest pipeline. The bound of kind hydraulis is for its lengths as one batch and every
- * strategy of these devices.
- */
+ * slowest pipeline. The bound of kind hydraulis is for its lengths as one batch and every strategy
+ * of these devices. */
 #ifndef PLANNER_KINDS_HYDRAULIS_HYDRAULIS_H
 #define PLANNER_KINDS_HYDRAULIS_HYDRAULIS_H
 

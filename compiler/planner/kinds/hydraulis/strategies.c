@@ -3,8 +3,7 @@
  *
  * A batch picks the strategy that is best for it, so a set is worth the mean of its least times.
  * Strategies that are good for single batches are found by local search; of them a set is chosen
- * greedily; then one strategy after the other is changed, and what makes the set better is kept.
- */
+ * greedily; then one strategy after the other is changed, and what makes the set better is kept. */
 #include "planner/kinds/hydraulis/problem.h"
 #include "planner/kinds/hydraulis/dispatch.h"
 #include "planner/kinds/hydraulis/hydraulis.h"
@@ -142,8 +141,8 @@ static double time_below(Search *search, const Strategy *strategy, int batch, do
     return dispatch_find(search->dispatcher, strategy, of, &search->random, 0)->time;
 }
 
-/* Returns a strategy that local search finds for one batch; it holds the longest sequence of
- * all. */
+/* Returns a strategy that local search finds for one batch; it holds the longest sequence of all.
+ */
 static Candidate *search_batch(Search *search, int batch, double part) {
     Candidate *best = candidate_create(search), *next = candidate_create(search);
     double least = INFINITY;
@@ -182,8 +181,8 @@ static double mean_time(const Set *set) {
     return sum;
 }
 
-/* Returns the mean time of a set in which a new strategy stands for candidate `place`; the times
- * of its batches that matter into *candidate. INFINITY as soon as it is not below `most`. */
+/* Returns the mean time of a set in which a new strategy stands for candidate `place`; the times of
+ * its batches that matter into *candidate. INFINITY as soon as it is not below `most`. */
 static double mean_with(Search *search, const Set *set, int place, Candidate *candidate,
                         double most) {
     double sum = 0;
@@ -196,8 +195,8 @@ static double mean_with(Search *search, const Set *set, int place, Candidate *ca
     return sum;
 }
 
-/* Returns whether some strategy of a set, with `candidate` for candidate `place`, holds the
- * longest sequence. */
+/* Returns whether some strategy of a set, with `candidate` for candidate `place`, holds the longest
+ * sequence. */
 static bool set_holds(const Search *search, const Set *set, int place, const Candidate *candidate) {
     for (int i = 0; i < set->count; i++)
         if (holds(search, i == place ? &candidate->strategy : &set->at[i]->strategy,

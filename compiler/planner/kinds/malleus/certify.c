@@ -1,20 +1,19 @@
 /* A lower bound of a step's time.
  *
- * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches,
- * and a group of rate y has at most floor(o / y) layers. A linear program asks how many
- * micro-batches all pipelines finish in T at most: z_k of them have a bottleneck of interval k,
- * [low_k, high_k], and the groups of rate y have l_yk layers there, of which each takes 1 /
- * floor(high_k / y) of a group,
+ * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches, and a
+ * group of rate y has at most floor(o / y) layers. A linear program asks how many micro-batches all
+ * pipelines finish in T at most: z_k of them have a bottleneck of interval k, [low_k, high_k], and
+ * the groups of rate y have l_yk layers there, of which each takes 1 / floor(high_k / y) of a
+ * group,
  *
  *     maximise sum_k (z_k + (T z_k - sum_y y l_yk) / low_k)
  *     where sum_y l_yk = L z_k, sum_k z_k = P, sum_k l_yk / most_yk <= groups of rate y.
  *
  * The devices of a node stand by rate, and a path from the fastest to the slowest cuts them into
- * groups; the paths of all nodes are a flow in the program. Sorting the devices before they are
- * cut leaves no group slower. Where the program finishes fewer than B micro-batches, no plan
- * takes T. A second program demands whole numbers of pipelines and groups. Bottlenecks are
- * multiples of rates; where there are few of these, every interval is a single bottleneck.
- */
+ * groups; the paths of all nodes are a flow in the program. Sorting the devices before they are cut
+ * leaves no group slower. Where the program finishes fewer than B micro-batches, no plan takes T. A
+ * second program demands whole numbers of pipelines and groups. Bottlenecks are multiples of rates;
+ * where there are few of these, every interval is a single bottleneck. */
 #include "planner/kinds/malleus/malleus.h"
 
 #include "planner/kinds/malleus/problem.h"
@@ -78,8 +77,8 @@ static int by_value(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* Lists the bottlenecks that can occur: multiples of a rate that are not below what L layers on
- * all devices need. Where there are many, neighbours share an interval. */
+/* Lists the bottlenecks that can occur: multiples of a rate that are not below what L layers on all
+ * devices need. Where there are many, neighbours share an interval. */
 static void list_intervals(Bound *bound) {
     const Malleus *malleus = bound->malleus;
     Array(double) values = {0};
@@ -173,8 +172,8 @@ static void add_interval(Bound *bound, Program *program, const Interval *interva
     }
 }
 
-/* Returns the program for a time. Minus its cost is the number of micro-batches that are
- * finished. */
+/* Returns the program for a time. Minus its cost is the number of micro-batches that are finished.
+ */
 static Program *write_program(Bound *bound, double time, bool integers) {
     Program *program = program_create();
     int pipelines = program_row(program, bound->malleus->pipelines, bound->malleus->pipelines);
@@ -214,8 +213,8 @@ static double longest_short(Bound *bound, double low, double high, bool integers
 
 /* ---- the answer ---- */
 
-/* Returns a pipeline's sum is at least L y of the fastest group, and m micro-batches take (m -
- * 1) o more: (T - L y) sum 1 / y >= L (B - P). */
+/* Returns a pipeline's sum is at least L y of the fastest group, and m micro-batches take (m - 1) o
+ * more: (T - L y) sum 1 / y >= L (B - P). */
 static double simple_bound(const Bound *bound) {
     const Malleus *malleus = bound->malleus;
     return malleus->layers *

@@ -1,7 +1,6 @@
 /* Malleus (Li et al. 2025, "Malleus: straggler-resilient hybrid parallel training via malleable
- * data and model parallelization") decides which devices form tensor-parallel groups, which
- * groups form a pipeline, and how many layers and micro-batches each gets, when some devices are
- * slow.
+ * data and model parallelization") decides which devices form tensor-parallel groups, which groups
+ * form a pipeline, and how many layers and micro-batches each gets, when some devices are slow.
  *
  *     input   {rates [[x of device] of node], tp, slowdown[k] of a group of tp / 2^k, pipelines,
  *              layers, microbatches,
@@ -16,12 +15,10 @@
  *             pipeline: devices(4,5) 6 layers, devices(6,7) 6 layers   5 micro-batches
  *
  * A device takes x times as long as a healthy one. A stage is a group of 2^k <= tp devices of a
- * node; it takes y = slowdown * max x for a layer and a micro-batch, in units of a healthy group
- * of tp. A pipeline takes (m - 1) max t + sum t for m micro-batches, where t = y l for a stage
- * of l layers; the step takes as long as the slowest pipeline. Stage j of S stages, on n
- * devices, holds (per_layer[K - S + j] l + ends, at either end) tp / n + extra MB, at most bound
- * - gap.
- */
+ * node; it takes y = slowdown * max x for a layer and a micro-batch, in units of a healthy group of
+ * tp. A pipeline takes (m - 1) max t + sum t for m micro-batches, where t = y l for a stage of l
+ * layers; the step takes as long as the slowest pipeline. Stage j of S stages, on n devices, holds
+ * (per_layer[K - S + j] l + ends, at either end) tp / n + extra MB, at most bound - gap. */
 #ifndef PLANNER_KINDS_MALLEUS_MALLEUS_H
 #define PLANNER_KINDS_MALLEUS_MALLEUS_H
 

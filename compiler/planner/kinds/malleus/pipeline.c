@@ -1,11 +1,10 @@
-/* The layers and micro-batches of a pipeline: Malleus's lower-level problem. It is solved
- * exactly, but for the order of stages where memory is short.
+/* The layers and micro-batches of a pipeline: Malleus's lower-level problem. It is solved exactly,
+ * but for the order of stages where memory is short.
  *
- * Under a bottleneck o, the time of the slowest stage, a stage of rate y takes at most floor(o /
- * y) layers, and no more than its memory holds. All stages together must take L layers; the sum
- * of their times is least when the fast stages are filled first. So each o gives the least sum.
- * Only multiples of rates need to be tried for o, from the least one that has room for L layers.
- */
+ * Under a bottleneck o, the time of the slowest stage, a stage of rate y takes at most floor(o / y)
+ * layers, and no more than its memory holds. All stages together must take L layers; the sum of
+ * their times is least when the fast stages are filled first. So each o gives the least sum. Only
+ * multiples of rates need to be tried for o, from the least one that has room for L layers. */
 #include "planner/kinds/malleus/problem.h"
 
 #include <math.h>
@@ -87,8 +86,8 @@ static void place_better(const Malleus *malleus, const MalleusStage *stages, int
     }
 }
 
-/* Returns whether every stage holds its wanted layers at any position, so that their order is
- * free. */
+/* Returns whether every stage holds its wanted layers at any position, so that their order is free.
+ */
 static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
                           const int *wanted, Room *room) {
     for (int i = 0; i < count; i++) {
@@ -137,8 +136,8 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
 
 /* ---- layers ---- */
 
-/* Gives each stage one layer and the fast stages as many as they may have. Returns the sum of
- * all stages' times. There must be room for all layers. */
+/* Gives each stage one layer and the fast stages as many as they may have. Returns the sum of all
+ * stages' times. There must be room for all layers. */
 static double fill(const Malleus *malleus, MalleusStage *stages, int count, const Room *room) {
     int left = malleus->layers - count;
     double sum = 0;
@@ -151,8 +150,8 @@ static double fill(const Malleus *malleus, MalleusStage *stages, int count, cons
     return sum;
 }
 
-/* Returns the next bottleneck above this one under which some stage takes a layer more;
- * INFINITY: none does. */
+/* Returns the next bottleneck above this one under which some stage takes a layer more; INFINITY:
+ * none does. */
 static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count,
                               double bottleneck) {
     double next = INFINITY;
@@ -164,16 +163,16 @@ static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages
     return next;
 }
 
-/* Returns a lower bound of the bottlenecks: each stage has a layer, and all stages together have
- * L. */
+/* Returns a lower bound of the bottlenecks: each stage has a layer, and all stages together have L.
+ */
 static double least_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count) {
     double rates = 0;
     for (int i = 0; i < count; i++) rates += 1 / stages[i].rate;
     return fmax(stages[count - 1].rate, malleus->layers / rates * (1 - 1e-12));
 }
 
-/* Returns the first bottleneck from `bottleneck` on under which all layers find room; INFINITY
- * when there is none, and then *lacking is how many layers have no room. */
+/* Returns the first bottleneck from `bottleneck` on under which all layers find room; INFINITY when
+ * there is none, and then *lacking is how many layers have no room. */
 static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
                         double bottleneck, int *lacking) {
     Room room;
@@ -197,8 +196,8 @@ static double slowest(const MalleusStage *stages, int count) {
     return most;
 }
 
-/* Returns the least sum of stage times under any bottleneck: one layer in each stage, all others
- * in the fastest. */
+/* Returns the least sum of stage times under any bottleneck: one layer in each stage, all others in
+ * the fastest. */
 static double least_sum(const Malleus *malleus, const MalleusStage *stages, int count) {
     double sum = stages[0].rate * (malleus->layers - count);
     for (int i = 0; i < count; i++) sum += stages[i].rate;
@@ -257,8 +256,8 @@ double pipeline_time(const Pipeline *pipeline, int microbatches) {
     return least;
 }
 
-/* Returns how many micro-batches, fractions included, a pipeline finishes in a time; *slope is
- * how many more in a unit of time. */
+/* Returns how many micro-batches, fractions included, a pipeline finishes in a time; *slope is how
+ * many more in a unit of time. */
 static double done_within(const Pipeline *pipeline, double time, double *slope) {
     double most = -INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++) {
@@ -271,8 +270,8 @@ static double done_within(const Pipeline *pipeline, double time, double *slope) 
     return most;
 }
 
-/* Returns the time in which all pipelines finish the micro-batches when these may be divided.
- * The function is convex: Newton's method comes down to the root from above. */
+/* Returns the time in which all pipelines finish the micro-batches when these may be divided. The
+ * function is convex: Newton's method comes down to the root from above. */
 static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, int count) {
     double time = 0, step = INFINITY;
     for (int turn = 0; turn < 50 && fabs(step) > 1e-12 * time; turn++) {

@@ -5,8 +5,8 @@
 
 /* ---- reading ---- */
 
-/* Memory in MB: what a device has for layers and for the ends (embedding and head), and what
- * they need. */
+/* Memory in MB: what a device has for layers and for the ends (embedding and head), and what they
+ * need. */
 typedef struct Memory {
     double *per_layer, ends, room;
 } Memory;
@@ -47,8 +47,8 @@ static void read_nodes(Arena *arena, Malleus *malleus, Field rates) {
     for (int i = 0; i < malleus->node_count; i++) read_node(arena, malleus, field_at(rates, i), i);
 }
 
-/* Reads tp and the slowdowns. tp must be a power of two within a node, with one slowdown for
- * each group size. */
+/* Reads tp and the slowdowns. tp must be a power of two within a node, with one slowdown for each
+ * group size. */
 static void read_groups(Malleus *malleus, Field tp, Field slowdown) {
     malleus->tp = field_integer(tp, 1, 1 << 20);
     malleus->slowdown = field_positives(slowdown, 1, &malleus->sizes);
@@ -77,8 +77,8 @@ static Memory read_memory(Field field, int *stages) {
     return memory;
 }
 
-/* Returns how many layers fit into a stage's memory: (per_layer l + ends) tp / n <= bound - gap
- * - extra. */
+/* Returns how many layers fit into a stage's memory: (per_layer l + ends) tp / n <= bound - gap -
+ * extra. */
 static int count_holds(const Malleus *malleus, const Memory *memory, int count, int stage,
                        int size) {
     double ends = stage == 0 || stage == count - 1 ? memory->ends : 0;

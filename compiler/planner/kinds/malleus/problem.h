@@ -1,5 +1,5 @@
-/* The input of Malleus, and its lower level: how long one pipeline of given groups takes at
- * best. `search.c` is the upper level, the choice of groups and pipelines. */
+/* The input of Malleus, and its lower level: how long one pipeline of given groups takes at best.
+ * `search.c` is the upper level, the choice of groups and pipelines. */
 #ifndef PLANNER_KINDS_MALLEUS_PROBLEM_H
 #define PLANNER_KINDS_MALLEUS_PROBLEM_H
 
@@ -33,15 +33,15 @@ typedef struct MalleusStage {
     int layers;  // set by pipeline_arrange
 } MalleusStage;
 
-/* A way to lay the layers over a pipeline: its slowest stage takes `most`, all stages together
- * take `sum`; m micro-batches take (m - 1) most + sum. */
+/* A way to lay the layers over a pipeline: its slowest stage takes `most`, all stages together take
+ * `sum`; m micro-batches take (m - 1) most + sum. */
 typedef struct Trade {
     double most, sum;
 } Trade;
 
 /* The trades of a pipeline that are best for some number of micro-batches, by rising `most`;
- * numbers below a quarter of an equal share are left out. Without any trade the stages cannot
- * hold the layers, and `lacking` layers find no room. */
+ * numbers below a quarter of an equal share are left out. Without any trade the stages cannot hold
+ * the layers, and `lacking` layers find no room. */
 typedef struct Pipeline {
     int stage_count, trade_count, lacking;
     Trade trades[MOST_TRADES];
@@ -56,8 +56,8 @@ static inline int malleus_holds(const Malleus *malleus, int count, int stage, in
     return malleus->holds[((count - 1) * malleus->most_stages + stage) * malleus->sizes + size];
 }
 
-/* Returns the same for the stage position with the least room, and for the one with the most
- * room. */
+/* Returns the same for the stage position with the least room, and for the one with the most room.
+ */
 static inline int malleus_holds_anywhere(const Malleus *malleus, int count, int size) {
     return malleus->least[(count - 1) * malleus->sizes + size];
 }
@@ -65,8 +65,8 @@ static inline int malleus_holds_somewhere(const Malleus *malleus, int count, int
     return malleus->most[(count - 1) * malleus->sizes + size];
 }
 
-/* Returns the rate of a group of tp >> size devices that are number `first` and the next ones of
- * a node, by rate. */
+/* Returns the rate of a group of tp >> size devices that are number `first` and the next ones of a
+ * node, by rate. */
 double malleus_rate(const Malleus *malleus, int node, int first, int size);
 
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
@@ -79,18 +79,17 @@ double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count,
 /* Returns the least time of so many micro-batches over the pipeline's trades. */
 double pipeline_time(const Pipeline *pipeline, int microbatches);
 
-/* Returns the least time in which `count` pipelines finish all micro-batches; each has at least
- * as many as it has stages. Writes the numbers of micro-batches to `microbatches` unless it is
- * NULL, and to *smooth the time when micro-batches may be divided. INFINITY when a pipeline
- * cannot hold the layers. */
+/* Returns the least time in which `count` pipelines finish all micro-batches; each has at least as
+ * many as it has stages. Writes the numbers of micro-batches to `microbatches` unless it is NULL,
+ * and to *smooth the time when micro-batches may be divided. INFINITY when a pipeline cannot hold
+ * the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
 
-/* ---- the upper level: which devices form groups, and which groups a pipeline has (search.c)
- * ---- */
+/* The upper level: which devices form groups, and which groups a pipeline has (search.c). */
 
-/* A group of tp >> size devices of a node: those from rank `first` on when the node's devices
- * are sorted by rate. */
+/* A group of tp >> size devices of a node: those from rank `first` on when the node's devices are
+ * sorted by rate. */
 typedef struct Group {
     int node, first, size;
     int owner; // the pipeline's number; as large as the number of pipelines: the group is idle
@@ -102,8 +101,8 @@ typedef struct Grouping {
     Group *groups;
 } Grouping;
 
-/* Returns the groups of the least step time found; *time is INFINITY when no pipelines were
- * found that hold all layers. */
+/* Returns the groups of the least step time found; *time is INFINITY when no pipelines were found
+ * that hold all layers. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time);
 
 /* Writes the groups of a pipeline as stages to `stages` (at most MOST_STAGES). Returns how many

@@ -66,10 +66,9 @@ static double usual_rate(const Malleus *malleus) {
 
 /* Computes the time and the energy of a state some of whose pipelines have changed.
  *
- * The energy is the time plus a small share of the time with divided micro-batches, which
- * changes even when the slowest pipeline does not. Each layer without room costs as much as a
- * step of one device.
- */
+ * The energy is the time plus a small share of the time with divided micro-batches, which changes
+ * even when the slowest pipeline does not. Each layer without room costs as much as a step of one
+ * device. */
 static void weigh(const Search *search, State *state) {
     const Malleus *malleus = search->malleus;
     const double weight = 0.1;
@@ -88,9 +87,9 @@ static void weigh(const Search *search, State *state) {
 
 /* ---- the beginning ---- */
 
-/* Appends the paper's groups of a node to `grouping`: those with the largest sum of speeds 1 /
- * y, found from the fastest device on. Each halving counts 0.8 of the speed, since small groups
- * hold few layers; the paper prefers full groups, too. */
+/* Appends the paper's groups of a node to `grouping`: those with the largest sum of speeds 1 / y,
+ * found from the fastest device on. Each halving counts 0.8 of the speed, since small groups hold
+ * few layers; the paper prefers full groups, too. */
 static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping *grouping) {
     int count = malleus->per_node, *last = arena_array(arena, int, count + 1);
     double *most = arena_array(arena, double, count + 1);
@@ -110,8 +109,8 @@ static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping 
             (Group){node, end - (malleus->tp >> last[end]), last[end], malleus->pipelines};
 }
 
-/* Deals the groups to the pipelines one by one, the fastest first; when all pipelines have the
- * most stages allowed, the rest is idle. */
+/* Deals the groups to the pipelines one by one, the fastest first; when all pipelines have the most
+ * stages allowed, the rest is idle. */
 static void deal(const Malleus *malleus, Grouping *grouping) {
     int most = malleus->most_stages < malleus->layers ? malleus->most_stages : malleus->layers;
     int share = malleus->microbatches / malleus->pipelines, stages = most < share ? most : share;
