@@ -203,9 +203,7 @@ static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
 }
 
 /* Returns bytes rounded up to where the next slot or arena may begin. */
-static int64_t whole_lines(int64_t bytes) {
-    return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
-}
+static int64_t whole_lines(int64_t bytes) { return align_up(bytes, ARENA_ALIGNMENT); }
 
 RoleMemory role_memory(Module *module, const Role *role, int slots) {
     return role_memory_values(NULL, module, role, slots, NULL);

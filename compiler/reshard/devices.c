@@ -93,15 +93,17 @@ static void join_sets(const Plan *plan, const Devices *sets, int count, int *joi
     }
 }
 
-/* Scratch for joining the sets of one kind, by slot. */
+/* The state of numbering components; the first lists are scratch by slot. */
 typedef struct Joining {
     int *joined, *number;
     const Devices **last;
+    int *size; // by component: its devices
+    int count; // components so far
 } Joining;
 
-/* Numbers the components of sets of one kind from *count on, and counts the devices of each. */
-static void number_sets(const Plan *plan, const Devices *sets, int set_count,
-                        const Joining *joining, int *component, int *size, int *count) {
+/* Numbers the components of sets of one kind, and counts the devices of each. */
+static void number_sets(const Plan *plan, const Devices *sets, int set_count, Joining *joining,
+                        int *component) {
     int *joined = joining->joined, *number = joining->number;
     for (int i = 0; i < plan->device_count; i++) {
         joined[i] = i;
@@ -111,11 +113,12 @@ static void number_sets(const Plan *plan, const Devices *sets, int set_count,
     join_sets(plan, sets, set_count, joined, joining->last);
     for (int s = 0; s < set_count; s++) {
         int first = representative(joined, plan_slot(plan, sets[s].at[0]));
-        if (!number[first]) number[first] = ++*count;
+        if (!number[first]) number[first] = ++joining->count;
         component[s] = number[first] - 1;
     }
     for (int i = 0; i < plan->device_count; i++)
-        if (number[representative(joined, i)]) size[number[representative(joined, i)] - 1]++;
+        if (number[representative(joined, i)])
+            joining->size[number[representative(joined, i)] - 1]++;
 }
 
 /* Returns whether each set contains its whole component. */
@@ -162,11 +165,12 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
  * that cut finest slices, of which devices with coarser cuts hold several. Each class is then one
  * collective. */
 static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,
-                              int *component, const int *size, int *count) {
+                              int *component, Joining *joining) {
     Arena *arena = planner->arena;
+    int *count = &joining->count;
     bool *small = arena_array(arena, bool, *count);
     int large = find_large(sets, set_count, component, *count, small);
-    if (!large || all_full(sets, set_count, component, size)) return;
+    if (!large || all_full(sets, set_count, component, joining->size)) return;
     int *class_of = arena_array(arena, int, set_count),
         classes = number_classes(sets, set_count, component, small, class_of), numbered = 0;
     int *number = arena_array(arena, int, classes + *count),
@@ -189,17 +193,17 @@ static void divide_components(PlanBuilder *planner, const Devices *sets, int set
 
 Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count) {
     Arena *arena = planner->arena;
-    int devices = planner->plan->device_count, *component = arena_array(arena, int, count),
-        *size = arena_array(arena, int, count);
-    const Joining joining = {arena_array(arena, int, devices), arena_array(arena, int, devices),
-                             arena_array(arena, const Devices *, devices)};
+    int devices = planner->plan->device_count, *component = arena_array(arena, int, count);
+    Joining joining = {arena_array(arena, int, devices), arena_array(arena, int, devices),
+                       arena_array(arena, const Devices *, devices), arena_array(arena, int, count),
+                       0};
     Components components = {.of = component};
     for (int s = 0, end; s < count; s = end) {
         for (end = s + 1; end < count && (!kinds || kinds[end] == kinds[s]);) end++;
-        number_sets(planner->plan, sets + s, end - s, &joining, component + s, size,
-                    &components.count);
+        number_sets(planner->plan, sets + s, end - s, &joining, component + s);
     }
-    divide_components(planner, sets, count, component, size, &components.count);
+    divide_components(planner, sets, count, component, &joining);
+    components.count = joining.count;
     int *begin = arena_array(arena, int, components.count + 1);
     components.sets = sort_by_key(arena, component, count, components.count, begin);
     components.begin = begin;

@@ -104,69 +104,71 @@ int wait_edge(const Waits *waits, int transfer, bool *backward) {
     return *backward ? edge - waits->graph->edge_count : edge;
 }
 
-static int add(WaitFor *to, int count, int event, WaitKind kind) {
-    to[count] = (WaitFor){event, kind};
-    return count + 1;
+/* The waits of an event while they are listed. */
+typedef struct WaitList {
+    const Waits *waits;
+    WaitFor *to;
+    int count;
+} WaitList;
+
+static void add(WaitList *list, int event, WaitKind kind) {
+    list->to[list->count++] = (WaitFor){event, kind};
 }
 
-/* Adds the transfers along a visit's edges. */
-static int add_transfers(const Waits *waits, const GraphSide *side, bool backward, int visit,
-                         int microbatch, WaitKind kind, WaitFor *to, int count) {
-    for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
-        count = add(to, count, transfer_at(waits, side->list[k], backward, microbatch), kind);
-    return count;
+/* Adds the transfers of a row's micro-batch along the edges at one end of its visit. */
+static void add_transfers(WaitList *list, const GraphSide *side, bool backward,
+                          const ScheduleRow *row, WaitKind kind) {
+    for (int k = side->first[row->visit]; k < side->first[row->visit + 1]; k++)
+        add(list, transfer_at(list->waits, side->list[k], backward, row->microbatch), kind);
 }
 
 /* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, if it
  * does. */
-static int add_slot(const Waits *waits, int event, WaitFor *to, int count) {
+static void add_slot(WaitList *list, int event) {
+    const Waits *waits = list->waits;
     const ScheduleRow *row = wait_row(waits, event), *before;
-    if (waits->slot_before[event] < 0) return count;
+    if (waits->slot_before[event] < 0) return;
     before = wait_row(waits, waits->slot_before[event]);
-    if (before->visit == row->visit && before->microbatch == row->microbatch) return count;
-    count = add_transfers(waits, &waits->links.out, false, before->visit, before->microbatch,
-                          WAIT_SLOT, to, count);
-    return waits->graph->trains ? add_transfers(waits, &waits->links.in, true, before->visit,
-                                                before->microbatch, WAIT_SLOT, to, count)
-                                : count;
+    if (before->visit == row->visit && before->microbatch == row->microbatch) return;
+    add_transfers(list, &waits->links.out, false, before, WAIT_SLOT);
+    if (waits->graph->trains) add_transfers(list, &waits->links.in, true, before, WAIT_SLOT);
 }
 
-static int waits_of_row(const Waits *waits, int event, WaitFor *to) {
+static void add_waits_of_row(WaitList *list, int event) {
+    const Waits *waits = list->waits;
     const ScheduleRow *row = wait_row(waits, event);
-    int count = 0;
-    if (event > waits->first_row[waits->stage_of[event]])
-        count = add(to, count, event - 1, WAIT_ROW);
+    if (event > waits->first_row[waits->stage_of[event]]) add(list, event - 1, WAIT_ROW);
     if (row->microbatch)
-        count =
-            add(to, count, *row_at(waits, row->phase, row->visit, row->microbatch - 1), WAIT_ORDER);
+        add(list, *row_at(waits, row->phase, row->visit, row->microbatch - 1), WAIT_ORDER);
     if (row->phase != SCHEDULE_FORWARD)
-        count =
-            add(to, count, *row_at(waits, row->phase - 1, row->visit, row->microbatch), WAIT_DATA);
+        add(list, *row_at(waits, row->phase - 1, row->visit, row->microbatch), WAIT_DATA);
     if (row->phase == SCHEDULE_FORWARD)
-        count = add_transfers(waits, &waits->links.in, false, row->visit, row->microbatch,
-                              WAIT_DATA, to, count);
+        add_transfers(list, &waits->links.in, false, row, WAIT_DATA);
     if (row->phase == SCHEDULE_BACKWARD)
-        count = add_transfers(waits, &waits->links.out, true, row->visit, row->microbatch,
-                              WAIT_DATA, to, count);
-    return add_slot(waits, event, to, count);
+        add_transfers(list, &waits->links.out, true, row, WAIT_DATA);
+    add_slot(list, event);
 }
 
-static int waits_of_transfer(const Waits *waits, int event, WaitFor *to) {
+static void add_waits_of_transfer(WaitList *list, int event) {
+    const Waits *waits = list->waits;
     bool backward;
     const int *edge = waits->graph->edge[wait_edge(waits, event, &backward)];
-    int microbatch = (event - waits->row_count) % waits->microbatches, count = 0;
-    SchedulePhase part = backward ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
-    int taker = *row_at(waits, part, edge[!backward], microbatch);
-    count = add(to, count, *row_at(waits, part, edge[backward], microbatch), WAIT_DATA);
-    if (microbatch) count = add(to, count, event - 1, WAIT_ORDER);
-    if (waits->slot_before[taker] >= 0)
-        count = add(to, count, waits->slot_before[taker], WAIT_SLOT);
-    return add_slot(waits, taker, to, count);
+    int microbatch = (event - waits->row_count) % waits->microbatches;
+    SchedulePhase phase = backward ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
+    int taker = *row_at(waits, phase, edge[!backward], microbatch);
+    add(list, *row_at(waits, phase, edge[backward], microbatch), WAIT_DATA);
+    if (microbatch) add(list, event - 1, WAIT_ORDER);
+    if (waits->slot_before[taker] >= 0) add(list, waits->slot_before[taker], WAIT_SLOT);
+    add_slot(list, taker);
 }
 
 int waits_of(const Waits *waits, int event, WaitFor *to) {
-    return event < waits->row_count ? waits_of_row(waits, event, to)
-                                    : waits_of_transfer(waits, event, to);
+    WaitList list = {.waits = waits, .to = to};
+    if (event < waits->row_count)
+        add_waits_of_row(&list, event);
+    else
+        add_waits_of_transfer(&list, event);
+    return list.count;
 }
 
 int waits_most(const Waits *waits) { return 3 + 4 * waits->graph->edge_count; }

@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct Arena Arena;
 
@@ -36,5 +37,10 @@ char *arena_vformat(Arena *arena, const char *format, va_list arguments);
 /* An object, or `count` objects, of type T. */
 #define arena_new(arena, T) ((T *)arena_alloc((arena), sizeof(T)))
 #define arena_array(arena, T, count) ((T *)arena_alloc((arena), sizeof(T) * (size_t)(count)))
+
+/* Returns `bytes` rounded up to a multiple of `unit`. */
+static inline int64_t align_up(int64_t bytes, int64_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
 
 #endif

@@ -16,12 +16,13 @@ static void slots_of(const Profile *profile, int first, int end, int *from, int 
     *to = end == layers ? layers + 2 : end + 1;
 }
 
-double stage_seconds(const Profile *profile, const PipelinePlan *plan, int number, int first,
-                     int end, Recompute recompute) {
-    const SlotCost *slots = plan->stages[number].costs->slots[recompute];
+/* Returns the seconds of a micro-batch on a stage with the layers and recomputation of `stage`. */
+static double stage_seconds(const Profile *profile, const StagePlan *plan,
+                            const SearchStage *stage) {
+    const SlotCost *slots = plan->costs->slots[stage->recompute];
     int from, to;
     double seconds = 0;
-    slots_of(profile, first, end, &from, &to);
+    slots_of(profile, stage->first, stage->end, &from, &to);
     for (int slot = from; slot < to; slot++) seconds += slots[slot].seconds;
     return seconds;
 }
@@ -55,13 +56,14 @@ static double bytes_needed(const PipelinePlan *plan, int number, const Bytes *by
     return needed + stage->costs->inputs / d + collectives * bytes->kept + bytes->work;
 }
 
-double stage_bytes(const Profile *profile, const PipelinePlan *plan, int number, int first, int end,
-                   Recompute recompute) {
+/* Returns the bytes that a device of stage `number` needs. */
+static double stage_bytes(const Profile *profile, const PipelinePlan *plan, int number) {
+    const SearchStage *stage = &plan->stages[number].stage;
     Bytes bytes = {0};
     int from, to;
-    slots_of(profile, first, end, &from, &to);
+    slots_of(profile, stage->first, stage->end, &from, &to);
     for (int slot = from; slot < to; slot++)
-        add_slot(&bytes, &plan->stages[number].costs->slots[recompute][slot]);
+        add_slot(&bytes, &plan->stages[number].costs->slots[stage->recompute][slot]);
     return bytes_needed(plan, number, &bytes);
 }
 
@@ -73,27 +75,32 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* Returns the most layers from `first` on that a stage takes within so many seconds and `room`
- * times its memory; `most` layers are left. */
-static int take_layers(const Filling *filling, int number, int first, int most, Recompute recompute,
-                       double seconds, double room) {
+/* The limits under which a stage is filled: seconds of a micro-batch, and a multiple of its memory.
+ */
+typedef struct StageLimits {
+    double seconds, room;
+} StageLimits;
+
+/* Returns how many of the layers of `all` a stage takes under limits, from the first one on. */
+static int take_layers(const Filling *filling, int number, const SearchStage *all,
+                       const StageLimits *limits) {
     const StagePlan *stage = &filling->plan->stages[number];
-    const SlotCost *slots = stage->costs->slots[recompute];
-    int layers = filling->profile->shop->model->layer_count, taken = 0;
+    const SlotCost *slots = stage->costs->slots[all->recompute];
+    int first = all->first, layers = filling->profile->shop->model->layer_count, taken = 0;
     Bytes bytes = {0};
-    double time = 0, memory = stage->memory * room / filling->correction->memory;
+    double time = 0, memory = stage->memory * limits->room / filling->correction->memory;
     if (!first) {
         add_slot(&bytes, &slots[0]);
         time += slots[0].seconds;
     }
-    for (int l = first; l < first + most; l++) {
+    for (int l = first; l < all->end; l++) {
         add_slot(&bytes, &slots[l + 1]);
         time += slots[l + 1].seconds;
         if (l == layers - 1) {
             add_slot(&bytes, &slots[layers + 1]);
             time += slots[layers + 1].seconds;
         }
-        if (time > seconds || bytes_needed(filling->plan, number, &bytes) > memory) break;
+        if (time > limits->seconds || bytes_needed(filling->plan, number, &bytes) > memory) break;
         taken++;
     }
     return taken;
@@ -103,13 +110,16 @@ static int take_layers(const Filling *filling, int number, int first, int most, 
  * place. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
+    const StageLimits limits = {seconds, room};
     int layers = filling->profile->shop->model->layer_count, first = 0;
     for (int s = 0; s < plan->stage_count; s++) {
         SearchStage *stage = &plan->stages[s].stage;
         int most = layers - first - (plan->stage_count - 1 - s), best = 0;
         for (int mode = 0; mode < RECOMPUTES; mode++) {
+            const SearchStage left = {
+                .first = first, .end = first + most, .recompute = (Recompute)mode};
             int taken = profile_allows(filling->profile, (Recompute)mode) && best < most
-                            ? take_layers(filling, s, first, most, (Recompute)mode, seconds, room)
+                            ? take_layers(filling, s, &left, &limits)
                             : 0;
             if (taken <= best) continue;
             best = taken;
@@ -130,8 +140,7 @@ static bool fill_whole(const Filling *filling, double room) {
     for (int mode = 0; mode < RECOMPUTES; mode++)
         if (profile_allows(filling->profile, (Recompute)mode)) {
             stage->recompute = (Recompute)mode;
-            if (stage_bytes(filling->profile, plan, 0, 0, 0, stage->recompute) *
-                    filling->correction->memory <=
+            if (stage_bytes(filling->profile, plan, 0) * filling->correction->memory <=
                 plan->stages[0].memory * room)
                 return true;
         }
@@ -146,11 +155,10 @@ static bool fill_any(const Filling *filling, double seconds, double room) {
 /* Finds, by bisection, the shortest time of the slowest stage, and fills the stages with it. */
 static void shorten(const Filling *filling, double room) {
     double high = 0, low = 0;
-    int layers = filling->profile->shop->model->layer_count;
+    const SearchStage all = {.end = filling->profile->shop->model->layer_count,
+                             .recompute = RECOMPUTE_FULL};
     for (int s = 0; s < filling->plan->stage_count; s++)
-        high = fmax(high,
-                    stage_seconds(filling->profile, filling->plan, s, 0, layers, RECOMPUTE_FULL) *
-                        1.001);
+        high = fmax(high, stage_seconds(filling->profile, &filling->plan->stages[s], &all) * 1.001);
     for (int i = 0; i < HALVINGS; i++) {
         double middle = (low + high) / 2;
         *(fill_any(filling, middle, room) ? &high : &low) = middle;
@@ -221,9 +229,8 @@ void pipeline_estimate(const Profile *profile, const Correction *correction,
     for (int s = 0; s < plan->stage_count; s++) {
         const StagePlan *stage = &plan->stages[s];
         const SearchStage *own = &stage->stage;
-        double time = stage_seconds(profile, plan, s, own->first, own->end, own->recompute);
-        double bytes = stage_bytes(profile, plan, s, own->first, own->end, own->recompute) *
-                       correction->memory;
+        double time = stage_seconds(profile, stage, own);
+        double bytes = stage_bytes(profile, plan, s) * correction->memory;
         double crossing =
             s + 1 < plan->stage_count ? stage->costs->slots[RECOMPUTE_NONE][own->end].crossing : 0;
         sum += time +

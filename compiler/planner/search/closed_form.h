@@ -40,14 +40,6 @@ typedef struct Correction {
 bool pipeline_fill(const Profile *profile, const Correction *correction, PipelinePlan *plan,
                    double *seconds, double *need);
 
-/* Returns the bytes that a device of stage `number` needs with layers [first, end). */
-double stage_bytes(const Profile *profile, const PipelinePlan *plan, int number, int first, int end,
-                   Recompute recompute);
-
-/* Returns the seconds of a micro-batch on stage `number` with layers [first, end). */
-double stage_seconds(const Profile *profile, const PipelinePlan *plan, int number, int first,
-                     int end, Recompute recompute);
-
 /* Sets the seconds and the need of a plan whose layers are distributed. */
 void pipeline_estimate(const Profile *profile, const Correction *correction,
                        const PipelinePlan *plan, double *seconds, double *need);

@@ -1,5 +1,7 @@
 #include "planner/search/evaluated.h"
 
+#include "support/order.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,13 +126,8 @@ void tries_settle(Search *search, const TriedList *list) {
 
 /* ---- closed forms against what came out ---- */
 
-static int compare_numbers(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static double median(double *numbers, int count) {
-    qsort(numbers, (size_t)count, sizeof *numbers, compare_numbers);
+    qsort(numbers, (size_t)count, sizeof *numbers, compare_doubles);
     return count ? numbers[count / 2] : 1;
 }
 

@@ -27,20 +27,20 @@ int probe_rows(const SearchModel *model, int64_t rows[2]) {
 }
 
 const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
-                       int group, int tensor, int64_t rows, Recompute recompute, int zero) {
+                       const ProbeShape *shape) {
     Text text = {.arena = arena};
-    SearchStage stage = {.device_count = tensor,
-                         .devices = shop->devices->groups[group].devices,
+    SearchStage stage = {.device_count = shape->tensor,
+                         .devices = shop->devices->groups[shape->group].devices,
                          .data = 1,
-                         .tensor = tensor,
+                         .tensor = shape->tensor,
                          .end = shop->model->layer_count,
-                         .recompute = recompute};
-    SearchPipeline pipeline = {.microbatches = rows ? shop->model->batch / rows : 1,
-                               .rows = rows,
+                         .recompute = shape->recompute};
+    SearchPipeline pipeline = {.microbatches = shape->rows ? shop->model->batch / shape->rows : 1,
+                               .rows = shape->rows,
                                .stage_count = 1,
                                .stages = &stage};
     Candidate candidate = {
-        .splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = &pipeline};
+        .splits = splits, .zero = shape->zero, .pipeline_count = 1, .pipelines = &pipeline};
     candidate_print(&text, &candidate, shop->model, shop->devices, 0, "probe");
     return text_bytes(&text);
 }
@@ -65,8 +65,10 @@ static void add_grid(Arena *arena, const EvaluationContext *shop, const SplitLis
     for (int t = 0; t < grid->tensor_count; t++)
         for (int r = 0; r < (grid->row_count ? grid->row_count : 1); r++)
             array_push(arena, texts,
-                       probe_text(arena, shop, splits, group, grid->tensors[t],
-                                  grid->row_count ? grid->rows[r] : 0, RECOMPUTE_NONE, 0));
+                       probe_text(arena, shop, splits,
+                                  &(ProbeShape){.group = group,
+                                                .tensor = grid->tensors[t],
+                                                .rows = grid->row_count ? grid->rows[r] : 0}));
 }
 
 /* Drops the degrees for which a probe failed. */
@@ -126,8 +128,10 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
     Probe *probes = arena_array(profile->arena, Probe, RECOMPUTES);
     const char *texts[RECOMPUTES];
     for (int mode = 1; mode < RECOMPUTES; mode++)
-        texts[mode] = probe_text(profile->arena, profile->shop, splits, 0, grid->tensors[t],
-                                 grid->row_count ? grid->rows[r] : 0, (Recompute)mode, 0);
+        texts[mode] = probe_text(profile->arena, profile->shop, splits,
+                                 &(ProbeShape){.tensor = grid->tensors[t],
+                                               .rows = grid->row_count ? grid->rows[r] : 0,
+                                               .recompute = (Recompute)mode});
     probes_run(profile->arena, profile->shop, texts + 1, RECOMPUTES - 1, probes + 1);
     profile->plain = profile->modes[RECOMPUTE_NONE] = &grid->at[t][r];
     for (int mode = 1; mode < RECOMPUTES; mode++)
@@ -139,7 +143,8 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
 static bool report_failure(const EvaluationContext *shop, const SplitList *splits) {
     int before = diag_errors(shop->diag);
     for (int g = 0; g < shop->devices->group_count && diag_errors(shop->diag) == before; g++) {
-        const char *text = probe_text(shop->arena, shop, splits, g, 1, 0, RECOMPUTE_NONE, 0);
+        const char *text =
+            probe_text(shop->arena, shop, splits, &(ProbeShape){.group = g, .tensor = 1});
         Verdict verdict;
         bool good;
         verdicts_find(shop->arena, shop, &text, 1, true, &verdict, &good);
@@ -261,8 +266,8 @@ const Costs *profile_costs(Profile *profile, int group, double tensor, double ro
         if (known->group == group && known->tensor == tensor && known->rows == rows) return known;
     }
     Costs *costs = arena_new(profile->arena, Costs);
-    *costs =
-        (Costs){.group = group, .tensor = tensor, .rows = rows, .inputs = grid->at[0][0].inputs};
+    *costs = (Costs){
+        .group = group, .tensor = tensor, .rows = rows, .inputs = grid->at[0][0].inputs};
     for (int mode = 0; mode < RECOMPUTES; mode++)
         costs->slots[mode] = arena_array(profile->arena, SlotCost, slots);
     for (int slot = 0; slot < slots; slot++) {

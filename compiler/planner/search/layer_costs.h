@@ -49,10 +49,17 @@ const Costs *profile_costs(Profile *profile, int group, double tensor, double ro
 /* Returns the highest degree of tensor parallelism on devices of a group. */
 int profile_most_tensor(const Profile *profile, int group);
 
-/* Returns the text of a strategy of one stage on the first devices of a group: `tensor` along tp,
- * micro-batches of `rows` rows (0: the batch as a whole). */
+/* The numbers that describe a probe's strategy. */
+typedef struct ProbeShape {
+    int group, tensor; // index of the devices' group; degree of tensor parallelism
+    int64_t rows;      // of a micro-batch; 0: the batch as a whole
+    Recompute recompute;
+    int zero;
+} ProbeShape;
+
+/* Returns the text of a strategy of one stage on the first devices of a group. */
 const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
-                       int group, int tensor, int64_t rows, Recompute recompute, int zero);
+                       const ProbeShape *shape);
 
 /* Returns the rows for small and larger micro-batches of which a batch is made, as probes use them;
  * how many of the two there are. */

@@ -59,10 +59,10 @@ static void try_sets(Trier *trier, SetList *sets) {
     for (int i = 0; i < sets->count; i++) {
         if (find_tried(trier, &sets->at[i])) continue;
         SplitList list = list_of(trier->arena, trier->shop->model, &sets->at[i]);
-        texts[trier->tried.count - first] =
-            probe_text(trier->arena, trier->shop, &list, trier->group,
-                       list.count || trier->zero ? trier->degree : 1, trier->rows,
-                       trier->bytes_alone ? RECOMPUTE_FULL : RECOMPUTE_NONE, trier->zero);
+        texts[trier->tried.count - first] = probe_text(
+            trier->arena, trier->shop, &list,
+            &(ProbeShape){trier->group, list.count || trier->zero ? trier->degree : 1, trier->rows,
+                          trier->bytes_alone ? RECOMPUTE_FULL : RECOMPUTE_NONE, trier->zero});
         array_push(trier->arena, &trier->tried, sets->at[i]);
     }
     probes_run(trier->arena, trier->shop, texts, trier->tried.count - first, probes);

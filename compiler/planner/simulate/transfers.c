@@ -43,9 +43,10 @@ static Link link_of(const Round *round, int a, int b, int *kind) {
     return cluster_link(round->cluster, round->device_of[a], round->device_of[b]);
 }
 
-static void load(Round *round, int slot, int way, int kind, double latency, double seconds) {
-    round->latency[way][slot] += latency;
-    round->seconds[(slot * round->kinds + kind) * 2 + way] += seconds;
+/* Loads a slot's port (2 * kind of the link + direction). */
+static void load(Round *round, int slot, int port, double latency, double seconds) {
+    round->latency[port % 2][slot] += latency;
+    round->seconds[slot * round->kinds * 2 + port] += seconds;
 }
 
 static void add_message(Round *round, const Message *message) {
@@ -53,8 +54,8 @@ static void add_message(Round *round, const Message *message) {
               receiver = plan_slot(round->plan, message->receiver);
     Link link = link_of(round, sender, receiver, &kind);
     join(round, sender, receiver);
-    load(round, sender, OUT, kind, link.latency, (double)message->bytes / link.bandwidth);
-    load(round, receiver, IN, kind, link.latency, (double)message->bytes / link.bandwidth);
+    load(round, sender, 2 * kind + OUT, link.latency, (double)message->bytes / link.bandwidth);
+    load(round, receiver, 2 * kind + IN, link.latency, (double)message->bytes / link.bandwidth);
 }
 
 /* Returns the latency of the slowest link of a ring of slots. */
@@ -76,8 +77,9 @@ static void load_collective(Round *round, const Step *step) {
         Link link = link_of(round, ring[i], next, &kind);
         link.latency = 0;
         join(round, ring[i], next);
-        load(round, ring[i], OUT, kind, latency, verb_seconds(step->verb, count, bytes, &link));
-        load(round, next, IN, kind, latency, verb_seconds(step->verb, count, bytes, &link));
+        load(round, ring[i], 2 * kind + OUT, latency,
+             verb_seconds(step->verb, count, bytes, &link));
+        load(round, next, 2 * kind + IN, latency, verb_seconds(step->verb, count, bytes, &link));
     }
 }
 

@@ -3,6 +3,7 @@
 #include "reshard/reshard.h"
 
 #include "support/intern.h"
+#include "support/order.h"
 
 #include <stdlib.h>
 
@@ -14,11 +15,6 @@ struct Entry {
 };
 
 /* ---- the grid ---- */
-
-static int compare_numbers(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
 
 /* Collects the places of cuts along factor `f`, ascending and without repetition. */
 static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f) {
@@ -32,7 +28,7 @@ static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, 
                 if (range.lo) array_push(arena, &cuts, range.lo);
                 if (range.hi != overlap->view.extent[f]) array_push(arena, &cuts, range.hi);
             }
-    qsort(cuts.at, (size_t)cuts.count, sizeof *cuts.at, compare_numbers);
+    qsort(cuts.at, (size_t)cuts.count, sizeof *cuts.at, compare_int64s);
     int kept = 0;
     for (int i = 0; i < cuts.count; i++)
         if (!i || cuts.at[i] != cuts.at[kept - 1]) cuts.at[kept++] = cuts.at[i];

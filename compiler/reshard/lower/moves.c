@@ -58,38 +58,44 @@ static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht
 
 /* The part of a bundle in one tensor, which is moved. */
 typedef struct MovePart {
+    Lowering *lowering;
+    MoveList *moves; // to which its moves are appended
     const Bucket *bucket;
     int bucket_index, tensor;
     Where from, to;
 } MovePart;
 
+/* A cell of the common view: its first element and its extents. */
+typedef struct Cell {
+    int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
+} Cell;
+
 /* Returns where a cell begins, in elements, in the device's storage or in packed space; `begin` is
  * the cell's offset in the packed space. */
-static int64_t cell_place(const Lowering *lowering, const MovePart *part, const Where *where,
-                          const int64_t *corner, const int64_t *extents, int64_t begin,
+static int64_t cell_place(const MovePart *part, const Where *where, const Cell *cell, int64_t begin,
                           int64_t *strides) {
     const CommonView *view = &part->bucket->overlap->view;
     Side side = where->place == HT_TO ? SIDE_TO : SIDE_FROM;
     if (!where->packed)
-        return view_storage(view, lowering->holding[side][part->bucket_index], corner, strides);
+        return view_storage(view, part->lowering->holding[side][part->bucket_index], cell->corner,
+                            strides);
     int64_t step = 1;
     for (int f = view->rank - 1; f >= 0; f--) {
         strides[f] = step;
-        step *= extents[f];
+        step *= cell->extents[f];
     }
     return where->offset / part->bucket->element + begin;
 }
 
 /* Moves the elements [lo, hi) of a cell, which begins at `begin` of the packed space (negative:
  * before it). */
-static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part,
-                      const int64_t *corner, const int64_t *extents, int64_t lo, int64_t hi,
+static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_t hi,
                       int64_t begin) {
     int rank = part->bucket->overlap->view.rank;
     int64_t from_strides[VIEW_MAX_RANK], to_strides[VIEW_MAX_RANK];
-    int64_t from_at = cell_place(lowering, part, &part->from, corner, extents, begin, from_strides),
-            to_at = cell_place(lowering, part, &part->to, corner, extents, begin, to_strides);
-    BoxList boxes = range_boxes(lowering->arena, extents, rank, lo, hi);
+    int64_t from_at = cell_place(part, &part->from, cell, begin, from_strides),
+            to_at = cell_place(part, &part->to, cell, begin, to_strides);
+    BoxList boxes = range_boxes(part->lowering->arena, cell->extents, rank, lo, hi);
     for (int b = 0; b < boxes.count; b++) {
         ht_stride dim[VIEW_MAX_RANK];
         ht_move move = {.from = part->from.place,
@@ -104,21 +110,21 @@ static void move_cell(Lowering *lowering, MoveList *moves, const MovePart *part,
             dim[f] = (ht_stride){range.hi - range.lo, from_strides[f], to_strides[f]};
         }
         move.rank = merge_dimensions(dim, rank);
-        add_move(lowering, moves, move, dim);
+        add_move(part->lowering, part->moves, move, dim);
     }
 }
 
 /* Moves the elements [lo, hi) of one tensor's part of a bundle, which begins at `begin` of the
  * packed space. */
-static void move_bundle(Lowering *lowering, MoveList *moves, const MovePart *part,
-                        const Bundle *bundle, int64_t lo, int64_t hi, int64_t begin) {
-    int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
+static void move_bundle(const MovePart *part, const Bundle *bundle, int64_t lo, int64_t hi,
+                        int64_t begin) {
+    Cell cell;
     for (int64_t c = 0, before = 0; c < bundle->cells.count && before < hi; c++) {
-        int64_t volume = overlap_cell(part->bucket->overlap, bundle->cells.at[c], corner, extents);
+        int64_t volume =
+            overlap_cell(part->bucket->overlap, bundle->cells.at[c], cell.corner, cell.extents);
         int64_t first = lo > before ? lo - before : 0,
                 last = hi - before < volume ? hi - before : volume;
-        if (first < last)
-            move_cell(lowering, moves, part, corner, extents, first, last, begin + before);
+        if (first < last) move_cell(part, &cell, first, last, begin + before);
         before += volume;
     }
 }
@@ -126,7 +132,9 @@ static void move_bundle(Lowering *lowering, MoveList *moves, const MovePart *par
 void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from,
                   Where to) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
-    MovePart part = {.bucket = &lowering->plan->buckets.at[task->bucket],
+    MovePart part = {.lowering = lowering,
+                     .moves = moves,
+                     .bucket = &lowering->plan->buckets.at[task->bucket],
                      .bucket_index = task->bucket,
                      .from = from,
                      .to = to};
@@ -134,7 +142,7 @@ void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, W
     for (int64_t k = segment->lo / bundle->volume; k * bundle->volume < segment->hi; k++) {
         int64_t before = k * bundle->volume, end = segment->hi - before;
         part.tensor = part.bucket->tensors[k];
-        move_bundle(lowering, moves, &part, bundle, segment->lo > before ? segment->lo - before : 0,
+        move_bundle(&part, bundle, segment->lo > before ? segment->lo - before : 0,
                     end < bundle->volume ? end : bundle->volume, before - segment->lo);
     }
 }
@@ -219,7 +227,7 @@ static MoveList folded_copies(Lowering *lowering, MoveList moves) {
 
 int64_t take_scratch(Lowering *lowering, int64_t bytes) {
     int64_t at = lowering->base + lowering->used;
-    lowering->used += (bytes + SCRATCH_BORDER - 1) / SCRATCH_BORDER * SCRATCH_BORDER;
+    lowering->used += align_up(bytes, SCRATCH_BORDER);
     lowering->most = lowering->used > lowering->most ? lowering->used : lowering->most;
     return at;
 }

@@ -19,6 +19,7 @@
 #include "planner/kinds/malleus/problem.h"
 #include "planner/kinds/linear_program.h"
 #include "support/array.h"
+#include "support/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -73,10 +74,6 @@ static double node_speed(Bound *bound, int node) {
     return most[malleus->per_node];
 }
 
-static int by_value(const void *a, const void *b) {
-    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
 /* Lists the bottlenecks that can occur: multiples of a rate that are not below what L layers on all
  * devices need. Where there are many, neighbours share an interval. */
 static void list_intervals(Bound *bound) {
@@ -86,7 +83,7 @@ static void list_intervals(Bound *bound) {
         for (int layers = 1; layers <= malleus->layers; layers++)
             if (bound->kinds.at[i].rate * layers >= malleus->layers / bound->speed * (1 - 1e-9))
                 array_push(bound->arena, &values, bound->kinds.at[i].rate * layers);
-    qsort(values.at, (size_t)values.count, sizeof(double), by_value);
+    qsort(values.at, (size_t)values.count, sizeof(double), compare_doubles);
     double ratio = 1;
     for (bool again = true; again; ratio = 1.002 * ratio) {
         bound->intervals.count = 0;
