@@ -1,5 +1,5 @@
-/* What has a name in a program, and how it lies: parameters, states, inputs and named values of the
- * forward section. */
+/* The named values of a program and their layouts: parameters, states, inputs and named values of
+ * the forward section. */
 #ifndef PLANNER_REPORT_VALUES_H
 #define PLANNER_REPORT_VALUES_H
 
@@ -8,20 +8,20 @@
 typedef struct NamedValue {
     const char *kind; // "parameter", "optimizer" (its states, where they lie otherwise), "state",
                       // "input", "value", "converted"
-    const char *name; // "h3.w"
+    const char *name; // such as "h3.w"
     const Value *value;
 } NamedValue;
 typedef Array(NamedValue) NamedValues;
 
-/* Returns each once for a name, line and layout, in the program's order. Of a module that has come
- * through pass propagate_layouts. */
+/* Returns the named values in the program's order, each combination of name, line and layout once.
+ * The module must have come through pass propagate_layouts. */
 NamedValues named_values(Arena *arena, const Module *module);
 
-/* "h3.y", "h3.w", "ht_linear in h3". */
+/* Returns a value's name in reports: "h3.y", "h3.w", "ht_linear in h3". */
 const char *value_text(Arena *arena, const Value *value);
 
-/* "f32[3,4]"; the layout's text, "by micro-batch" where pipelines have parts of it alone;
- * "gpt.c:42". */
+/* Return texts for reports: a type, "f32[3,4]"; a layout, "by micro-batch" where pipelines have
+ * different rows; a position, "gpt.c:42". */
 const char *type_text(Arena *arena, Type type);
 const char *layout_text(Arena *arena, const Layout *layout);
 const char *place_text(Arena *arena, Position at);

@@ -13,7 +13,7 @@ typedef struct MaxMinUser {
 /* The tasks that use a resource at present. */
 typedef struct MaxMinUsers {
     int first, count; // -1: there is none
-    int seen;         // scratch: how many of them are in the set at hand
+    int seen;         // scratch: how many of its users are in the connected set under work
     double weight;    // sum of all shares; FAIR_STALE: must be summed anew
 } MaxMinUsers;
 

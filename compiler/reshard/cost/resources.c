@@ -7,7 +7,7 @@
 struct Resources {
     const Plan *plan;
     double touched; // bytes that all devices touch, with the scratch of a finished plan
-    int *seat;      // the first slot on the same processor, which stands for the processor
+    int *seat;      // by slot: the first slot on the same processor, which stands for the processor
     double *ready;  // by processor: when it is free, seconds from the first step on
     double *sent, *received, *sums; // scratch
 };

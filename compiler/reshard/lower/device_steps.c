@@ -12,7 +12,7 @@ static void place_task(const Plan *plan, DeviceSteps *device_steps, int *stamp, 
     }
 }
 
-/* Returns the step_place of a device in the step at hand, made when it is new. */
+/* Returns a device's entry for the present step; adds it when it is new. */
 static StepPlace *place_at(const Plan *plan, DeviceSteps *device_steps, int device, int step) {
     DeviceSteps *own = &device_steps[plan_slot(plan, device)];
     if (!own->steps.count || own->steps.at[own->steps.count - 1].step != step)

@@ -56,7 +56,7 @@ typedef struct FlexspPlan {
 /* The lower bound of all plans, and its terms. */
 typedef struct FlexspBound {
     double value;
-    int batches;    // the fewest that hold all tokens
+    int batches;    // the fewest micro-batches that hold all tokens
     double area;    // ms: computing and least exchange of all sequences, spread over all devices
     double longest; // ms of the sequence that takes longest, alone at its best degree
 } FlexspBound;
@@ -84,7 +84,7 @@ FlexspBound flexsp_bound(const Flexsp *q);
  */
 FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t seed);
 
-/* Returns the rows of the table of kinds. */
+/* ---- the functions of the table of kinds (kinds.c) ---- */
 json_t *flexsp_answer(Arena *arena, Field input, Budget *budget);
 json_t *flexsp_certify(Arena *arena, Field input, Budget *budget);
 

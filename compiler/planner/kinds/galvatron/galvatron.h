@@ -1,5 +1,8 @@
-/* Galvatron: a pipeline of stages over device classes, and for every layer a strategy: tensor or
- * Ulysses parallelism, data parallelism, ZeRO, recomputation.
+/* Galvatron decides how a pipeline's stages are laid over device classes and, for every layer, its
+ * parallelism: tensor or Ulysses, data parallelism, ZeRO, recomputation.
+ *
+ *     16 GPUs, 24 layers -> 2 stages of 8; stage 0: 12 layers tp 2 dp 4 zero 1; stage 1: 10 layers
+ *         tp 2 dp 4 zero 1, then 2 layers tp 4 dp 2 with recomputation
  *
  *     Galvatron problem = ...;
  *     GalvatronPlan *plan = galvatron_plan(arena, &problem);        NULL: nothing fits
@@ -7,11 +10,11 @@
  *
  * Times are milliseconds, sizes MB (2^20 bytes). A plan takes
  *
- *     sum of the stages' times + (microbatches - 1) * the longest + what synchronisation of
- *         gradients is left over
+ *     sum of the stages' times + (microbatches - 1) * the longest + unhidden gradient
+ * synchronisation
  *
- * (1F1B), where a stage's gradients are hidden behind the stages before it. Search: every pipeline
- * and number of micro-batches has a lower bound (bound.c); in the order of their bounds, until the
+ * (1F1B), where the stages before a stage hide its gradient synchronisation. Search: every pipeline
+ * and number of micro-batches has a lower bound (bound.c). In the order of their bounds, until the
  * next bound is no better than the best plan, each is solved: every stage by all pairs of
  * strategies, the stages together by a dynamic program over layers under a cap of the longest time
  * (search.c). */
@@ -50,7 +53,7 @@ typedef struct Galvatron {
 /* A pipeline: the classes in some order, each of them cut into stages of equal size. */
 typedef struct Pipeline {
     int microbatches, stages;
-    int class[GALVATRON_STAGES]; // of each stage
+    int class[GALVATRON_STAGES]; // by stage: its class
     int gpus[GALVATRON_STAGES], first[GALVATRON_STAGES];
 } Pipeline;
 
@@ -98,8 +101,8 @@ const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pip
 double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from,
                         const Strategy *to);
 
-/* Returns the milliseconds to receive the activations of a stage whose first layer has this
- * strategy; 0 in a pipeline of one stage. */
+/* Returns the milliseconds to pass activations between stages, for a stage whose first layer has
+ * this strategy; 0 in a pipeline of one stage. */
 double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const Strategy *first);
 
 /* Returns the MB of the embedding in the first stage and the head in the last. */
@@ -117,7 +120,7 @@ bool pipeline_plan(const Galvatron *q, const Pipeline *pipeline, double below, G
 GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);
 GalvatronBound galvatron_bound(Arena *arena, const Galvatron *q);
 
-/* Returns the rows of the table of kinds. */
+/* ---- the functions of the table of kinds (kinds.c) ---- */
 json_t *galvatron_answer(Arena *arena, Field input, Budget *budget);
 json_t *galvatron_certify(Arena *arena, Field input, Budget *budget);
 

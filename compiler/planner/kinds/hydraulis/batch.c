@@ -1,17 +1,18 @@
-/* Kind hydraulis-batch: the strategy for a batch, and its sequences over the pipelines. */
+/* Kind hydraulis-batch: picks the strategy for a batch and dispatches its sequences to the
+ * pipelines. */
 #include "planner/kinds/hydraulis/problem.h"
 #include "planner/kinds/hydraulis/dispatch.h"
 #include "planner/kinds/hydraulis/hydraulis.h"
 
 #include <math.h>
 
-/* A batch and the strategies that it may pick from. */
+/* The input: a batch and the strategies to pick from. */
 typedef struct Task {
     Schemes schemes;
     int count;
     Strategy *strategies;
     Batch batch;
-    int gpus; // the most of a strategy
+    int gpus; // the most devices of a strategy
 } Task;
 
 static Strategy strategy_read(Arena *arena, const Schemes *schemes, Field list, int *gpus) {
@@ -55,7 +56,7 @@ static void check_lengths(Field lengths, const int *at, int count, int held) {
                          "a sequence of %d tokens; the pipelines hold at most %d", at[i], held);
 }
 
-/* Reads a batch; false after an error. */
+/* Reads the input. Returns false after an error. */
 static bool task_read(Arena *arena, Field input, Task *task) {
     static const char *const keys[] = {"schemes", "strategies", "lengths", NULL};
     int count;
@@ -76,7 +77,7 @@ static bool task_read(Arena *arena, Field input, Task *task) {
 
 /* ---- the plan ---- */
 
-/* Returns the micro-batches of a pipeline that have sequences. */
+/* Returns the non-empty micro-batches of a pipeline as JSON. */
 static json_t *microbatches_json(Arena *arena, const Batch *batch, int pipeline, int count,
                                  const int *pipelines, const int *microbatches) {
     json_t **lists = arena_array(arena, json_t *, count), *all = json_array();
@@ -109,14 +110,14 @@ static json_t *plan_json(Arena *arena, const Task *task, Dispatcher *dispatcher,
     return json_pack("{s:i,s:o,s:f}", "strategy", strategy, "pipelines", list, "objective", time);
 }
 
-/* Returns a dispatch under a strategy; the same whenever it is asked for. */
+/* Returns a dispatch under a strategy, the same at every call. */
 static const Dispatch *find(Dispatcher *dispatcher, const Task *task, int strategy, int kicks) {
     Random random = {1};
     return dispatch_find(dispatcher, &task->strategies[strategy], &task->batch, &random, kicks);
 }
 
-/* Returns the strategy that dispatches best, of those that are near the best before a dispatch is
- * worked at. */
+/* Returns the strategy with the best dispatch, among those whose time with divisible sequences is
+ * near the best. */
 static int best_strategy(Arena *arena, Dispatcher *dispatcher, const Task *task, int kicks) {
     const double near = 1.03;
     double *times = arena_array(arena, double, task->count), first = INFINITY, least = INFINITY;

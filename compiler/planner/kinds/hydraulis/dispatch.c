@@ -3,17 +3,17 @@
 #include <math.h>
 #include <string.h>
 
-/* A micro-batch while it is filled. */
+/* A micro-batch while it is filled (a bin of the packing). */
 typedef struct Bin {
     double weight;
-    int tokens, pipeline, number; // number: in its pipeline
+    int tokens, pipeline, number; // tokens in it; its pipeline; its number within the pipeline
 } Bin;
 
-/* The bins of pipelines that are alike, a heap with the lightest on top. */
+/* The bins of equal pipelines, a heap with the lightest bin on top. */
 typedef struct Class {
-    int scheme, microbatches; // of each pipeline
-    int first, count;         // bins
-    int room;         // no bin has room for more tokens; a bound, exact when it was last looked for
+    int scheme, microbatches; // of each of its pipelines
+    int first, count;         // its bins: first index and count
+    int room; // no bin has room for more tokens; an upper bound, exact when it was last computed
     double factor, c; // a bin of weight w ends at factor (w + c)
 } Class;
 
@@ -25,7 +25,7 @@ struct Dispatcher {
     int class_count, bin_count;
     Dispatch now, best;
     long work;
-    int *places; // [sequence]: pipeline and micro-batch, as most_bins * pipeline + number
+    int *places; // by sequence: most_bins * pipeline + number of the micro-batch
 };
 
 long dispatcher_work(const Dispatcher *dispatcher) { return dispatcher->work; }
@@ -59,7 +59,7 @@ static void dispatch_copy(Dispatch *to, const Dispatch *from) {
 
 /* ---- longest first ---- */
 
-/* Adds a pipeline's bins to the class of its like, the last one or a new one. */
+/* Adds a pipeline's bins to the last class if it is of equal pipelines, else to a new one. */
 static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int pipeline) {
     int scheme = dispatch->schemes[pipeline], v = dispatch->microbatches[pipeline];
     const Scheme *of = &dispatcher->schemes->at[scheme];
@@ -100,7 +100,7 @@ static int lightest(const Dispatcher *dispatcher, Class *class, int length) {
     return best;
 }
 
-/* Puts a sequence into a bin, and the bin to its place in the heap. */
+/* Adds a sequence to a bin and restores the heap. */
 static void put(Dispatcher *dispatcher, const Class *class, int at, double weight, int length) {
     Bin *bins = dispatcher->bins + class->first, bin = bins[at];
     bin.weight += weight;
@@ -113,7 +113,8 @@ static void put(Dispatcher *dispatcher, const Class *class, int at, double weigh
     bins[at] = bin;
 }
 
-/* Puts sequence `i` where it ends earliest; when that is, or INFINITY when no bin has room. */
+/* Adds sequence `i` to the bin that ends earliest with it. Returns when it ends; INFINITY when no
+ * bin has room. */
 static double put_best(Dispatcher *dispatcher, const Batch *batch, int i) {
     Class *best = NULL;
     int best_bin = 0;
@@ -163,8 +164,8 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- how many micro-batches ---- */
 
-/* Returns the number of micro-batches with which a pipeline of a scheme takes in the most tokens in
- * a time, as if sequences were sand, at most `most`; the tokens into *tokens. */
+/* Returns the number of micro-batches, at most `most`, with which a pipeline of a scheme takes the
+ * most tokens in a time when sequences are divisible; *tokens is how many. */
 static int best_number(const Scheme *scheme, double per_token, double time, int most,
                        double *tokens) {
     *tokens = 0;
@@ -176,8 +177,8 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
     return most;
 }
 
-/* Returns what the pipelines must take in as sand: the batch's tokens, or what one of them surely
- * holds when every sequence has a micro-batch. */
+/* Returns the tokens that the pipelines must take when sequences are divisible: those of the batch,
+ * or those that one pipeline holds when every sequence has its own micro-batch. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
@@ -186,8 +187,8 @@ static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
     return fmin((double)batch->tokens, (double)most * batch->count);
 }
 
-/* Numbers of micro-batches for a time, none above the number of sequences; whether that is enough
- * for the batch's tokens. */
+/* Sets the numbers of micro-batches for a time, none above the number of sequences. Returns whether
+ * they suffice for the batch's tokens. */
 static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double time,
                        Dispatch *dispatch) {
     double all = 0, tokens;
@@ -204,8 +205,8 @@ static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double 
     return all >= needed_tokens(dispatcher, batch, dispatch);
 }
 
-/* Returns the pipelines of a strategy, with the numbers of micro-batches of the least time in which
- * they take in the batch's tokens as sand; that time. */
+/* Sets the pipelines of a strategy with the numbers of micro-batches that take the batch's tokens
+ * in the least time when sequences are divisible. Returns that time. */
 static double begin(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                     Dispatch *dispatch) {
     double low = 0, high = 1;
@@ -226,12 +227,12 @@ double dispatch_smooth(Dispatcher *dispatcher, const Strategy *strategy, const B
     return begin(dispatcher, strategy, batch, &dispatcher->now);
 }
 
-/* Pipelines that are alike. */
+/* A run of adjacent pipelines with equal schemes and numbers of micro-batches. */
 typedef struct Run {
     int first, last;
 } Run;
 
-/* Returns the run of like pipelines from `first` on. */
+/* Returns the run that begins with pipeline `first`. */
 static Run run_from(const Dispatch *dispatch, int first) {
     Run run = {first, first};
     while (run.last + 1 < dispatch->count &&
@@ -241,8 +242,8 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Returns which pipelines of a run change: one of them or all. One that gets more is the first, one
- * that gets less the last, so that like ones stay neighbours. */
+/* Returns the pipelines of a run that change, one or all. When one gets more micro-batches it is
+ * the first of the run, when it gets fewer the last, so that equal ones stay adjacent. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;
     return all ? run : (Run){one, one};
@@ -252,7 +253,7 @@ static void change_numbers(Dispatch *dispatch, Run run, int change) {
     for (int p = run.first; p <= run.last; p++) dispatch->microbatches[p] += change;
 }
 
-/* Keeps the changed numbers when the step gets shorter; false: they are to be changed back. */
+/* Keeps changed numbers when the step gets shorter. Returns false when they must be restored. */
 static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     double time = time_of(dispatcher, dispatch, batch, dispatch->time * (1 - 1e-9));
     if (time >= dispatch->time) return false;
@@ -260,8 +261,8 @@ static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return true;
 }
 
-/* Gives the pipelines of a run, one or all, a micro-batch more or less; keeps that when it helps.
- */
+/* Gives one or all pipelines of a run one micro-batch more or fewer, and keeps that when the step
+ * gets shorter. */
 static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run run,
                     int change, bool all) {
     Run own = chosen(run, change, all);
@@ -311,7 +312,8 @@ static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return false;
 }
 
-/* Numbers of pipelines of a scheme fall, so that those that are alike are neighbours. */
+/* Sorts the numbers of micro-batches of each scheme in descending order, so that equal ones are
+ * adjacent. */
 static void sort_numbers(Dispatch *dispatch) {
     for (int i = 1; i < dispatch->count; i++)
         for (int j = i; j > 0 && dispatch->schemes[j] == dispatch->schemes[j - 1] &&
@@ -323,13 +325,13 @@ static void sort_numbers(Dispatch *dispatch) {
         }
 }
 
-/* Changes numbers of one run, or of two, as long as that helps. */
+/* Changes the numbers of one run, or of two, as long as the step gets shorter. */
 static void descend(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     while (change_one(dispatcher, batch, dispatch) || change_two(dispatcher, batch, dispatch))
         sort_numbers(dispatch);
 }
 
-/* Changes a few numbers by chance. */
+/* Changes a few numbers at random. */
 static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Random *random) {
     for (int turn = 1 + random_below(random, 3); turn > 0; turn--) {
         Run run = run_from(dispatch, random_below(random, dispatch->count));
@@ -359,8 +361,8 @@ static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *d
     return true;
 }
 
-/* Gives all pipelines a micro-batch more until the sequences find room, as long as that can help;
- * else every sequence one. */
+/* Gives all pipelines one micro-batch more until the sequences find room, as long as that can help;
+ * otherwise one for each sequence. */
 static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
     for (int turn = 0; turn < 8 && isinf(dispatch->time); turn++) {
@@ -377,16 +379,15 @@ static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *disp
 
 enum { FEW = 1 << 14 };
 
-/* Returns whether the numbers of micro-batches, none above that of the sequences, are few enough to
- * try all. */
+/* Returns whether all combinations of numbers of micro-batches are few enough to try. */
 static bool are_few(const Batch *batch, const Dispatch *dispatch) {
     double all = 1;
     for (int p = 0; p < dispatch->count; p++) all *= batch->count + 1;
     return all <= FEW;
 }
 
-/* Counts the numbers of micro-batches on, the first pipeline's fastest; false: there are no more.
- */
+/* Advances to the next combination of numbers of micro-batches, the first pipeline's fastest.
+ * Returns false after the last. */
 static bool next_numbers(const Batch *batch, Dispatch *dispatch) {
     for (int p = 0; p < dispatch->count; p++) {
         if (dispatch->microbatches[p]++ < batch->count) return true;
@@ -395,7 +396,8 @@ static bool next_numbers(const Batch *batch, Dispatch *dispatch) {
     return false;
 }
 
-/* Returns whether the numbers of pipelines of a scheme fall: one order stands for all. */
+/* Returns whether the numbers of each scheme's pipelines descend; one order stands for all
+ * permutations. */
 static bool are_falling(const Dispatch *dispatch) {
     for (int p = 1; p < dispatch->count; p++)
         if (dispatch->schemes[p] == dispatch->schemes[p - 1] &&
@@ -404,7 +406,7 @@ static bool are_falling(const Dispatch *dispatch) {
     return true;
 }
 
-/* Tries all numbers of micro-batches. */
+/* Tries all combinations of numbers of micro-batches. */
 static void try_all(Dispatcher *dispatcher, const Batch *batch) {
     Dispatch *best = &dispatcher->best, *now = &dispatcher->now;
     dispatch_copy(now, best);

@@ -7,17 +7,17 @@ enum { MOST_TRIALS = 200000 };
 /* A micro-batch with the sequences that are in it. */
 typedef struct Bin {
     double weight;
-    int tokens, count; // count: its sequences
+    int tokens, count; // tokens in it; number of its sequences
 } Bin;
 
 typedef struct SequenceExchanges {
     const Schemes *schemes;
     const Batch *batch;
     const Dispatch *dispatch;
-    int *pipelines, *microbatches; // by sequence: where it is
+    int *pipelines, *microbatches; // by sequence: its pipeline, and its micro-batch there
     int *first;                    // by pipeline: its first bin
     Bin *bins;
-    double *times; // by pipeline: ms
+    double *times; // by pipeline: ms of a step
     int trials;
 } SequenceExchanges;
 
@@ -71,8 +71,8 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Returns whether two pipelines whose sequences have changed are both faster than the slower one
- * was; takes that in. */
+/* Returns whether two changed pipelines are both faster than the slower one was before; then
+ * records their times. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
            other = time_of(moves, b);
@@ -83,7 +83,8 @@ static bool is_faster(SequenceExchanges *moves, int a, int b) {
     return true;
 }
 
-/* Moves a sequence to some other micro-batch where that helps. */
+/* Moves a sequence to the first micro-batch where that shortens the step. Returns false when there
+ * is none. */
 static bool move_helps(SequenceExchanges *moves, int sequence) {
     int pipeline = moves->pipelines[sequence], microbatch = moves->microbatches[sequence];
     for (int p = 0; p < moves->dispatch->count; p++)
@@ -102,7 +103,8 @@ static void change_places(const SequenceExchanges *moves, int a, int b) {
     move_to(moves, b, pipeline, microbatch);
 }
 
-/* Has a sequence change places with some other one where that helps. */
+/* Swaps a sequence with the first one with which that shortens the step. Returns false when there
+ * is none. */
 static bool change_helps(SequenceExchanges *moves, int sequence) {
     for (int other = 0; other < moves->batch->count; other++) {
         int a = moves->pipelines[sequence], b = moves->pipelines[other];

@@ -13,7 +13,7 @@
 
 enum { BATCHES = 40, TOKENS_A_DEVICE = 4096, STARTS = 20 };
 
-/* A strategy and its time for each batch; INFINITY: it is too slow for the batch to matter. */
+/* A strategy and its time for each batch; INFINITY: too slow to matter for the batch. */
 typedef struct Candidate {
     Strategy strategy;
     double times[BATCHES];
@@ -22,15 +22,16 @@ typedef struct Candidate {
 typedef struct Search {
     Arena *arena;
     Schemes schemes;
-    int gpus, most, longest; // devices, strategies, tokens
+    int gpus, most,
+        longest; // devices; the most strategies of a set; tokens of the longest sequence
     Batch batches[BATCHES];
     Dispatcher *dispatcher;
     Random random;
-    long work; // sequences to be put somewhere
+    long work; // work left, in sequences to be dispatched
     const Budget *budget;
 } Search;
 
-/* Returns whether the search has done its work up to a part of it. */
+/* Returns whether the search has used a fraction of its work. */
 static bool is_done(const Search *search, double part) {
     return (double)dispatcher_work(search->dispatcher) >= part * (double)search->work ||
            budget_spent(search->budget);
@@ -38,8 +39,8 @@ static bool is_done(const Search *search, double part) {
 
 /* ---- reading ---- */
 
-/* Returns a batch of TOKENS_A_DEVICE tokens a device, drawn from a sample; the last sequence is
- * cut. */
+/* Draws a batch of TOKENS_A_DEVICE tokens for each device from a sample; the last sequence is cut.
+ */
 static Batch draw_batch(Search *search, const int *sample, int count) {
     int tokens = search->gpus * TOKENS_A_DEVICE, drawn = 0,
         *lengths = arena_array(search->arena, int, tokens);
@@ -66,7 +67,7 @@ static void check_lengths(Search *search, Field input, const int *sample, int co
                          "%d tokens are more than the longest, %d", sample[i], search->longest);
 }
 
-/* Reads what both a plan and a bound need; the sample into *sample, or NULL after an error. */
+/* Reads the input of plans and bounds. Returns the sample of lengths, or NULL after an error. */
 static int *search_read(Search *search, Field input, int *count) {
     static const char *const keys[] = {"gpus", "strategies", "longest", "schemes", "lengths", NULL};
     field_keys(input, keys);
@@ -104,7 +105,7 @@ static bool holds(const Search *search, const Strategy *strategy, int length) {
     return false;
 }
 
-/* Adds pipelines by chance while devices are left for some: often several of a scheme. */
+/* Adds random pipelines, often several of a scheme, while there are devices for some. */
 static void fill(Search *search, Strategy *strategy) {
     for (;;) {
         int left = devices_left(search, strategy), fitting = 0, pick = -1;
@@ -117,7 +118,7 @@ static void fill(Search *search, Strategy *strategy) {
     }
 }
 
-/* Takes a few pipelines of one scheme or two away and adds others. */
+/* Removes a few pipelines of one or two schemes and adds others. */
 static void mutate(Search *search, Strategy *strategy) {
     for (int turn = 1 + random_below(&search->random, 2); turn > 0; turn--) {
         int used = 0, pick = 0;
@@ -131,7 +132,7 @@ static void mutate(Search *search, Strategy *strategy) {
     fill(search, strategy);
 }
 
-/* Returns the time of a batch under a strategy; INFINITY when it is surely not below `most`. */
+/* Returns the time of a batch under a strategy; INFINITY when it is certainly not below `most`. */
 static double time_below(Search *search, const Strategy *strategy, int batch, double most) {
     const double slack = 0.97;
     const Batch *of = &search->batches[batch];
@@ -141,8 +142,8 @@ static double time_below(Search *search, const Strategy *strategy, int batch, do
     return dispatch_find(search->dispatcher, strategy, of, &search->random, 0)->time;
 }
 
-/* Returns a strategy that local search finds for one batch; it holds the longest sequence of all.
- */
+/* Returns a strategy for one batch, found by local search; it must hold the longest sequence of the
+ * sample. */
 static Candidate *search_batch(Search *search, int batch, double part) {
     Candidate *best = candidate_create(search), *next = candidate_create(search);
     double least = INFINITY;
@@ -167,7 +168,8 @@ typedef struct Set {
     Candidate **at;
 } Set;
 
-/* Returns the least time of a batch in a set, one candidate (or none: -1) left out. */
+/* Returns the least time of a batch under the candidates of a set without one of them (-1: with
+ * all). */
 static double least_time(const Set *set, int batch, int without) {
     double least = INFINITY;
     for (int i = 0; i < set->count; i++)
@@ -181,8 +183,8 @@ static double mean_time(const Set *set) {
     return sum;
 }
 
-/* Returns the mean time of a set in which a new strategy stands for candidate `place`; the times of
- * its batches that matter into *candidate. INFINITY as soon as it is not below `most`. */
+/* Returns the mean time of a set in which a strategy replaces candidate `place`; INFINITY as soon
+ * as it is not below `most`. *candidate gets the times of the batches that matter. */
 static double mean_with(Search *search, const Set *set, int place, Candidate *candidate,
                         double most) {
     double sum = 0;
@@ -195,8 +197,8 @@ static double mean_with(Search *search, const Set *set, int place, Candidate *ca
     return sum;
 }
 
-/* Returns whether some strategy of a set, with `candidate` for candidate `place`, holds the longest
- * sequence. */
+/* Returns whether some strategy of a set holds the longest sequence when `candidate` replaces
+ * candidate `place`. */
 static bool set_holds(const Search *search, const Set *set, int place, const Candidate *candidate) {
     for (int i = 0; i < set->count; i++)
         if (holds(search, i == place ? &candidate->strategy : &set->at[i]->strategy,
@@ -205,8 +207,8 @@ static bool set_holds(const Search *search, const Set *set, int place, const Can
     return false;
 }
 
-/* Returns the pipelines with the fewest devices that hold the longest sequence, and others by
- * chance. */
+/* Returns a safe strategy: the pipelines with the fewest devices that hold the longest sequence,
+ * and random others. */
 static Candidate *safe_candidate(Search *search) {
     Candidate *safe = candidate_create(search);
     int best = -1;
@@ -221,8 +223,8 @@ static Candidate *safe_candidate(Search *search) {
     return safe;
 }
 
-/* Chooses one candidate after the other so that the mean falls most. The first is safe: it holds
- * whatever may come. */
+/* Chooses candidates greedily, each time the one that lowers the mean most. The first one is safe:
+ * it holds the longest sequence. */
 static void choose(Search *search, Set *set, Candidate **pool, int count) {
     set->at[set->count++] = safe_candidate(search);
     while (set->count < search->most) {
@@ -242,8 +244,8 @@ static void choose(Search *search, Set *set, Candidate **pool, int count) {
     }
 }
 
-/* Changes one strategy of the set after the other, as long as there is work left; keeps what is
- * better. */
+/* Changes the set's strategies in turn while there is work left, and keeps changes that are better.
+ */
 static void improve(Search *search, Set *set) {
     Candidate *next = candidate_create(search);
     double least = mean_time(set);
@@ -268,7 +270,7 @@ static void improve(Search *search, Set *set) {
     }
 }
 
-/* Returns the strategies for batches that are drawn from the sample. */
+/* Finds the set of strategies for batches drawn from the sample. */
 static Set find_strategies(Search *search) {
     Set set = {0, arena_array(search->arena, Candidate *, search->most)};
     Candidate *pool[STARTS];
