@@ -130,8 +130,7 @@ const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
 /* Reads a cluster file in which unknown keys are errors, not warnings. */
 const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path);
 
-/* Returns the class of a device; NULL where the cluster does not list it, or where there is none.
- */
+/* Returns the class of a device; NULL when the cluster is NULL or does not list it. */
 const DeviceClass *cluster_class(const Cluster *cluster, int device);
 
 /* Returns how many devices share the processor of a device. */

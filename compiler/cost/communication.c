@@ -89,8 +89,7 @@ typedef struct VerbMover {
     double seconds;
 } VerbMover;
 
-/* Returns the most bytes that a device moves between two communication steps, in whole cache lines.
- */
+/* Returns the most bytes that a device moves between two communication steps, in cache lines. */
 static double most_moved(const Plan *plan, int device) {
     static const DeviceClass none;
     double most = 0;

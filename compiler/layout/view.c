@@ -246,8 +246,7 @@ static const Box *box_at(const Region *region, const int64_t *place, Placing *pl
     BUG("an element lies outside of the region that holds it");
 }
 
-/* Sets the strides along the common factors of dimension `dim` from those along the layout's own.
- */
+/* Sets the strides of the common factors of dimension `dim` from those of the layout's factors. */
 static void common_strides(const CommonView *view, const Layout *layout, int dim,
                            const int64_t *along, int64_t *strides) {
     Shape own = layout_view(layout, view->shape);

@@ -31,7 +31,6 @@ static bool parse_constant(StrategyParser *parser, int64_t *value) {
     return true;
 }
 
-/* Reads a number, a name, or an expression in parentheses; `expected` names it in messages. */
 bool strategy_primary(StrategyParser *parser, const char *expected, int64_t *value) {
     Tokens *tokens = parser->tokens;
     if (tokens->token->kind == TOKEN_NUMBER) return parse_number(parser, value);
@@ -106,7 +105,6 @@ bool strategy_integer(StrategyParser *parser, int64_t *value) {
     return parse_binary(parser, 1, value);
 }
 
-/* Reads an expression between `least` and `most`; `what` names it in messages. */
 bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, int64_t most,
                       int64_t *value) {
     Tokens *tokens = parser->tokens;
@@ -120,7 +118,6 @@ bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, i
     return true;
 }
 
-/* Reads a list: ( item { , item } ). */
 bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, void *to), void *to) {
     Tokens *tokens = parser->tokens;
     if (!tokens_expect(tokens, "(", NULL)) return false;
@@ -130,7 +127,6 @@ bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, voi
     return tokens_take(tokens, ")") || tokens_unexpected(tokens, "\",\" or \")\"");
 }
 
-/* Reads a or a-b, an inclusive range. */
 bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, int64_t *last) {
     Tokens *tokens = parser->tokens;
     Position at = tokens->token->at;

@@ -116,8 +116,7 @@ static bool all_healthy(const BalanceRequest *request) {
     return true;
 }
 
-/* Returns how many devices are so slow that a pipeline may be faster without them; at most a few.
- */
+/* Returns how many devices are so slow that a pipeline may be faster without them. */
 static int count_slow(const Choice *choice) {
     enum { MOST = 3 };
     const double slow = 1.25;

@@ -39,8 +39,7 @@ typedef struct SearchPipeline {
     SearchStage *stages;
 } SearchPipeline;
 
-/* The names of the dimensions that tensor parallelism cuts, in the order of the strategy's rules.
- */
+/* The names of the dimensions that tensor parallelism cuts, in the order of its rules. */
 typedef struct SplitList {
     int count;
     const char *const *dims;

@@ -8,8 +8,7 @@ enum {
 
 /* ---- a stage ---- */
 
-/* Sets the range of slots of layers [first, end) and of what runs outside of layers on their stage.
- */
+/* Sets the slots of layers [first, end) and of what runs outside of layers on their stage. */
 static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
     int layers = profile->shop->model->layer_count;
     *from = first ? first + 1 : 0;

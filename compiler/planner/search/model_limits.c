@@ -122,8 +122,7 @@ static int64_t parameter_bytes(const Module *module) {
     return bytes;
 }
 
-/* Returns the rows of a program's batch: those of its first input that has any; 0: there is none.
- */
+/* Returns the rows of a program's batch: those of its first input that has any; 0: none has. */
 static int64_t batch_rows(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++)
         if (module->inputs.at[i]->type.rank && module->inputs.at[i]->type.extent[0])

@@ -213,8 +213,7 @@ static int compare_bytes(const void *a, const void *b) {
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
-/* Returns whether two sets cost the same, as where other dimensions leave nothing for one to cut.
- */
+/* Returns whether two sets cost the same, as where one dimension is left nothing to cut. */
 static bool same_numbers(const Set *a, const Set *b) {
     return a->bytes == b->bytes && a->seconds == b->seconds;
 }

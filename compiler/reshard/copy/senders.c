@@ -42,8 +42,7 @@ static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t ca
     return job;
 }
 
-/* Returns the job of a transfer along a tree: one grain takes the whole transfer to one receiver.
- */
+/* Returns the job of a transfer along a tree: one grain takes all of it to one receiver. */
 static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     Job job = direct_job(planner, transfer, cap);
     job.unit *= transfer->segment.hi - transfer->segment.lo;

@@ -13,8 +13,7 @@ static int compare_segments(const void *a, const void *b) {
     return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-/* Returns the segments that the device holds itself and that all-gathers also bring it, in order.
- */
+/* Returns the segments that the device holds and that all-gathers also bring it, in order. */
 static Segments gathered_segments(Lowering *lowering) {
     const Plan *plan = lowering->plan;
     Segments gathered = {0};

@@ -34,8 +34,7 @@ typedef Array(int) Tasks;
 /* Appends the all-reduces among these tasks. Returns the tasks that are left. */
 Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
-/* Returns the group of one holder of each contribution, number `replica` of its holders, ascending.
- */
+/* Returns the group of one holder of each contribution, number `replica` of its holders, sorted. */
 Devices holder_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */

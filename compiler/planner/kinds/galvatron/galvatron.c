@@ -78,8 +78,7 @@ static void read_model(Arena *arena, Field input, Galvatron *q) {
                 most < q->per_node ? most : q->per_node);
 }
 
-/* Returns the fewest stages of a pipeline over the classes, whatever the batch; 0: there is none.
- */
+/* Returns the fewest stages of a pipeline over the classes, whatever the batch; 0: none. */
 static int fewest_stages(Arena *arena, const Galvatron *q) {
     int count, fewest = 0;
     Galvatron any = *q;

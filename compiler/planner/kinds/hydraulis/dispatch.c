@@ -74,8 +74,7 @@ static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int p
     last->count += v;
 }
 
-/* Opens empty bins for the micro-batches of all pipelines. Returns false when there are too many.
- */
+/* Opens empty bins for the micro-batches of all pipelines. Returns false if too many. */
 static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     dispatcher->class_count = dispatcher->bin_count = 0;
     for (int p = 0; p < dispatch->count; p++) {

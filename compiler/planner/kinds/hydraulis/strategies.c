@@ -244,8 +244,7 @@ static void choose(Search *search, Set *set, Candidate **pool, int count) {
     }
 }
 
-/* Changes the set's strategies in turn while there is work left, and keeps changes that are better.
- */
+/* Changes the set's strategies while there is work left, and keeps changes that are better. */
 static void improve(Search *search, Set *set) {
     Candidate *next = candidate_create(search);
     double least = mean_time(set);

@@ -86,8 +86,7 @@ static void place_better(const Malleus *malleus, const MalleusStage *stages, int
     }
 }
 
-/* Returns whether every stage holds its wanted layers at any position, so that their order is free.
- */
+/* Returns whether every stage holds its wanted layers at any place, so that their order is free. */
 static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
                           const int *wanted, Room *room) {
     for (int i = 0; i < count; i++) {
