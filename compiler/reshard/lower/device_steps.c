@@ -1,4 +1,4 @@
-#include "reshard/lower/device_steps.h"
+#include "reshard/lower/lower.h"
 
 static void place_task(const Plan *plan, DeviceSteps *device_steps, int *stamp, int number) {
     const Task *task = &plan->tasks.at[number];
