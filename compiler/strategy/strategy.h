@@ -1,34 +1,27 @@
-/* Strategies: how a model is laid over devices, as written in `#pragma hspmd strategy` or a
- * strategy file.
+/* Strategies: how a model is laid over devices, as written in `#pragma hspmd strategy` or a strategy
+ * file.
  *
  *     strategy hetero (seq = 1024, batch = 48)
- *       split batch:dp  heads:tp  ffn:tp        several axes: batch:dp*ep; `seq:cp zigzag`:
- *                                               position k of n has pieces k and 2n-1-k
- *       turns seq:cp                            pieces along cp move on in turns; where no split
- *                                               says so, seq is also cut by cp
- *       zero 1                                  0 to 3; `zero 1 over dp*ep` names axes
- *       optimizer NAME                          states and master parameters lie as under the
- *                                               strategy NAME
- *       schedule 1f1b                           gpipe, 1f1b, interleaved, zero_bubble
- *       pipeline microbatches(8) rows(4)        rows of one micro-batch
+ *       split batch:dp  heads:tp  ffn:tp      also batch:dp*ep; `seq:cp zigzag` (balanced)
+ *       turns seq:cp                          ring attention; it also splits seq by cp
+ *       zero 1                                0 to 3; `zero 1 over dp*ep` names axes
+ *       optimizer NAME                        states and master parameters as under NAME
+ *       schedule 1f1b                         gpipe, 1f1b, interleaved, zero_bubble
+ *       pipeline microbatches(8) rows(4)      rows of one micro-batch
  *         stage devices(0-3) mesh(tp:4) layers(0-9) recompute(full)
- *         stage devices(4,5) mesh(tp:3 by 5:3:1) layers(10-15, head)
+ *         stage devices(4-6) mesh(tp:3 by 5:3:1) layers(10-15, head)
  *       idle devices(7)
  *     end strategy
  *
- * One statement a line; comments as in C. `stage` without a `pipeline` before it means one pipeline
- * of one micro-batch; a strategy without any stage is device 0 alone. Numbers are integer
- * expressions over constants of the model; ends of ranges and weights are a number, a name or an
- * expression in parentheses.
+ * One statement a line; comments as in C. A `stage` without `pipeline` is one pipeline of one
+ * micro-batch; a strategy without stages is device 0. Numbers are integer expressions over the
+ * model's constants. A prefix in a list belongs to its item alone: `devices(h800: 0-3, 12)` has
+ * numbers 0 to 3 of the class h800, and device 12; `layers(vision: 0-3, 4-7, head)` has layers of
+ * the tower "vision", of the default tower, and the layer "head". Each range is a visit of its
+ * stage (strategy/place.h).
  *
- * What stands before a colon in a list belongs to its own item alone: `devices(h800: 0-3, h800: 6,
- * 12)` are numbers 0 to 3 and 6 of the devices that the cluster file calls h800, and device 12;
- * `layers(vision: 0-3, 4-7, head)` are layers of the tower "vision", of the default tower, and the
- * layer that has the name "head". Each range is a visit of its stage (strategy_place), so
- * `layers(0-1, 6-7)` has two.
- *
- * parse.c and stage.c read, check.c and devices.c say what does not fit together, place.c what does
- * not fit the model, print.c writes text that parses back. */
+ * parse.c and stage.c read, check.c and devices.c find contradictions, place.c compares with the
+ * model, print.c writes text that parses back. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
@@ -160,12 +153,10 @@ struct Cluster; // cluster/cluster.h
 bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names,
                     const char *unnamed, StrategyList *list);
 
-/* Reads the strategy that begins at the current token, through its line `end strategy`; NULL after
- * an error. */
+/* Reads the strategy at the current token, through `end strategy`; NULL after an error. */
 Strategy *strategy_parse_one(Tokens *tokens);
 
-/* Reports contradictions within a strategy; strategy_parse calls it for each. Returns whether there
- * are none. */
+/* Reports contradictions within a strategy; strategy_parse calls it. Returns whether it is sound. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
 /* Resolves devices named by class to device numbers of the cluster; without a cluster (NULL) they
@@ -177,8 +168,7 @@ bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *clus
 /* Writes a strategy as text that parses back to the same; `indent` stands before each line. */
 void strategy_print(Text *out, const Strategy *strategy, const char *indent);
 
-/* Returns the 64-bit FNV-1a hash of the strategy's text, equal for strategies that say the same.
- * `arena` is scratch. */
+/* Returns the 64-bit FNV-1a hash of the strategy's text; `arena` is scratch. */
 uint64_t strategy_digest(Arena *arena, const Strategy *strategy);
 
 /* Returns whether the word begins a statement inside a strategy. */
@@ -193,8 +183,7 @@ extern const char *const schedule_words[SCHEDULE_ZERO_BUBBLE + 1];
 /* Returns the number of devices (ranks), idle ones included, of a resolved strategy. */
 int strategy_device_count(const Strategy *strategy);
 
-/* Returns the schedule's kind; by default 1f1b, or interleaved where a stage has several ranges of
- * layers. */
+/* Returns the schedule; by default 1f1b, or interleaved where a stage has several layer ranges. */
 ScheduleKind strategy_schedule(const Strategy *strategy);
 
 /* Returns whether pipelines have lengths of their own. */
