@@ -1,5 +1,4 @@
-/* Strategies: how a model is laid over devices, as written in `#pragma hspmd strategy` or a strategy
- * file.
+/* Strategies: how a model is laid over devices, as written in `#pragma hspmd strategy` or a file.
  *
  *     strategy hetero (seq = 1024, batch = 48)
  *       split batch:dp  heads:tp  ffn:tp      also batch:dp*ep; `seq:cp zigzag` (balanced)
@@ -156,7 +155,7 @@ bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames
 /* Reads the strategy at the current token, through `end strategy`; NULL after an error. */
 Strategy *strategy_parse_one(Tokens *tokens);
 
-/* Reports contradictions within a strategy; strategy_parse calls it. Returns whether it is sound. */
+/* Reports contradictions within a strategy, for strategy_parse. Returns whether it is sound. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
 /* Resolves devices named by class to device numbers of the cluster; without a cluster (NULL) they
