@@ -24,10 +24,17 @@
          : (void)0,                                                                                \
      (void)((array)->at[(array)->count++] = (__VA_ARGS__)))
 
-/* Comparator of ints for qsort and bsearch: negative, zero or positive as *a is below, at or above
+/* Comparators for qsort and bsearch: negative, zero or positive as *a is below, at or above
  * *b. */
 static inline int compare_ints(const void *a, const void *b) {
     return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
+static inline int compare_int64s(const void *a, const void *b) {
+    return (*(const int64_t *)a > *(const int64_t *)b) -
+           (*(const int64_t *)a < *(const int64_t *)b);
+}
+static inline int compare_doubles(const void *a, const void *b) {
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
 /* Storage of at least twice `count` elements of `size` bytes with the old ones copied; used by

@@ -1,6 +1,6 @@
 #include "planner/search/evaluated.h"
 
-#include "support/order.h"
+#include "support/array.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "reshard/reshard.h"
 
 #include "support/intern.h"
-#include "support/order.h"
+#include "support/array.h"
 
 #include <stdlib.h>
 

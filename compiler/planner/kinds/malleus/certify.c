@@ -19,7 +19,6 @@
 #include "planner/kinds/malleus/problem.h"
 #include "planner/kinds/linear_program.h"
 #include "support/array.h"
-#include "support/order.h"
 
 #include <math.h>
 #include <stdlib.h>
