@@ -41,6 +41,7 @@ struct Scheduler {
     bool *held;             // (gpus, weights, layers)
     double *tail;           // (operators), ms at least from their end to that of all
     double overflow;        // MB that fit nowhere
+    int64_t work, of_piece; // of all schedules so far; of placing one piece
     Weights weights;
 };
 
@@ -96,6 +97,12 @@ static int find_stride(const Spindle *q, bool tight) {
     return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
+/* Returns the work of placing a piece. */
+static int64_t piece_work(const Spindle *q, bool tight) {
+    int states = tight ? q->gpus * (2 + q->layers_most / 16) : 0;
+    return 10 + q->gpus / 2 + 2 * states;
+}
+
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
     Scheduler *s = arena_new(arena, Scheduler);
     int pieces = q->operator_count * PIECES;
@@ -104,6 +111,7 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
                      .tight = states_mb(arena, q) > q->memory_mb,
                      .weights = weights};
     s->named = s->tight;
+    s->of_piece = piece_work(q, s->tight);
     s->stride = find_stride(q, s->tight);
     s->kept = checkpoints_create(arena, q, s->stride);
     s->made = checkpoints_create(arena, q, s->stride);
@@ -343,12 +351,9 @@ static double piece_place(Scheduler *s, const Choices *choices, int piece, const
     return start;
 }
 
-int64_t schedule_work(const Scheduler *s) {
-    const Spindle *q = s->q;
-    return (int64_t)q->operator_count *
-               (8 + q->gpus / 2 + (s->tight ? q->gpus * (2 + q->layers_most / 16) : 0)) +
-           200;
-}
+int64_t schedule_work(const Scheduler *s) { return s->work; }
+
+const double *schedule_ends(const Scheduler *s) { return s->kept_end; }
 
 /* Time of devices that a piece takes. */
 static double piece_busy(const Spindle *q, const Choices *choices, int piece) {
@@ -392,6 +397,7 @@ double schedule_make(Scheduler *s, const Choices *choices, Places changed, doubl
     schedule_begin(s, changed.first / s->stride);
     double busy = s->busy;
     bool other = s->stride > 1;
+    s->work += choices->count - s->first * s->stride;
     for (int place = s->first * s->stride; place < choices->count; place++)
         busy += piece_busy(s->q, choices, choices->order[place]);
     for (int place = s->first * s->stride; place < choices->count; place++) {
@@ -401,6 +407,7 @@ double schedule_make(Scheduler *s, const Choices *choices, Places changed, doubl
         Around around = find_around(s, choices, piece);
         checkpoint_make(s, place);
         piece_place(s, choices, piece, &around);
+        s->work += s->of_piece;
         other |= s->end[piece] != s->kept_end[piece];
         s->busy += piece_busy(s->q, choices, piece);
         double mean = (busy + s->lost) / gpus;

@@ -49,7 +49,7 @@ typedef struct Places {
     int first, last;
 } Places;
 
-/* How much work a schedule of a search is, about 3 ns each. */
+/* Returns the work that all schedules made so far took, in units of about 7 ns. */
 int64_t schedule_work(const Scheduler *scheduler);
 
 /* The end of the last slice; *objective is that and a little of when devices are done on average,
@@ -61,6 +61,9 @@ double schedule_make(Scheduler *scheduler, const Choices *choices, Places change
 
 /* Keeps the last schedule made, of these choices, to make others from. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);
+
+/* Returns when each piece ends in the schedule kept: (operators * PIECES). */
+const double *schedule_ends(const Scheduler *scheduler);
 
 /* The slices of the choices' schedule. */
 SpindlePlan *schedule_plan(Arena *arena, Scheduler *scheduler, const Choices *choices);

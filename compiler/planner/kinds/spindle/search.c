@@ -18,6 +18,11 @@ typedef struct Search {
     Choices now, next, best;
     Places changed; // at which the order or its pieces are not those of `now`
     double now_objective, best_ms;
+    int centre;         // place of the first change of a step; -1: none yet
+    int *critical;      // (critical_count), pieces that the end of the schedule waits for
+    int critical_count; // found every REORDER steps, so that some may be out of date
+    bool *is_critical;  // (pieces), scratch
+    double *start;      // (pieces), scratch
 } Search;
 
 static Choices choices_create(Arena *arena, int pieces) {
@@ -77,26 +82,44 @@ static void order_move(Search *s, int from, int to) {
     changed_at(s, from < to ? from : to, from < to ? to : from);
 }
 
-/* A piece that has layers. */
-static int piece_pick(Search *s) { return s->next.order[random_below(&s->random, s->next.count)]; }
-
-/* Another place: one of all, or as often one of those near by. */
-static int place_pick(Search *s, int place) {
+/* Returns a place at most NEAR places from one. */
+static int near_pick(Search *s, int place) {
     enum { NEAR = 4 };
-    if (random_bits(&s->random) & 1) return random_below(&s->random, s->next.count);
     int to = place + random_below(&s->random, 2 * NEAR + 1) - NEAR;
     return to < 0 ? 0 : to < s->next.count ? to : s->next.count - 1;
 }
 
+/* Picks the place of a change. The first one of a step is that of a critical piece, or as often
+ * any; three of four others are near the first, since changes that make up for each other stand
+ * close together. */
+static int changed_pick(Search *s) {
+    if (s->centre >= 0 && random_below(&s->random, 4) > 0) return near_pick(s, s->centre);
+    int place = random_below(&s->random, s->next.count);
+    if (s->critical_count && random_bits(&s->random) & 1) {
+        int piece = s->critical[random_below(&s->random, s->critical_count)];
+        if (s->next.piece[piece].layers) place = s->next.place[piece];
+    }
+    return s->centre = place;
+}
+
+/* Picks a piece that has layers. */
+static int piece_pick(Search *s) { return s->next.order[changed_pick(s)]; }
+
+/* Another place: one of all, or as often one of those near by. */
+static int place_pick(Search *s, int place) {
+    if (random_bits(&s->random) & 1) return random_below(&s->random, s->next.count);
+    return near_pick(s, place);
+}
+
 /* A piece to another place in the order. */
 static void place_move(Search *s) {
-    int from = random_below(&s->random, s->next.count), to = place_pick(s, from);
+    int from = changed_pick(s), to = place_pick(s, from);
     if (from != to) order_move(s, from, to);
 }
 
 /* Two pieces change places, as far as others let them. */
 static void place_swap(Search *s) {
-    int a = random_below(&s->random, s->next.count), b = place_pick(s, a), other = s->next.order[b];
+    int a = changed_pick(s), b = place_pick(s, a), other = s->next.order[b];
     if (a == b) return;
     order_move(s, a, b);
     if (s->next.place[other] != a) order_move(s, s->next.place[other], a);
@@ -154,6 +177,7 @@ static void layers_move(Search *s) {
 
 /* Changes the next choices. */
 static void change(Search *s) {
+    s->centre = -1;
     for (bool more = true; more; more = random_below(&s->random, 4) == 0) {
         int dice = random_below(&s->random, 16);
         if (dice < 3)
@@ -164,6 +188,19 @@ static void change(Search *s) {
             allotment_move(s);
         else
             layers_move(s);
+    }
+}
+
+/* Makes the next choices the current ones. Their schedule was the last one made and takes `ms`;
+ * INFINITY: its states do not fit. */
+static void next_take(Search *s, double objective, double ms) {
+    schedule_keep(s->scheduler, &s->next);
+    Choices old = s->now;
+    s->now = s->next, s->next = old;
+    s->now_objective = objective;
+    if (ms < s->best_ms) {
+        s->best_ms = ms;
+        choices_copy(&s->best, &s->now, s->pieces);
     }
 }
 
@@ -178,31 +215,75 @@ static void step(Search *s, double temperature) {
     double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
     double ms = schedule_make(s->scheduler, &s->next, s->changed, most, &objective, &fits);
     if (objective > most) return;
-    schedule_keep(s->scheduler, &s->next);
-    Choices old = s->now;
-    s->now = s->next, s->next = old;
-    s->now_objective = objective;
-    if (fits && ms < s->best_ms) {
-        s->best_ms = ms;
-        choices_copy(&s->best, &s->now, s->pieces);
+    next_take(s, objective, fits ? ms : INFINITY);
+}
+
+/* When a piece of the current choices starts, but for rounding. */
+static double piece_start(const Search *s, int piece) {
+    const StackedPiece *p = &s->now.piece[piece];
+    const Allotment *allotment = &s->q->operator[piece / PIECES].allotment[p->allotment];
+    return schedule_ends(s->scheduler)[piece] - p->layers * allotment->ms;
+}
+
+/* Puts the order by the pieces' starts, unless the schedule of that order is worse. Many orders
+ * have one schedule; in this one, places near by are near in time. */
+static void order_by_start(Search *s, double same) {
+    double objective;
+    bool fits;
+    choices_copy(&s->next, &s->now, s->pieces);
+    for (int k = 0; k < s->next.count; k++) {
+        int piece = s->next.order[k], at = k;
+        double start = piece_start(s, piece);
+        for (; at > 0 && s->start[at - 1] > start + same; at--) {
+            s->start[at] = s->start[at - 1];
+            order_set(s, at, s->next.order[at - 1]);
+        }
+        s->start[at] = start;
+        order_set(s, at, piece);
+    }
+    double ms =
+        schedule_make(s->scheduler, &s->next, (Places){0, s->pieces}, INFINITY, &objective, &fits);
+    if (objective <= s->now_objective + same) next_take(s, objective, fits ? ms : INFINITY);
+}
+
+/* Finds the critical pieces: those that end last, and those that end when a critical one
+ * starts. */
+static void find_critical(Search *s, double same) {
+    const double *end = schedule_ends(s->scheduler);
+    const int *order = s->now.order;
+    double last = 0;
+    int count = s->now.count;
+    for (int k = 0; k < count; k++) last = fmax(last, end[order[k]]);
+    for (int k = 0; k < count; k++) s->is_critical[order[k]] = end[order[k]] >= last - same;
+    s->critical_count = 0;
+    for (int k = count - 1; k >= 0; k--) {
+        if (!s->is_critical[order[k]]) continue;
+        double start = piece_start(s, order[k]);
+        s->critical[s->critical_count++] = order[k];
+        for (int j = 0; j < k; j++) s->is_critical[order[j]] |= fabs(end[order[j]] - start) <= same;
     }
 }
 
-/* Anneals by `work` schedules from `hot` to `cold` times the objective, from the best choices so
+/* Anneals by `work` from `hot` to `cold` times the objective, from the best choices so
  * far. */
 static void anneal(Search *s, double hot, double cold, int64_t work) {
+    enum { REORDER = 100, OF_STEP = 60 }; // steps; work of a step beside that of its schedule
     bool fits;
+    const double same = 1e-9; // ms of difference that is rounding, of a schedule of one ms
     if (isfinite(s->best_ms)) choices_copy(&s->now, &s->best, s->pieces);
-    double ms = schedule_make(s->scheduler, &s->now, (Places){0, s->pieces}, INFINITY,
-                              &s->now_objective, &fits),
-           scale = s->now_objective;
-    schedule_keep(s->scheduler, &s->now);
-    if (fits && ms < s->best_ms) {
-        s->best_ms = ms;
-        choices_copy(&s->best, &s->now, s->pieces);
+    choices_copy(&s->next, &s->now, s->pieces);
+    double objective, ms = schedule_make(s->scheduler, &s->next, (Places){0, s->pieces}, INFINITY,
+                                         &objective, &fits);
+    next_take(s, objective, fits ? ms : INFINITY);
+    int64_t begin = schedule_work(s->scheduler), done = 0;
+    while (done < work) {
+        double temperature = objective * hot * pow(cold / hot, (double)done / (double)work);
+        order_by_start(s, same * objective);
+        find_critical(s, same * objective);
+        for (int i = 0; i < REORDER; i++) step(s, temperature);
+        begin -= REORDER * OF_STEP;
+        done = schedule_work(s->scheduler) - begin;
     }
-    double temperature = scale * hot, cooling = pow(cold / hot, 1 / (double)work);
-    for (int64_t done = 0; done < work; done++, temperature *= cooling) step(s, temperature);
 }
 
 /* The most efficient allotment that makes a tower take at most `ms`, or the fastest. */
@@ -249,6 +330,9 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights 
     s->best_ms = INFINITY;
     s->after = find_after(arena, q);
     s->others = arena_array(arena, int, s->pieces);
+    s->critical = arena_array(arena, int, s->pieces);
+    s->is_critical = arena_array(arena, bool, s->pieces);
+    s->start = arena_array(arena, double, s->pieces);
     for (int i = 0; i < s->pieces; i++) {
         const Operator *operator= & q->operator[i / PIECES];
         s->now.piece[i] =
@@ -287,8 +371,7 @@ typedef struct Round {
 static void *play(void *argument) {
     Round *own = argument;
     for (int i = own->first; i < own->count; i += 2)
-        anneal(own->player[i], own->hot, own->cold,
-               own->work / schedule_work(own->player[i]->scheduler));
+        anneal(own->player[i], own->hot, own->cold, own->work);
     return NULL;
 }
 

@@ -8,8 +8,8 @@
 
 /* The work (schedule_work) of each core for a plan that is not limited, and what a slow core does
  * for both a second. */
-static const long USUAL_WORK = 1450000000;
-static const double WORK_RATE = 1e8;
+static const long USUAL_WORK = 600000000;
+static const double WORK_RATE = 4e7;
 
 enum { MOST_GPUS = 1 << 12, MOST_LAYERS = 1 << 16, MOST_OPERATORS = 1 << 12 };
 
