@@ -1,12 +1,12 @@
-/* What dimensions are called. */
+/* Names of dimensions, from the source's `dims`. */
 #ifndef IR_DIM_H
 #define IR_DIM_H
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Where a dimension of one name is a product, its first factor has part 0 of the name and those
- * that follow have 1, 2, ...; in the text `heads` and `heads:1`. */
+/* The name of a dimension. If a named dimension is split into factors, the first has part 0 of the
+ * name, the next ones 1, 2, ...; in IR text `heads` and `heads:1`. */
 typedef struct DimName {
     const char *name; // NULL: none
     int part;
@@ -19,12 +19,12 @@ typedef struct Dim {
     const DimName *names;
 } Dim;
 
-/* Whether both are one name; what has none is equal to nothing. */
+/* Returns whether two names are equal; no name equals nothing. */
 static inline bool dim_equal(DimName a, DimName b) {
     return a.name && b.name && a.part == b.part && !strcmp(a.name, b.name);
 }
 
-/* The one name of dimension d of what has factored `dims`, which may be NULL. */
+/* Returns the name of dimension d after pass factor_dims. `dims` may be NULL: no names. */
 static inline DimName dim_name(const Dim *dims, int d) {
     return dims && dims[d].count ? dims[d].names[0] : (DimName){0};
 }

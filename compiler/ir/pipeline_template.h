@@ -1,8 +1,12 @@
-/* Bodies: what pipelines that are alike have in common.
+/* Pipeline templates (Body): the operators that equal pipelines share.
  *
- * Pipelines of equal meshes, layers, lengths and rows of a micro-batch share one body: the
- * operators of a step of one micro-batch, laid out on the devices of the first of them. A body has
- * stages, each with a mesh of its own; pipelines may differ in how many micro-batches they run.
+ *     pipeline stage devices(0-1) mesh(tp:2)     template 0, laid out on devices 0 and 1
+ *     pipeline stage devices(2-3) mesh(tp:2)     template 0, too
+ *     pipeline stage devices(4) stage devices(5) template 1, of two stages
+ *
+ * Pipelines with equal meshes, layers, lengths and rows of a micro-batch share one template: the
+ * operators of one micro-batch, laid out on the devices of the first of these pipelines. A template
+ * has stages, each with its own mesh. Its pipelines may run different numbers of micro-batches.
  */
 #ifndef IR_PIPELINE_TEMPLATE_H
 #define IR_PIPELINE_TEMPLATE_H
@@ -12,9 +16,9 @@
 
 #include <stdint.h>
 
-enum { STAGE_ALL = -1 }; // of an operator: it runs on all devices
+enum { STAGE_ALL = -1 }; // stage of an operator that runs on all devices
 
-/* A stage of a body. */
+/* A stage of a template. */
 typedef struct TemplateStage {
     int template_index;
     int number;       // in the strategy's pipeline
@@ -33,9 +37,9 @@ typedef struct Body {
 /* A pipeline of the strategy. */
 typedef struct PipelineRun {
     int template_index;
-    int pipeline;             // of the strategy
-    int64_t microbatches;     // of a step
-    int64_t first_row;        // of the batch
+    int pipeline;             // number in the strategy
+    int64_t microbatches;     // in a step
+    int64_t first_row;        // row of the batch at which its rows begin
     const Schedule *schedule; // after pass schedule: of its stages, in the order of the strategy's
 } PipelineRun;
 
@@ -46,7 +50,8 @@ typedef struct PipelineTemplates {
     Array(PipelineRun) runs;
 } PipelineTemplates;
 
-/* The first run of a body: the one on whose devices its operators are laid out. */
+/* Returns the first pipeline of a template: its operators are laid out on the devices of this one.
+ */
 static inline const PipelineRun *template_first_run(const PipelineTemplates *bodies, int body) {
     int first = 0;
     while (bodies->runs.at[first].template_index != body) first++;

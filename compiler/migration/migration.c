@@ -14,25 +14,25 @@ typedef struct Moving {
     const Value *from, *to;
 } Moving;
 
-/* Tensors that are converted alike: of one shape, between the same layouts. */
+/* Tensors of one shape that are converted between the same two layouts. */
 typedef struct MoveKind {
     Conversion conversion;
-    const char *key; // the same for kinds that are alike, in every migration
+    const char *key; // text of the conversion; equal for equal conversions of all migrations
     Array(MigratedTensor) tensors;
-    int taken;               // the first of them, which are in windows already
-    int64_t *before, *after; // bytes of one, by device
+    int taken;               // number of tensors, from the first on, that are in batches already
+    int64_t *before, *after; // bytes of one tensor, by device
 } MoveKind;
 
 typedef struct TensorMove {
     Arena *arena, *scratch;
     Migrations *all;
-    Intern *known; // plans by their conversions
+    Intern *known; // from a text of conversions to 1 + the number of their plan
     Migration *migration;
     int device_count;
     Intern *by_key;
     Array(MoveKind) kinds;
-    int64_t *level; // by device: storage that is new, without what has gone
-    int64_t *fresh; // by device: new storage of the window at hand
+    int64_t *level; // by device: bytes allocated minus bytes freed by the batches so far
+    int64_t *fresh; // by device: bytes of new storage of the current batch
 } TensorMove;
 
 static int find_parameter(const Module *module, const char *name) {
@@ -45,7 +45,8 @@ static int state_slot(const Module *module, int param, int state) {
     return module->params.count + param * module->optimizer.state_count + state;
 }
 
-/* What a tensor is converted from and to, in a shape of which both modules see a view. */
+/* Returns a tensor's conversion. The modules may have factored its dimensions differently; the
+ * conversion has the finest shape of which both shapes are views. */
 static Conversion conversion_of(Arena *arena, const Moving *moving) {
     Shape before = type_shape(moving->from->type), after = type_shape(moving->to->type);
     int *of_before = arena_array(arena, int, before.rank + 1),
@@ -66,7 +67,7 @@ static const char *conversion_key(Arena *arena, const Conversion *conversion) {
     return text_bytes(&text);
 }
 
-/* Bytes of a tensor on each device. */
+/* Returns the bytes of a tensor on each device. */
 static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const Value *value) {
     int64_t *bytes = arena_array(mover->scratch, int64_t, mover->device_count);
     for (int device = 0; device < mover->device_count; device++)
@@ -74,7 +75,7 @@ static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const V
     return bytes;
 }
 
-/* Adds a tensor to those of its kind, unless it lies alike. */
+/* Adds a tensor to the others of its conversion, unless its layouts are equal. */
 static void add_tensor(TensorMove *mover, Moving moving) {
     Arena *arena = mover->scratch;
     if (!type_elements(moving.from->type)) return;
@@ -108,7 +109,7 @@ static void add_parameter(TensorMove *mover, int to) {
 
 /* ---- plans ---- */
 
-/* The plan of a window's tensors; the same for windows of the same kinds. */
+/* Returns the plan of a batch with these conversions, made once for each `key`. */
 static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conversions,
                                      const char *key, int count) {
     intptr_t *number = intern_slot(mover->known, key, strlen(key));
@@ -123,10 +124,10 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
     return made;
 }
 
-/* ---- windows ---- */
+/* ---- batches ---- */
 
-/* What a device would have beyond its storage of before, the window and one tensor more of a kind
- * included: the most of any device. */
+/* Returns the most bytes that any device would have beyond its storage before the migration, if the
+ * current batch took one more tensor of a kind. */
 static int64_t level_with(const TensorMove *mover, const MoveKind *kind) {
     int64_t most = INT64_MIN;
     for (int d = 0; d < mover->device_count; d++) {
@@ -142,8 +143,8 @@ static bool fits(const TensorMove *mover, const MoveKind *kind) {
     return true;
 }
 
-/* The kind whose next tensor leaves the devices with the least storage; NULL: all are taken, or
- * none fits into the window. */
+/* Returns the kind whose next tensor raises the peak over all devices least; NULL if no tensor is
+ * left, or none fits into the current batch. */
 static MoveKind *next_kind(TensorMove *mover, bool first) {
     MoveKind *best = NULL;
     int64_t least = INT64_MAX;
@@ -159,7 +160,7 @@ static MoveKind *next_kind(TensorMove *mover, bool first) {
     return best;
 }
 
-/* The tensors of a window, so many of each kind, in the order of the kinds. */
+/* Adds the current batch to the migration: the last counts[k] tensors taken of each kind k. */
 static void close_window(TensorMove *mover, const int *counts) {
     MigrationBatch window = {0};
     Array(Conversion) conversions = {0};
@@ -181,7 +182,7 @@ static void close_window(TensorMove *mover, const int *counts) {
     array_push(mover->arena, &mover->migration->windows, window);
 }
 
-/* Fills a window. False when nothing is left. */
+/* Fills a batch with tensors and adds it to the migration. Returns false if no tensor is left. */
 static bool add_window(TensorMove *mover) {
     int *counts = arena_array(mover->scratch, int, mover->kinds.count + 1);
     bool filled = false;
@@ -223,12 +224,12 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
     return mover.all;
 }
 
-/* ---- what they cost ---- */
+/* ---- report ---- */
 
-/* What the plans of a migration move together. */
+/* Traffic of all batches of a migration. */
 typedef struct Sum {
     int64_t bytes, messages, busiest;
-    int rounds; // of the window that has most
+    int rounds; // of the batch with the most
     double seconds;
 } Sum;
 

@@ -1,13 +1,13 @@
-/* Migrations: what training has learnt goes from one strategy of a program to another.
+/* Migrations: a running program switches from one strategy to another and keeps its training state.
  *
- * Parameters and the optimizer's states are converted together, in windows: of a window the new
- * storage is made, its tensors are moved by one plan, and the old storage goes. So a device needs
- * little more than the larger of the two strategies, and of one sender and receiver there is one
- * message a round. What lies alike under both strategies is in no window: its storage is handed
- * over. What a device holds is never sent to it, and among several holders those send that have the
- * least to send (reshard_plan_messages).
+ *     w: f32[8, 8]   layout<[0,1]{0:2}> under "tp2"   ->   layout<[0,1]{dup:2}> under "dp2"
  *
- *     Migrations *migrations = migrations_plan(arena, unit);
+ * Parameters and optimizer states are converted in batches (`windows`). For each batch a device
+ * allocates the new storage, all tensors of the batch move by one plan, and the device frees the
+ * old storage. So a device needs little more than the larger of the two strategies, and a sender
+ * and a receiver exchange one message a round. A tensor with the same layout under both strategies
+ * is in no batch: its storage is kept. Elements that a device already has are not sent to it. If
+ * several devices have an element, the one with the least to send sends it (reshard_plan_messages).
  */
 #ifndef MIGRATION_MIGRATION_H
 #define MIGRATION_MIGRATION_H
@@ -15,30 +15,30 @@
 #include "ir/programs/device_programs.h"
 #include "ir/unit.h"
 
-/* The most new storage of a window on one device, unless a single tensor has more; bytes. */
+/* Most bytes of new storage that a batch has on one device. A batch of one tensor may have more. */
 enum { MIGRATION_WINDOW = 64 << 20 };
 
-/* A tensor, by its slot under either strategy, as emitted code numbers them: the parameters, then
- * the states of each in a row. */
+/* A tensor by its slots under the two strategies. Emitted code numbers the parameters first, then
+ * the optimizer states of each parameter one after another. */
 typedef struct MigratedTensor {
     int from, to;
 } MigratedTensor;
 
-/* A plan of several tensors; those of equal layouts serve all migrations that need one. */
+/* The plan of a batch's tensors. Batches with equal conversions share it, in all migrations. */
 typedef struct MigrationPlan {
     int number;
     ReplicaGroups replica_groups;
     const Plan *plan; // of the first replica group
 } MigrationPlan;
 
-typedef struct Window {
-    Array(MigratedTensor) tensors; // in the order of the plan's
+typedef struct MigrationBatch {
+    Array(MigratedTensor) tensors; // in the order of the plan's conversions
     const MigrationPlan *plan;
-    int64_t fresh; // bytes of new storage, on the device that has most
+    int64_t fresh; // bytes of new storage on the device with the most
 } MigrationBatch;
 
 typedef struct Migration {
-    Module *from, *to; // one program, under two strategies
+    Module *from, *to; // the same program under two strategies
     Array(MigrationBatch) windows;
 } Migration;
 
@@ -47,10 +47,11 @@ typedef struct Migrations {
     Array(const Migration *) at;
 } Migrations;
 
-/* The migrations between all strategies of each program of a unit, whose modules have layouts. */
+/* Returns the migrations between every two strategies of each program of a unit. Its modules have
+ * come through pass propagate_layouts. */
 const Migrations *migrations_plan(Arena *arena, const Unit *unit);
 
-/* Reports each on standard error: bytes, messages, rounds, the busiest sender, seconds
+/* Reports each migration on standard error: bytes, messages, rounds, the busiest sender, seconds
  * (-Rswitch). */
 void migrations_report(const Migrations *migrations, const Unit *unit);
 

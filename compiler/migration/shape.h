@@ -1,4 +1,6 @@
-/* One shape for a tensor that two modules see in two. */
+/* One shape for a tensor that two modules have factored differently.
+ *
+ *     [8, 6] and [4, 2, 6]   ->   [8, 6];   [6, 4] and [2, 12]   ->   [24] */
 #ifndef MIGRATION_SHAPE_H
 #define MIGRATION_SHAPE_H
 

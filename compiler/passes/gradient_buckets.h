@@ -1,15 +1,14 @@
-/* Buckets: gradients that are exchanged together, as one conversion of several tensors.
+/* Gradient buckets: gradients that are exchanged together, as one conversion of several tensors.
  *
- * async collectives (ir/analysis/phases.h) and is converted alike, by the same steps in the same
- * groups with elements of one type, is taken in the order in which backward makes it, until there
- * are as many bytes as a bucket has on some device; the next one begins behind it. So a sum of B
- * bytes takes at most ceil(B / bucket) exchanges, and what does not belong together is not put
- * together.
+ * Gradients may share a bucket if their conversions are async (op_is_async), have the same steps in
+ * the same groups of devices, and one element type. They fill buckets in the order in which
+ * backward makes them. A bucket is full when some device has `bucket` bytes of it; so B bytes need
+ * at most ceil(B / bucket) exchanges.
  *
- * Unless option --bucket says another size it is a sixteenth of what is converted alike, so that
- * little waits for the end of backward, and at most 25 MiB; and its tensors times the devices that
- * exchange them are then at most about MOST_PIECES, since every piece of a tensor is packed by
- * itself and has a line in the tables.
+ * The size is option --bucket. Without it, a bucket has a sixteenth of all bytes that may share
+ * buckets, so that little waits for the end of backward, and at most 25 MiB. Its tensors times the
+ * devices of the exchange are then at most about MOST_PIECES, since each piece of a tensor is
+ * packed by itself and has a row in the tables.
  */
 #ifndef PASSES_GRADIENT_BUCKETS_H
 #define PASSES_GRADIENT_BUCKETS_H

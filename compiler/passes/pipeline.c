@@ -23,40 +23,9 @@ typedef struct Pass {
     Form from, to, leaves; // the forms that it takes, and the one that a module has then
 } Pass;
 
-/* The passes in order. */
-static const Pass passes[] = {
-    {"precision", pass_precision, FORM_MODEL, FORM_FACTORED, FORM_MODEL}, // element types
-    {"differentiate", pass_differentiate, FORM_MODEL, FORM_FACTORED,
-     FORM_MODEL}, // the backward and update sections
-    {"split_reductions", pass_split_reductions, FORM_MODEL, FORM_FACTORED,
-     FORM_MODEL}, // sums of pieces
-    {"factor_dims", pass_factor_dims, FORM_MODEL, FORM_FACTORED,
-     FORM_FACTORED}, // dimensions become factors
-    {"chunk", pass_chunk, FORM_FACTORED, FORM_FACTORED,
-     FORM_FACTORED}, // what is large, some rows after others
-    {"microbatch", pass_microbatch, FORM_FACTORED, FORM_FACTORED,
-     FORM_FACTORED}, // the loop over micro-batches
-    {"stage", pass_stage, FORM_FACTORED, FORM_FACTORED, FORM_FACTORED}, // bodies, stages
-    {"recompute", pass_recompute, FORM_FACTORED, FORM_FACTORED,
-     FORM_FACTORED}, // what backward makes anew
-    {"seed_layouts", pass_seed_layouts, FORM_FACTORED, FORM_FACTORED,
-     FORM_SEEDED}, // the mesh, and layouts of what is given
-    {"propagate_layouts", pass_propagate_layouts, FORM_SEEDED, FORM_SEEDED,
-     FORM_LAID_OUT}, // layouts of the rest, and conversions
-    {"rematerialize", pass_rematerialize, FORM_LAID_OUT, FORM_LAID_OUT,
-     FORM_LAID_OUT}, // conversions that backward makes anew
-    {"defer_reductions", pass_defer_reductions, FORM_LAID_OUT, FORM_LAID_OUT,
-     FORM_LAID_OUT}, // of what lies alike before conversions
-    {"split_wgrad", pass_split_wgrad, FORM_LAID_OUT, FORM_LAID_OUT,
-     FORM_LAID_OUT}, // what no other layer waits for
-    {"fuse", pass_fuse, FORM_LAID_OUT, FORM_LAID_OUT,
-     FORM_LAID_OUT}, // elementwise operators together
-    {"specialize", pass_specialize, FORM_LAID_OUT, FORM_LAID_OUT,
-     FORM_SPECIALIZED}, // roles and plans
-    {"schedule", pass_schedule, FORM_SPECIALIZED, FORM_SPECIALIZED,
-     FORM_SCHEDULED},                                                     // what runs when
-    {"memory", pass_memory, FORM_SCHEDULED, FORM_SCHEDULED, FORM_STORED}, // storage
-};
+#define PASS_ROW(name, from, to, leaves)                                                           \
+    {#name, pass_##name, FORM_##from, FORM_##to, FORM_##leaves},
+static const Pass passes[] = {PASSES(PASS_ROW)};
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
 

@@ -1,5 +1,5 @@
-/* The passes, in order (pipeline.c is the list). Each is a function of a module that says above
- * itself what it requires and what it leaves.
+/* The passes, in order (PASSES is the list). Each is a function of a module; its file says what it
+ * requires and what it leaves.
  */
 #ifndef PASSES_PIPELINE_H
 #define PASSES_PIPELINE_H
@@ -30,22 +30,29 @@ bool pass_run_one(Module *module, const char *name, Position at);
 /* The names of all passes in order, NULL at the end. */
 const char *const *pass_names(void);
 
-void pass_precision(Module *module);
-void pass_differentiate(Module *module);
-void pass_split_reductions(Module *module);
-void pass_factor_dims(Module *module);
-void pass_chunk(Module *module);
-void pass_microbatch(Module *module);
-void pass_stage(Module *module);
-void pass_recompute(Module *module);
-void pass_seed_layouts(Module *module);
-void pass_propagate_layouts(Module *module);
-void pass_rematerialize(Module *module);
-void pass_defer_reductions(Module *module);
-void pass_split_wgrad(Module *module);
-void pass_fuse(Module *module);
-void pass_specialize(Module *module);
-void pass_schedule(Module *module);
-void pass_memory(Module *module);
+/* The passes in the order in which they run: PASS(name, from, to, leaves). A pass takes a module
+ * whose form (Form of pipeline.c) is between `from` and `to`, and leaves it in form `leaves`. */
+#define PASSES(PASS)                                                                               \
+    PASS(precision, MODEL, FACTORED, MODEL)              /* element types */                       \
+    PASS(differentiate, MODEL, FACTORED, MODEL)          /* backward and update sections */        \
+    PASS(split_reductions, MODEL, FACTORED, MODEL)       /* sums as sums of pieces */              \
+    PASS(factor_dims, MODEL, FACTORED, FACTORED)         /* dimensions become factors */           \
+    PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large operators, rows by rows */       \
+    PASS(microbatch, FACTORED, FACTORED, FACTORED)       /* the loop over micro-batches */         \
+    PASS(stage, FACTORED, FACTORED, FACTORED)            /* pipeline templates, stages */          \
+    PASS(recompute, FACTORED, FACTORED, FACTORED)        /* activation checkpointing */            \
+    PASS(seed_layouts, FACTORED, FACTORED, SEEDED)       /* mesh; inputs', parameters' layouts */  \
+    PASS(propagate_layouts, SEEDED, SEEDED, LAID_OUT)    /* all other layouts, conversions */      \
+    PASS(rematerialize, LAID_OUT, LAID_OUT, LAID_OUT)    /* gathers that backward repeats */       \
+    PASS(defer_reductions, LAID_OUT, LAID_OUT, LAID_OUT) /* sums before their conversion */        \
+    PASS(split_wgrad, LAID_OUT, LAID_OUT, LAID_OUT)      /* weight-gradient operators */           \
+    PASS(fuse, LAID_OUT, LAID_OUT, LAID_OUT)             /* elementwise operators together */      \
+    PASS(specialize, LAID_OUT, LAID_OUT, SPECIALIZED)    /* device programs, conversions */        \
+    PASS(schedule, SPECIALIZED, SPECIALIZED, SCHEDULED)  /* what runs when */                      \
+    PASS(memory, SCHEDULED, SCHEDULED, STORED)           /* storage */
+
+/* Declares each pass: void pass_NAME(Module *module). */
+#define DECLARE_PASS(name, from, to, leaves) void pass_##name(Module *module);
+PASSES(DECLARE_PASS)
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Adds two operators to a copy of the sources: an elementwise one by its declaration in ops.h, and one with a kernel by its declaration and a kernel file a backend. The copy is built, and
-a model with both runs on one device, on four ranks, and on four emulated GPUs; values and gradients are compared with closed forms. No other file is touched.
+"""Adds two operators and a pass to a copy of the sources, as CONTRIBUTING.md says under "Adding things": an elementwise operator by its declaration in ops.h, one with a kernel by its
+declaration and a kernel file a backend, and the pass common_subexpressions by its file and a line in the list of pipeline.h. The copy is built. A model with both operators runs on one
+device, on four ranks, and on four emulated GPUs; values and gradients are compared with closed forms. The pass runs alone on IR text. No other file is touched.
 
 Objects that depend on nothing of this come from the build tree, which the compiler's launcher (reuse.sh) sees to; what CMake and the emitted Makefiles build is what they build anywhere.
 """
@@ -17,17 +18,23 @@ from harness import Failure, ROOT, launch, run  # noqa: E402
 
 INPUTS = HERE / "Inputs"
 EMULATE = ROOT / "test" / "cuda" / "emulate"
-ADDED = {"runtime/cpu/running_sum.c", "runtime/cuda/running_sum.cu"}
-CHANGED = "include/hetu/ops.h"
+ADDED = {"runtime/cpu/running_sum.c", "runtime/cuda/running_sum.cu", "compiler/passes/common_subexpressions.c"}
+OPERATORS, PASSES = "include/hetu/ops.h", "compiler/passes/pipeline.h"
+CHANGED = {OPERATORS, PASSES}
+
+
+def insert(path, before, text):
+    """Inserts text into a file, in front of the first `before`."""
+    old = path.read_text()
+    place = old.index(before)
+    path.write_text(old[:place] + text + old[place:])
 
 
 def copy_sources(root):
-    """The sources with the two operators."""
+    """The sources with the two operators and the pass."""
     shutil.copytree(ROOT, root, symlinks=True, ignore=lambda folder, names: {".git", "__pycache__"} | ({"build"} if pathlib.Path(folder) == ROOT else set()))
-    header = root / CHANGED
-    text = header.read_text()
-    place = text.index("/* ---- optimizers ---- */")
-    header.write_text(text[:place] + (INPUTS / "declarations.h").read_text() + text[place:])
+    insert(root / OPERATORS, "/* ---- optimizers ---- */", (INPUTS / "declarations.h").read_text())
+    insert(root / PASSES, "    PASS(differentiate,", "    PASS(common_subexpressions, MODEL, FACTORED, MODEL) \\\n")
     for name in ADDED:
         shutil.copy(INPUTS / pathlib.Path(name).name, root / name)
 
@@ -42,7 +49,7 @@ def reusable(build):
         if "VALID" not in name or not (build / out).exists():
             continue
         written = any(p.is_relative_to(build) and not p.is_relative_to(build / "include") for p in needs)
-        changed = any(p.resolve() == ROOT / CHANGED or p.stat().st_mtime > (build / out).stat().st_mtime for p in needs if p.exists())
+        changed = any(p.resolve() in {ROOT / name for name in CHANGED} or p.stat().st_mtime > (build / out).stat().st_mtime for p in needs if p.exists())
         if not written and not changed:
             objects.append(out)
     return objects
@@ -63,7 +70,7 @@ def built(bench):
         launcher = f"-DCMAKE_C_COMPILER_LAUNCHER=sh;{INPUTS / 'reuse.sh'};{bench.build};{objects}"
         run(["cmake", "-G", "Ninja", "-S", root, "-B", root / "build", launcher,
              *cached(bench.build, "CMAKE_BUILD_TYPE", "CMAKE_C_COMPILER", "HETU_WERROR", "HETU_SANITIZE")], timeout=300)
-        run(["ninja", "-C", root / "build", "-j2", "hetu", "hetucc"], timeout=500)
+        run(["ninja", "-C", root / "build", "-j2", "hetu", "hetucc", "hetu-opt"], timeout=500)
         return root / "build"
     return bench.once("built", make)
 
@@ -97,13 +104,25 @@ def emulated(bench):
     check(launch(bench.path("emulated"), 4, check=False))
 
 
+def added_pass(bench):
+    """The pass computes an expression once that the text has twice, and runs in its place when all passes do."""
+    opt, text = built(bench) / "bin" / "hetu-opt", (INPUTS / "common_subexpressions.ir").read_text()
+    lines = run([opt, "common_subexpressions", INPUTS / "common_subexpressions.ir"]).stdout
+    if text.count("= exp(") != 2 or lines.count("= exp(") != 1 or "multiply(%3, %3)" not in lines:
+        raise Failure(lines)
+    order = run([built(bench) / "bin" / "hetucc", "--emit=ir", "--print-after=all", INPUTS / "model.c"])
+    names = re.findall(r"^// \w+ after (\w+)$", order.stdout + order.stderr, flags=re.M)
+    if names[:3] != ["precision", "common_subexpressions", "differentiate"]:
+        raise Failure(f"the passes ran in the order {names}")
+
+
 def untouched(bench):
-    """Nothing but ops.h and the kernels differs from the sources."""
+    """Nothing but the two lists and the added files differs from the sources."""
     built(bench)
     root = bench.path("copy")
     files = {p.relative_to(root) for p in root.rglob("*") if p.is_file() and not p.is_relative_to(root / "build")}
     differ = {str(p) for p in files if not (ROOT / p).is_file() or (ROOT / p).read_bytes() != (root / p).read_bytes()}
-    if differ != ADDED | {CHANGED}:
+    if differ != ADDED | CHANGED:
         raise Failure(f"these differ: {sorted(differ)}")
 
 
@@ -112,6 +131,7 @@ def tests(bench, a):
     yield "four_ranks", lambda: four_ranks(bench)
     if (bench.build / "lib" / "libhetu_emulated_cuda.a").exists():
         yield "emulated", lambda: emulated(bench)
+    yield "added_pass", lambda: added_pass(bench)
     yield "untouched", lambda: untouched(bench)
 
 

@@ -1,8 +1,12 @@
-/* Async collectives: what is exchanged once a step beside computing, a conversion of one tensor or
- * of a bucket of several.
+/* Async collectives: conversions that run once a step, while the device computes. Each converts one
+ * tensor, or a bucket of gradients.
  *
- * All devices begin async collectives in one order: that in which their operands are there on the
- * devices of the first body.
+ *     dw1 = linear_dw(...)         backward
+ *     g1 = reshard(dw1) begins     all-reduce of dw1, while backward goes on
+ *     w1 = adam(w1, g1)            update: waits for g1
+ *
+ * All devices begin the collectives in one order: the order in which the devices of the first
+ * pipeline template have the operands.
  */
 #ifndef IR_ANALYSIS_ASYNC_COLLECTIVES_H
 #define IR_ANALYSIS_ASYNC_COLLECTIVES_H
@@ -10,10 +14,10 @@
 #include "ir/module.h"
 
 typedef struct AsyncCollective {
-    const Op *op;         // that of its first tensor
-    int count;            // tensors
-    const Op *const *ops; // by tensor
-    int ready; // the operator that makes the last of the operands, on the devices of the first body
+    const Op *op;         // the conversion of its first tensor
+    int count;            // number of tensors
+    const Op *const *ops; // the conversion of each tensor
+    int ready; // index of the operator after which the first pipeline template has all operands
 } AsyncCollective;
 
 typedef struct AsyncCollectives {
@@ -21,8 +25,8 @@ typedef struct AsyncCollectives {
     const AsyncCollective *at;
 } AsyncCollectives;
 
-/* async collectives, in the order in which it begins; after pass specialize. What has nothing to do
- * is left out. */
+/* Returns the async collectives of a module after pass specialize, in the order in which they
+ * begin. Conversions that move no bytes are left out. */
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
 #endif

@@ -1,8 +1,10 @@
-/* Operators that run once a piece, and those that join their results (clause merge;
+/* Results of ring steps and the operators that join them (clause merge;
  * passes/propagate_layouts/ring.c).
  *
- * A device whose piece is empty has run nothing, and there is no value that the joining operator
- * leaves out by itself: it has to be told.
+ *     o0 = attention(q, k0, v0); o1 = attention(q, k1, v1); o = merge(o0, o1)
+ *
+ * A device with no keys in a ring step runs nothing in that step, so its o0 or o1 does not exist.
+ * The joining operator cannot see this in the values: the emitter asks op_joined.
  */
 #ifndef IR_ANALYSIS_JOINED_RESULTS_H
 #define IR_ANALYSIS_JOINED_RESULTS_H
@@ -11,8 +13,8 @@
 
 typedef enum JoinedHalf { JOINED_BOTH, JOINED_FIRST, JOINED_SECOND } JoinedHalf;
 
-/* What an operator has on a device of the two sets of results that it joins: JOINED_BOTH of one
- * that joins none, or where there is nothing of either. */
+/* Returns which of the two results that an operator joins exist on a device. JOINED_BOTH also
+ * stands for operators that join nothing, and for devices that have neither result. */
 JoinedHalf op_joined(Module *module, const Op *op, int device);
 
 #endif

@@ -1,4 +1,4 @@
-/* Liveness: how long values are needed. */
+/* Liveness: from which operator on and up to which one a value needs storage. */
 #ifndef IR_ANALYSIS_LIVENESS_H
 #define IR_ANALYSIS_LIVENESS_H
 

@@ -58,7 +58,7 @@ bool op_crosses_stages(const Module *module, const Op *op);
 bool op_is_async(const Module *module, const Op *op);
 
 /* The index of the operator that makes a value, of a union of the last one on the devices of the
- * first body: by it, async collectives is begun in one order on all devices. */
+ * first body: by it, all devices begin async collectives in one order. */
 int value_ready_at(const Module *module, const Value *value);
 
 /* The stages of a body as the data flows, after pass propagate_layouts. What goes backward from a

@@ -1,18 +1,20 @@
-/* Sums that a product makes on its way: of one of its operands over what the product adds up, such
- * as the gradient of a bias beside that of a weight. Pass fuse puts such a sum right in front of
- * the product.
+/* Side reductions: a product also sums one of its operands over the factor that it contracts. The
+ * gradient of a bias comes from the product that makes the gradient of the weight.
+ *
+ *     db[o] = dy[b, o]                  the side reduction, put right in front by pass fuse
+ *     dw[o, i] = dy[b, o] * x[b, i]     contracts b, too
  */
 #ifndef IR_ANALYSIS_SIDE_REDUCTION_H
 #define IR_ANALYSIS_SIDE_REDUCTION_H
 
 #include "ir/module.h"
 
-/* The operand of the product that the other operator adds up over what the product adds up, and
- * nothing else; -1: there is none. */
+/* Returns the number of the product's operand that `sum` sums over exactly the factors that the
+ * product contracts; -1 if there is none. */
 int summed_operand(const Op *sum, const Op *product);
 
-/* The product behind an operator, in its part, that can make what this one does; NULL: there is
- * none. */
+/* Returns the product that stands right behind `sum` in its phase and can compute `sum` as its side
+ * reduction; NULL if there is none. */
 const Op *op_side_reduction(const Module *module, const Op *sum);
 
 #endif

@@ -1,32 +1,36 @@
-/* Where values lie in storage that is larger than they are: a slice in what it is taken from, and
- * members of a row in the row.
+/* Subviews: values that share the storage of a larger value.
  *
- * Such a value has Value.subview, and its elements are as far apart as those of the whole. Pass
- * memory decides it (passes/memory/alias_views.h); kernels whose rule says so (clause pitch) read
- * and write it there, and the operator that would move it does nothing.
+ *     q = slice(qkv, 1, 0, 64)     qkv: f32[8, 192]; q: f32[8, 64], rows 192 elements apart
+ *
+ * A slice lies in the value that it is taken from, an operand of a concatenation in the result.
+ * Pass memory decides which values do (passes/memory/alias_views.h) and sets Value.subview. Kernels
+ * whose rule has the clause pitch read and write such a value in place; the slice or concatenation
+ * itself copies nothing.
  */
 #ifndef IR_ANALYSIS_SUBVIEWS_H
 #define IR_ANALYSIS_SUBVIEWS_H
 
 #include "ir/programs/device_programs.h"
 
-/* How far apart a value's elements are in its storage along each dimension, and which element of
- * the storage is its first. */
+/* Writes the strides of a value in its storage to stride[], one a dimension, and the index of its
+ * first element to *first; all in elements. */
 void value_strides(Module *module, const Value *value, int device, int64_t *stride, int64_t *first);
 
-/* Bytes from the beginning of a value's storage to its first element. */
+/* Returns the bytes from the beginning of a value's storage to its first element. */
 int64_t value_displacement(Module *module, const Value *value, int device);
 
-/* Whether a kernel can take a tensor as it lies on a device. *pitch: how far apart its rows are,
- * which end behind the factor of clause pitch; 0 where all lies in a row. */
+/* Returns whether a kernel can read or write a tensor where it lies on a device. Writes to *pitch
+ * the distance in elements between rows, which the factor of clause pitch ends; 0 if the tensor is
+ * contiguous. */
 bool tensor_pitch(Module *module, const Op *op, const Access *access, const BoundAccess *bound,
                   const Value *value, int device, int64_t *pitch);
 
-/* Whether an operator has nothing to move: its operand or its result lies within the other. */
+/* Returns whether an operator copies nothing, because its operand is a subview of its result or the
+ * other way round. */
 bool op_moves_nothing(const Op *op);
 
-/* The value that is made in a place within `whole`, of which a view in another shape may be the
- * operand `value`; NULL: there is none. */
+/* Returns the value that is computed in a place inside `whole`: `value`, or the value of which
+ * `value` is a reshape. Returns NULL if there is none. */
 const Value *value_made_within(const Value *value, const Value *whole);
 
 #endif
