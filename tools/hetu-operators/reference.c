@@ -116,8 +116,9 @@ static void add_entry(Reference *reference, const char *prototype, const char *d
 static const char *read_comment(FILE *header, Arena *arena, const char *line) {
     Text text = {.arena = arena};
     for (const char *at = line; at; at = read_line(header, arena)) {
-        at += strspn(at, " /*");
         const char *end = strstr(at, "*/");
+        at += strspn(at, " /*");
+        if (end && end < at) break;
         if (text.length) text_append(&text, " ", 1);
         text_append(&text, at, end ? (size_t)(end - at) : strlen(at));
         if (end) break;
@@ -206,7 +207,7 @@ static void write_entry(const Reference *reference, const Entry *entry) {
 static void write_comment(FILE *header, Arena *arena) {
     bool inside = false, ended = false;
     rewind(header);
-    printf("```\n");
+    printf("## The grammar of rules\n\n```\n");
     for (const char *line; !ended && (line = read_line(header, arena));) {
         if (!strncmp(line, "/* clang-format", 15)) continue;
         inside |= !strncmp(line, "/*", 2);
@@ -225,7 +226,7 @@ bool reference_write(Arena *arena, const char *path) {
     read_header(&reference, header);
     const char *name = strstr(path, "hetu/");
     if (name && reference.count)
-        printf("## <%s>\n\n", name);
+        printf("## `<%s>`\n\n", name);
     else
         write_comment(header, arena);
     for (int i = 0; i < reference.count; i++)
