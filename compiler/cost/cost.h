@@ -168,7 +168,7 @@ typedef struct CostReport {
 /* Requires pass memory. */
 CostReport cost_report(Arena *arena, Module *module);
 
-/* As a table, and as JSON (its keys are in tools/manual/formats.md): an object with the list "models". */
+/* As a table, and as JSON (its keys are in README.md): an object with the list "models". */
 void cost_table(Text *out, const CostReport *reports, int count);
 void cost_json(Text *out, const CostReport *reports, int count);
 

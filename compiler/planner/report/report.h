@@ -1,7 +1,7 @@
 /* The report: what hetucc --report shows of a program.
  *
  * Devices by pipeline and stage, a step as a timeline, the memory of every role and every
- * conversion, as JSON (its keys are in tools/manual/formats.md) or as a page of HTML that holds the same JSON and
+ * conversion, as JSON (its keys are in README.md) or as a page of HTML that holds the same JSON and
  * draws it without a network.
  *
  * simulation.c simulates a step by the times of stage_seconds.c, conversions.c lists conversions,

@@ -55,7 +55,7 @@ typedef struct SimulatedSteps {
 
 SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options);
 
-/* As a table, as JSON (its keys are in tools/manual/formats.md: an object with the list "models"), and as a trace
+/* As a table, as JSON (its keys are in README.md: an object with the list "models"), and as a trace
  * of Chrome's format. */
 void steps_table(Text *out, const SimulatedSteps *steps);
 void steps_json(Text *out, SimulatedSteps *const *steps, int count);
