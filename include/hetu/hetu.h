@@ -2,7 +2,7 @@
  *
  * A model is plain C for one device. `cc model.c -lhetu` runs it on one device; `hetucc model.c -o
  * model` makes a program for many that computes the same. Pragmas begin with `#pragma hspmd`; a
- * plain C compiler ignores them. See the project's README for the language.
+ * plain C compiler ignores them. See hspmd(7) for the language.
  */
 #ifndef HETU_HETU_H
 #define HETU_HETU_H

@@ -1,6 +1,7 @@
 /* hetu-operators: writes what the one-device library has of each operator from the operator's rule.
  *
  *     hetu-operators include/hetu/ops.h operators.c kernels.h names.h
+ *     hetu-operators --reference HEADER... > operators.md
  *
  * operators.c    the C functions of the operators: tables and loops for runtime/eager/operator.h
  * kernels.h      prototypes of the kernels that the rules name names.h        UNCOMPILED(name) for
@@ -9,6 +10,7 @@
 #include "operators.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *read_file(Arena *arena, const char *file) {
     FILE *stream = fopen(file, "rb");
@@ -35,9 +37,24 @@ static void write_file(Arena *arena, const char *file,
     }
 }
 
+/* Writes the reference of the operators of headers (reference.c). */
+static int write_reference(char **headers) {
+    Arena *arena = arena_create();
+    int status = 0;
+    for (char **header = headers; *header && !status; header++)
+        if (!reference_write(arena, *header)) {
+            fprintf(stderr, "hetu-operators: %s cannot be read\n", *header);
+            status = 1;
+        }
+    arena_destroy(arena);
+    return status | (fflush(stdout) != 0);
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && !strcmp(argv[1], "--reference")) return write_reference(argv + 2);
     if (argc != 5) {
-        fprintf(stderr, "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n");
+        fprintf(stderr, "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n"
+                        "       hetu-operators --reference HEADER...\n");
         return 1;
     }
     Arena *arena = arena_create();

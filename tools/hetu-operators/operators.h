@@ -29,4 +29,8 @@ void operators_write(Text *out, const Declarations *all);
 void kernels_write(Text *out, const Declarations *all);
 void names_write(Text *out, const Declarations *all);
 
+/* Writes the operators of a header to standard output, as Markdown; of a header without operators
+ * its opening comment. Returns false where the header cannot be read. */
+bool reference_write(Arena *arena, const char *path);
+
 #endif

@@ -1,4 +1,4 @@
-"""Whether a file is what README.md says of the JSON of --emit=cost: every key with a value of its type, and no other."""
+"""Whether a file is what tools/manual/formats.md says of the JSON of --emit=cost: every key with a value of its type, and no other."""
 import json
 import sys
 

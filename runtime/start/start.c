@@ -1,0 +1,112 @@
+/* libhetu-start: chooses how threads and ranks wait, before OpenMP and MPI read the environment.
+ *
+ * libhetu needs this library and names it behind OpenMP's, so that the loader runs its constructor
+ * first. Threads that spin while they wait are faster where each has a core of its own, and slower
+ * where two share one: a rank of two threads on the two hyperthreads of a core runs at half its
+ * speed. Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_PROCESSORS = 4096, LINE = 4096 };
+
+/* What this host has, and what is started on it. */
+typedef struct Host {
+    int processors, cores; // hyperthreads of a core are processors of their own
+    bool is_virtual;       // then nobody knows which processors share a core
+    int ranks, threads;    // of the program on this host; of each rank
+} Host;
+
+static int number_of(const char *name) {
+    const char *text = getenv(name);
+    return text ? atoi(text) : 0;
+}
+
+static bool is_set(const char *name) {
+    const char *text = getenv(name);
+    return text && *text;
+}
+
+/* Reads the first line of a file; an empty one where there is none. */
+static void read_line(const char *path, char *line) {
+    FILE *file = fopen(path, "re");
+    *line = 0;
+    if (file && !fgets(line, LINE, file)) *line = 0;
+    if (file) fclose(file);
+}
+
+/* Counts cores: a core is counted at the first of its processors. */
+static int count_cores(int processors) {
+    int cores = 0;
+    for (int processor = 0; processor < processors && processor < MOST_PROCESSORS; processor++) {
+        char path[128], line[LINE];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                 processor);
+        read_line(path, line);
+        cores += !*line || atoi(line) == processor;
+    }
+    return cores < 1 ? 1 : cores;
+}
+
+/* Whether this is a virtual machine, whose processors may be hyperthreads without saying so. */
+static bool is_virtual(void) {
+    char line[LINE];
+    bool found = false;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && !found && fgets(line, sizeof line, file))
+        found = !strncmp(line, "flags", 5) && strstr(line, " hypervisor");
+    if (file) fclose(file);
+    return found;
+}
+
+/* The ranks that a launcher has started on this host; 1 where none says it. */
+static int count_ranks(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE",
+                                        "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (number_of(names[i]) > 0) return number_of(names[i]);
+    return 1;
+}
+
+static Host look_around(void) {
+    cpu_set_t own;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    Host host = {.processors = online < 1 ? 1 : (int)online, .ranks = count_ranks()};
+    host.cores = count_cores(host.processors);
+    host.is_virtual = is_virtual();
+    host.threads = host.processors / host.ranks;
+    if (!sched_getaffinity(0, sizeof own, &own) && CPU_COUNT(&own) < host.threads)
+        host.threads = CPU_COUNT(&own);
+    if (number_of("OMP_NUM_THREADS") > 0) host.threads = number_of("OMP_NUM_THREADS");
+    if (host.threads < 1) host.threads = 1;
+    return host;
+}
+
+/* Whether threads that wait must leave their core to others. */
+static bool shares_cores(const Host *host) {
+    return host->threads > 1 && (host->is_virtual || host->ranks * host->threads > host->cores);
+}
+
+__attribute__((constructor)) static void choose_waiting(void) {
+    Host host = look_around();
+    bool chosen = is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT") || is_set("KMP_BLOCKTIME");
+    bool sleep = shares_cores(&host), yield = host.ranks > host.processors;
+    if (!chosen && sleep) setenv("OMP_WAIT_POLICY", "passive", 1);
+    if (yield) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    if (number_of("HETU_VERBOSE") && !number_of("OMPI_COMM_WORLD_RANK"))
+        fprintf(
+            stderr,
+            "hetu: %d rank%s on %d processor%s of %d core%s%s: %d thread%s a rank, which %s%s\n",
+            host.ranks, host.ranks > 1 ? "s" : "", host.processors, host.processors > 1 ? "s" : "",
+            host.cores, host.cores > 1 ? "s" : "", host.is_virtual ? " (virtual)" : "",
+            host.threads, host.threads > 1 ? "s" : "",
+            chosen  ? "wait as the environment says"
+            : sleep ? "sleep while they wait (OMP_WAIT_POLICY=passive)"
+                    : "spin while they wait",
+            yield ? "; ranks that wait yield" : "");
+}
