@@ -1,4 +1,8 @@
-/* Commands of a session on all ranks. */
+/* The commands of a session, and what every rank does when rank 0 issues one.
+ *
+ *     rank 0                               ranks 1, 2, ...
+ *     session_issue(COMMAND_RUN)  ──────▶  session_serve: waits, then carries it out as rank 0 does
+ */
 #include "transport/world.h"
 #include "device/device.h"
 #include "base/fail.h"
@@ -14,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void open_program(ht_session *session, const Command *command) {
+static void open_program(ht_session *session, const Command *command, Payload *payload) {
+    (void)payload;
     Program **grown =
         realloc(session->programs, sizeof *grown * (size_t)(session->program_count + 1));
     if (!grown) ht_fail("no memory for another program");
@@ -23,7 +28,7 @@ static void open_program(ht_session *session, const Command *command) {
         program_create(command->index, &session->params, command->seed);
 }
 
-/* Whether a program runs forward on parameters of one that trains. */
+/* Returns whether a program only runs forward and shares parameters with `trains`, which trains. */
 static bool follows(const Program *program, const Program *trains) {
     if (program->image->trains || !trains->image->trains) return false;
     for (int p = 0; p < program->image->param_count; p++)
@@ -32,8 +37,9 @@ static bool follows(const Program *program, const Program *trains) {
     return false;
 }
 
-/* The images that the programs go to: that of the command, and those of the programs that follow it
- * and have its strategy; -1: none. */
+/* Returns, by program, the image to switch to; free() it. The program of the command gets the
+ * command's image. Programs that follow it get their own image for the same strategy, if they have
+ * one. All others get -1: they do not switch. */
 static int *find_images(const ht_session *session, const Command *command) {
     const char *strategy = image_at(command->index)->image->strategy;
     int *images = memory_array(session->program_count, sizeof *images);
@@ -45,9 +51,10 @@ static int *find_images(const ht_session *session, const Command *command) {
     return images;
 }
 
-/* Moves a program with what it has learnt. Those that follow it are made anew: they read its
- * parameters when they run. */
-static void switch_program(ht_session *session, const Command *command) {
+/* Switches a program to another strategy: parameters and optimizer state are resharded. The
+ * programs that follow it have no state of their own and are created anew. */
+static void switch_program(ht_session *session, const Command *command, Payload *payload) {
+    (void)payload;
     int *images = find_images(session, command), own = command->number;
     uint64_t seed = session->programs[own]->worker.seed;
     FedInputs **kept = memory_array(session->program_count, sizeof *kept);
@@ -69,7 +76,7 @@ static void switch_program(ht_session *session, const Command *command) {
     free(images);
 }
 
-/* Tells rank 0 how long this rank has computed. */
+/* Sends to rank 0 how long this rank has computed in the last step. */
 static void report_pace(const Program *program, Payload *payload) {
     PaceReport mine = pace_report(!program->role, program->worker.step - 1);
     PaceReport *all = payload->reports ? payload->reports : memory_array(world_size(), sizeof *all);
@@ -77,6 +84,7 @@ static void report_pace(const Program *program, Payload *payload) {
     if (all != payload->reports) free(all);
 }
 
+/* Runs a step or a forward pass of a program. */
 static void run_program(ht_session *session, const Command *command, Payload *payload) {
     Program *program = session->programs[command->number];
     for (int i = 0; i < program->image->input_count; i++)
@@ -90,15 +98,17 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
     if (session->dump && program->image->trains) program_dump(program, session->dump, "step");
 }
 
-/* Strategies that have arrived: rank 0 has the object, and sends it. */
-static void take_arrival(const Command *command, const Payload *payload) {
+/* Loads strategies that were compiled while the program runs: rank 0 broadcasts the shared object
+ * (`command->bytes` of it). */
+static void take_arrival(ht_session *session, const Command *command, Payload *payload) {
+    (void)session;
     void *object = payload->from ? NULL : memory_array(command->bytes, 1);
     world_broadcast(payload->from ? (void *)payload->from : object, (size_t)command->bytes);
     arrivals_take(payload->from ? payload->from : object, (size_t)command->bytes);
     free(object);
 }
 
-/* A text of rank 0 on all ranks; free() it. */
+/* Broadcasts a string of rank 0, NULL allowed. Returns this rank's copy; free() it. */
 static char *shared_text(const char *text) {
     int64_t length = text ? (int64_t)strlen(text) : -1;
     world_broadcast(&length, sizeof length);
@@ -108,7 +118,7 @@ static char *shared_text(const char *text) {
     return copy;
 }
 
-static void save(ht_session *session, const Command *command, const Payload *payload) {
+static void save(ht_session *session, const Command *command, Payload *payload) {
     char *folder = shared_text(payload->path);
     checkpoint_save(session, folder, command->step, command->index, payload->notes,
                     command->number);
@@ -125,14 +135,16 @@ static void load(ht_session *session, const Command *command, Payload *payload) 
     free(manifest);
 }
 
-/* The number of a program's next step, and the seed of all. */
-static void set_steps(ht_session *session, const Command *command) {
+/* Sets the number of a program's next step, and the seed of all programs. */
+static void set_steps(ht_session *session, const Command *command, Payload *payload) {
+    (void)payload;
     session->programs[command->number]->worker.step = command->step;
     for (int p = 0; p < session->program_count; p++)
         session->programs[p]->worker.seed = command->seed;
 }
 
-/* Opens a file of rows on all ranks. Why one cannot, on rank 0; kept until the next call. */
+/* Opens a data set on all ranks. Returns on rank 0 why a rank cannot, in a buffer that the next
+ * call overwrites; NULL where all can, and on the other ranks. */
 static const char *open_rows(const Program *program, const Command *command,
                              const Payload *payload) {
     enum { ROOM = 1024 };
@@ -159,7 +171,7 @@ static const char *open_rows(const Program *program, const Command *command,
     return *said ? said : NULL;
 }
 
-/* Reads rows of a file that all ranks have open. */
+/* Opens a data set (`keep`), or feeds an input with rows of one that all ranks have open. */
 static void read_rows(ht_session *session, const Command *command, Payload *payload) {
     Program *program = session->programs[command->number];
     if (command->keep) {
@@ -176,64 +188,81 @@ static void read_rows(ht_session *session, const Command *command, Payload *payl
     if (world_rank()) free(order);
 }
 
+static void fetch(ht_session *session, const Command *command, Payload *payload) {
+    program_fetch(session->programs[command->number], command->index, payload->to);
+}
+
+static void fetch_input(ht_session *session, const Command *command, Payload *payload) {
+    program_fetch_input(session->programs[command->number], command->index, payload->to);
+}
+
+static void get_param(ht_session *session, const Command *command, Payload *payload) {
+    param_get(session->params.at[command->number], payload->to);
+}
+
+static void set_param(ht_session *session, const Command *command, Payload *payload) {
+    param_set(session->params.at[command->number], payload->from);
+}
+
+static void write_checkpoint(ht_session *session, const Command *command, Payload *payload) {
+    (void)command, (void)payload;
+    checkpoint_turn(session);
+}
+
+static void take_copies(ht_session *session, const Command *command, Payload *payload) {
+    copies_take(session, command->seed, command->step, payload->notes, command->number);
+}
+
+static void find_copies(ht_session *session, const Command *command, Payload *payload) {
+    checkpoint_wait(session);
+    payload->found = command->seed ? copies_find(session, command->seed) : -1;
+}
+
+static void load_copies(ht_session *session, const Command *command, Payload *payload) {
+    (void)command;
+    payload->reason = copies_load(session);
+}
+
+/* Takes signals from here on; returns once all ranks do. */
+static void heed_signals(ht_session *session, const Command *command, Payload *payload) {
+    (void)session, (void)command, (void)payload;
+    signals_heed();
+    world_least(0);
+}
+
+/* The commands by kind: the name under which a trace shows the time of one, and the function that
+ * carries it out on every rank; NULL: it only ends session_serve's loop. */
+static const struct {
+    const char *name;
+    void (*carry_out)(ht_session *session, const Command *command, Payload *payload);
+} commands[] = {[COMMAND_OPEN] = {"open a program", open_program},
+                [COMMAND_SWITCH] = {"switch", switch_program},
+                [COMMAND_ARRIVE] = {"take a strategy", take_arrival},
+                [COMMAND_RUN] = {"step", run_program},
+                [COMMAND_FETCH] = {"fetch", fetch},
+                [COMMAND_FETCH_INPUT] = {"fetch", fetch_input},
+                [COMMAND_GET_PARAM] = {"get a parameter", get_param},
+                [COMMAND_SET_PARAM] = {"set a parameter", set_param},
+                [COMMAND_SAVE] = {"save", save},
+                [COMMAND_WRITE] = {"save", write_checkpoint},
+                [COMMAND_LOAD] = {"load", load},
+                [COMMAND_STEPS] = {"load", set_steps},
+                [COMMAND_REMEMBER] = {"remember", take_copies},
+                [COMMAND_FIND] = {"look for copies", find_copies},
+                [COMMAND_RECALL] = {"load", load_copies},
+                [COMMAND_ROWS] = {"read rows", read_rows},
+                [COMMAND_HEED] = {"heed signals", heed_signals},
+                [COMMAND_CLOSE] = {"close", NULL}};
+
+/* Carries a command out, and books the time that it has not booked itself under its name. */
 static void carry_out(ht_session *session, const Command *command, Payload *payload) {
-    switch (command->kind) {
-    case COMMAND_OPEN: open_program(session, command); break;
-    case COMMAND_SWITCH: switch_program(session, command); break;
-    case COMMAND_ARRIVE: take_arrival(command, payload); break;
-    case COMMAND_RUN: run_program(session, command, payload); break;
-    case COMMAND_FETCH:
-        program_fetch(session->programs[command->number], command->index, payload->to);
-        break;
-    case COMMAND_FETCH_INPUT:
-        program_fetch_input(session->programs[command->number], command->index, payload->to);
-        break;
-    case COMMAND_GET_PARAM: param_get(session->params.at[command->number], payload->to); break;
-    case COMMAND_SET_PARAM: param_set(session->params.at[command->number], payload->from); break;
-    case COMMAND_SAVE: save(session, command, payload); break;
-    case COMMAND_WRITE: checkpoint_turn(session); break;
-    case COMMAND_LOAD: load(session, command, payload); break;
-    case COMMAND_STEPS: set_steps(session, command); break;
-    case COMMAND_REMEMBER:
-        copies_take(session, command->seed, command->step, payload->notes, command->number);
-        break;
-    case COMMAND_FIND:
-        checkpoint_wait(session);
-        payload->found = command->seed ? copies_find(session, command->seed) : -1;
-        break;
-    case COMMAND_RECALL: payload->reason = copies_load(session); break;
-    case COMMAND_ROWS: read_rows(session, command, payload); break;
-    case COMMAND_HEED:
-        signals_heed();
-        world_least(0); // all ranks have come here
-        break;
-    case COMMAND_CLOSE: break;
-    }
+    if (commands[command->kind].carry_out)
+        commands[command->kind].carry_out(session, command, payload);
+    hooks_mark(HT_STREAM_HOST, commands[command->kind].name, NULL);
 }
 
-/* What the time of a command goes to but for what it has marked itself. */
-static const char *command_name(CommandKind kind) {
-    static const char *const names[] = {[COMMAND_OPEN] = "open a program",
-                                        [COMMAND_SWITCH] = "switch",
-                                        [COMMAND_ARRIVE] = "take a strategy",
-                                        [COMMAND_RUN] = "step",
-                                        [COMMAND_FETCH] = "fetch",
-                                        [COMMAND_FETCH_INPUT] = "fetch",
-                                        [COMMAND_GET_PARAM] = "get a parameter",
-                                        [COMMAND_SET_PARAM] = "set a parameter",
-                                        [COMMAND_SAVE] = "save",
-                                        [COMMAND_WRITE] = "save",
-                                        [COMMAND_LOAD] = "load",
-                                        [COMMAND_STEPS] = "load",
-                                        [COMMAND_REMEMBER] = "remember",
-                                        [COMMAND_FIND] = "look for copies",
-                                        [COMMAND_RECALL] = "load",
-                                        [COMMAND_HEED] = "heed signals",
-                                        [COMMAND_CLOSE] = "close"};
-    return names[kind];
-}
-
-/* Brings the numbers of a run to all ranks; few programs have more than one optimizer. */
+/* Broadcasts the optimizers' hyperparameters of a run. Those of the first optimizer are in the
+ * command itself, since few programs have another. */
 static void share_numbers(const Command *command, Payload *payload) {
     memcpy(payload->hyper, command->hyper, sizeof command->hyper);
     if (command->more)
@@ -246,7 +275,6 @@ void session_issue(ht_session *session, Command *command, Payload *payload) {
     world_broadcast(command, sizeof *command);
     share_numbers(command, payload);
     carry_out(session, command, payload);
-    hooks_mark(HT_STREAM_HOST, command_name(command->kind), NULL);
 }
 
 void session_serve(ht_session *session) {
@@ -257,7 +285,6 @@ void session_serve(ht_session *session) {
         share_numbers(&command, &payload);
         hooks_mark(HT_STREAM_WAITING, "wait for rank 0", NULL);
         carry_out(session, &command, &payload);
-        hooks_mark(HT_STREAM_HOST, command_name(command.kind), NULL);
     } while (command.kind != COMMAND_CLOSE);
     session_close(session);
     exit(0);

@@ -53,60 +53,64 @@ struct ht_program {
                       // has no name
 };
 
+/* The kinds of commands; commands.c has a table of the functions that carry them out. */
 typedef enum CommandKind {
-    COMMAND_OPEN,
-    COMMAND_SWITCH,
-    COMMAND_ARRIVE,
-    COMMAND_RUN,
-    COMMAND_FETCH,
-    COMMAND_FETCH_INPUT,
-    COMMAND_GET_PARAM,
-    COMMAND_SET_PARAM,
-    COMMAND_SAVE,
-    COMMAND_WRITE,
-    COMMAND_LOAD,
-    COMMAND_STEPS,
-    COMMAND_REMEMBER,
-    COMMAND_FIND,
-    COMMAND_RECALL,
-    COMMAND_ROWS,
-    COMMAND_HEED,
-    COMMAND_CLOSE
+    COMMAND_OPEN,        // create a program: index (image), seed
+    COMMAND_SWITCH,      // switch a program to another strategy: number, index (image), keep
+    COMMAND_ARRIVE,      // load strategies compiled meanwhile: bytes; from
+    COMMAND_RUN,         // run a step: number, report, check, hyper, more, fed; feeds, loss
+    COMMAND_FETCH,       // read an output: number, index; to
+    COMMAND_FETCH_INPUT, // read an input: number, index; to
+    COMMAND_GET_PARAM,   // read a parameter: number; to
+    COMMAND_SET_PARAM,   // write a parameter: number; from
+    COMMAND_SAVE, // begin a checkpoint: step, number (of notes), index (checkpoints to keep); path,
+                  // notes
+    COMMAND_WRITE,    // go on writing a checkpoint
+    COMMAND_LOAD,     // load a checkpoint: path, manifest, names, reason
+    COMMAND_STEPS,    // set a program's next step and the seed: number, step, seed
+    COMMAND_REMEMBER, // take an in-memory checkpoint: seed (its key), step, number (of notes);
+                      // notes
+    COMMAND_FIND,     // look for an in-memory checkpoint: seed (its key; 0: none); found
+    COMMAND_RECALL,   // load the in-memory checkpoint that was found: reason
+    COMMAND_ROWS,     // open a data set (keep), or feed rows of it: number, index; rows
+    COMMAND_HEED,     // take signals from here on
+    COMMAND_CLOSE     // end the session
 } CommandKind;
 
-/* What rank 0 tells the others; the same bytes on all ranks. */
+/* A command's arguments, which rank 0 broadcasts: the same bytes on all ranks. The kinds above say
+ * which fields each reads. */
 typedef struct Command {
     CommandKind kind;
-    int number;    // of the program, or of the parameter
-    int index;     // of the image, or of the output
-    int64_t step;  // COMMAND_SAVE, COMMAND_STEPS, COMMAND_REMEMBER
-    uint64_t seed; // COMMAND_OPEN, COMMAND_STEPS; the key of copies: COMMAND_REMEMBER, COMMAND_FIND
-                   // (0: none)
-    int64_t bytes; // COMMAND_ARRIVE: of the object that follows
-    bool keep;   // COMMAND_SWITCH: inputs that were fed stay fed; COMMAND_ROWS: ranks open the file
-    bool report; // COMMAND_RUN: rank 0 wants to know the pace of each rank
-    bool check;  // COMMAND_RUN: whether HETU_CHECK is set on rank 0
-    float hyper[HT_HYPER]; // COMMAND_RUN: of the first optimizer
-    int more; // COMMAND_RUN: optimizers behind it whose numbers follow; those of the others are 0
-    unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // COMMAND_RUN: which inputs follow
+    int number;    // of the program in session->programs, of the parameter; or how many notes
+    int index;     // of the image, the input or the output
+    int64_t step;  // number of a training step
+    uint64_t seed; // of random numbers; or the key of in-memory checkpoints
+    int64_t bytes; // ARRIVE: of the object that follows; ROWS: elements of the file
+    bool keep;     // SWITCH: inputs that were fed stay fed; ROWS: open the file
+    bool report;   // RUN: rank 0 wants each rank's computing time
+    bool check;    // RUN: HETU_CHECK is set on rank 0
+    float hyper[HT_HYPER]; // RUN: hyperparameters of the first optimizer
+    int more;              // RUN: further optimizers, whose hyperparameters are broadcast next
+    unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // RUN: bit i: input i was fed anew
 } Command;
 
-/* Memory of rank 0 that a command reads or writes; NULL on the others. */
+/* Memory that a command reads or writes on rank 0; zero on the other ranks, except where a field
+ * says that all ranks have it. */
 typedef struct Payload {
-    const void **feeds; // by input
-    const void *from;
-    void *to;
-    const char *path, *manifest; // COMMAND_SAVE, COMMAND_LOAD; NULL: none
-    const char *names;           // COMMAND_LOAD: Stored's
-    const SafeNote *notes;       // COMMAND_SAVE, COMMAND_REMEMBER
-    const char *element;         // COMMAND_ROWS: of the file, at `path`
-    RowsPlan rows;               // COMMAND_ROWS
-    const char *reason; // COMMAND_LOAD, COMMAND_RECALL, COMMAND_ROWS: why it was refused, on all
-                        // ranks, or on rank 0
-    int64_t found;      // COMMAND_FIND: the step of the newest copy; -1: none
-    float loss;
-    struct PaceReport *reports;        // COMMAND_RUN: by rank, where they are wanted
-    float hyper[HT_GROUPS * HT_HYPER]; // COMMAND_RUN: on all ranks, once the command is there
+    const void **feeds;                // RUN: data by input; NULL: not fed
+    const void *from;                  // ARRIVE, SET_PARAM: data that are read
+    void *to;                          // FETCH, FETCH_INPUT, GET_PARAM: memory for the result
+    const char *path;                  // SAVE, LOAD: folder or file; ROWS: the data set
+    const char *manifest;              // LOAD: file of checksums; NULL: none
+    const char *names;                 // LOAD: how the file names parameters, as in Stored
+    const SafeNote *notes;             // SAVE, REMEMBER: metadata of the checkpoint
+    const char *element;               // ROWS: type of the file's numbers, "uint16"
+    RowsPlan rows;                     // ROWS: which rows each rank reads
+    const char *reason;                // LOAD, RECALL, ROWS: set to why it failed; NULL: it did not
+    int64_t found;                     // FIND: set to the step of the newest copy; -1: none
+    float loss;                        // RUN: set to the step's loss
+    struct PaceReport *reports;        // RUN: set to computing times by rank; NULL: not wanted
+    float hyper[HT_GROUPS * HT_HYPER]; // RUN: hyperparameters by optimizer, on all ranks
 } Payload;
 
 /* The one-device library; NULL: it is not linked. */
