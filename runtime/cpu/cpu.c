@@ -1,6 +1,8 @@
 /* What the CPU kernels share. */
 #include "cpu/cpu.h"
 
+#include "base/memory.h"
+
 #include <stdlib.h>
 
 float *cpu_f32(const ht_view *view, const char *operator) {
@@ -28,7 +30,7 @@ int cpu_size(ht_dtype dtype) {
 }
 
 void *cpu_alloc(size_t bytes) {
-    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    void *memory = aligned_alloc(MEMORY_ALIGNMENT, (size_t)memory_aligned((int64_t)bytes + 1));
     if (!memory) ht_fail("no memory for %zu bytes of a kernel's scratch space", bytes);
     return memory;
 }

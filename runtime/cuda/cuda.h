@@ -22,7 +22,15 @@
 #include <hetu/cuda.h>
 #include <hetu/kernel.h>
 
-enum { CUDA_HYPER = 64 };
+enum {
+    CUDA_HYPER = 64,
+    CUDA_ALIGNMENT = 256 // bytes: each value in scratch memory begins at a multiple
+};
+
+/* Rounds a number of bytes up to the alignment of scratch memory. */
+static inline int64_t cuda_aligned(int64_t bytes) {
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
 
 /* What differs between the steps of a program; in device memory. */
 typedef struct CudaStep {

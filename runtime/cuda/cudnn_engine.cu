@@ -1,6 +1,7 @@
 /* Calls of attention by cuDNN. */
 #include "cuda/cudnn_engine.h"
 
+#include "cuda/cuda.h"
 #include "cuda/cudnn_attention.h"
 #include "cuda/views.h"
 
@@ -8,11 +9,7 @@
 #include <stdio.h>
 #include <tuple>
 
-enum {
-    WIDEST = 128,
-    BACKWARD_OPERANDS = 9,
-    UNIT = 256
-}; // UNIT: bytes to which parts of scratch memory are aligned
+enum { WIDEST = 128, BACKWARD_OPERANDS = 9 };
 
 /* ---- what cuDNN serves ---- */
 
@@ -147,10 +144,8 @@ static void turn_statistics(float *to, const float *from, const CudnnAttention &
 
 static int64_t pitch_of(const ht_view *view) { return ht_view_pitch(view, view->rank - 2); }
 
-static int64_t padded(int64_t bytes) { return (bytes + UNIT - 1) / UNIT * UNIT; }
-
 static int64_t statistics_bytes(const CudnnAttention &a) {
-    return padded(a.batch * a.heads * a.s * (int64_t)sizeof(float));
+    return cuda_aligned(a.batch * a.heads * a.s * (int64_t)sizeof(float));
 }
 
 static CudnnAttention attention_of(const AttentionShape &a, const CudnnPitches &pitch) {

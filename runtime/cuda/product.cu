@@ -19,8 +19,7 @@ enum {
     PITCH = 16, // bytes of which a column's pitch is a multiple
     PAD_FROM =
         512, // extent of the axis that a tensor lacks from which a copy with a padded pitch pays
-    MOST_CALLS = 32, // of cuBLASLt for one contraction
-    ALIGNMENT = 256  // of copies, in bytes
+    MOST_CALLS = 32 // of cuBLASLt for one contraction
 };
 
 static const int64_t MOST_APART =
@@ -254,7 +253,7 @@ static bool is_unfinished(const Plan *p) {
 /* ---- running ---- */
 
 static int64_t copy_bytes(const Tensor &tensor) {
-    return tensor.copied ? rounded(tensor.count * dtype_bytes(tensor.dtype), ALIGNMENT) : 0;
+    return tensor.copied ? cuda_aligned(tensor.count * dtype_bytes(tensor.dtype)) : 0;
 }
 
 /* Gives a copy its place in scratch memory. */
@@ -341,8 +340,8 @@ static void run_plain(const ht_product_call *call) {
 }
 
 static void run(Plan *p) {
-    const int64_t bias_bytes = rounded(
-        p->matmul.biased ? extent_of(p->row) * dtype_bytes(p->call->y_dtype) : 0, ALIGNMENT);
+    const int64_t bias_bytes =
+        cuda_aligned(p->matmul.biased ? extent_of(p->row) * dtype_bytes(p->call->y_dtype) : 0);
     char *workspace = static_cast<char *>(cuda_scratch(
         MATMUL_WORKSPACE + bias_bytes + copy_bytes(p->x) + copy_bytes(p->w) + copy_bytes(p->y)));
     char *space = workspace + MATMUL_WORKSPACE + bias_bytes;

@@ -256,9 +256,6 @@ static void begin_table(float *table, const float *more, int64_t count) {
         HT_CUDA(cudaMemcpyAsync(table, more, bytes, cudaMemcpyDeviceToDevice, ht_compute_stream()));
 }
 
-/* Numbers of `size` bytes rounded up, so that what follows them is aligned. */
-static int64_t room(int64_t count, int64_t size) { return (count * size + 255) / 256 * 256; }
-
 /* Scratch memory for the order of the tokens. */
 static Sorted sorted_of(const Tokens &tokens, int64_t n) {
     const int64_t most = COUNT_BYTES / (int64_t)sizeof(int32_t) / tokens.rows,
@@ -268,11 +265,11 @@ static Sorted sorted_of(const Tokens &tokens, int64_t n) {
     parts = most < parts ? most : parts;
     parts = parts < 1 ? 1 : parts;
     const int64_t chunks = (tokens.count + CHUNK - 1) / CHUNK,
-                  counts = room(parts * tokens.rows, sizeof(int32_t)),
-                  starts = room(tokens.rows + 1, sizeof(int32_t)),
-                  places = room(tokens.count, sizeof(int32_t));
-    char *at = static_cast<char *>(
-        cuda_scratch(counts + starts + 2 * places + room(2 * chunks * n, sizeof(float))));
+                  counts = cuda_aligned(parts * tokens.rows * (int64_t)sizeof(int32_t)),
+                  starts = cuda_aligned((tokens.rows + 1) * (int64_t)sizeof(int32_t)),
+                  places = cuda_aligned(tokens.count * (int64_t)sizeof(int32_t));
+    char *at = static_cast<char *>(cuda_scratch(
+        counts + starts + 2 * places + cuda_aligned(2 * chunks * n * (int64_t)sizeof(float))));
     char *start = at + counts, *order = start + starts, *row = order + places,
          *partial = row + places;
     return {parts,

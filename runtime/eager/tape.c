@@ -1,6 +1,7 @@
 /* Nodes, the tape, and the step's memory. */
 #include "eager/tape.h"
 
+#include "base/memory.h"
 #include "cpu/cpu.h"
 
 #include <hetu/rt.h>
@@ -57,11 +58,12 @@ static void add_chunk(size_t bytes) {
             realloc(current->chunks, (size_t)current->chunk_room * sizeof(Chunk)), sizeof(Chunk));
     }
     size_t size = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
-    current->chunks[current->chunk_count++] = (Chunk){must(aligned_alloc(64, size), size), size, 0};
+    current->chunks[current->chunk_count++] =
+        (Chunk){must(aligned_alloc(MEMORY_ALIGNMENT, size), size), size, 0};
 }
 
 void *eager_alloc(size_t bytes) {
-    bytes = (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
+    bytes = (size_t)memory_aligned(bytes ? (int64_t)bytes : 1);
     while (current->chunk_at < current->chunk_count &&
            current->chunks[current->chunk_at].size - current->chunks[current->chunk_at].used <
                bytes)

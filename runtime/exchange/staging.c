@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { BORDER = 64 }; // bytes: what is received is aligned as tensors are
-
 /* Packs blocks one after another from `at` on; returns where they end. */
 static int64_t pack_blocks(ht_block *to, const ht_block *from, int count, int64_t at) {
     for (int i = 0; i < count; i++) {
@@ -18,7 +16,7 @@ static int64_t pack_blocks(ht_block *to, const ht_block *from, int count, int64_
 
 Staged staging_open(const ht_reshard_step *step) {
     int sends = step->send_count, receives = step->receive_count;
-    int64_t size = (int64_t)ht_dtype_bytes(step->dtype), line = BORDER / size;
+    int64_t size = (int64_t)ht_dtype_bytes(step->dtype), line = MEMORY_ALIGNMENT / size;
     Staged staged = {.step = *step, .block = memory_array(sends + receives, sizeof(ht_block))};
     int64_t middle = (pack_blocks(staged.block, step->send, sends, 0) + line - 1) / line * line;
     staged.bytes = pack_blocks(staged.block + sends, step->receive, receives, middle) * size;

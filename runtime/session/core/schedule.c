@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    BORDER = 64, // bytes: what tensors are aligned to
-    SHOWN = 64   // characters of what messages call a row
-};
+enum { SHOWN = 64 }; // characters of a row's name in messages
 
 /* A transfer for a micro-batch. */
 typedef struct Crossing {
@@ -21,7 +18,7 @@ typedef struct Crossing {
     struct Crossing *before; // the one before it of its transfer; NULL: it is the first
 } Crossing;
 
-typedef enum LoopPosition { BEGINS, ENDS, TURNS } TransferEnd;
+typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;
 
 /* The transfers that run once a step, in the order of the role's list. */
 struct AsyncExchanges {
@@ -51,14 +48,12 @@ struct Schedule {
 
 /* ---- memory ---- */
 
-static int64_t rounded(int64_t bytes) { return (bytes + BORDER - 1) / BORDER * BORDER; }
-
 int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows) {
-    return rounded(role->arena_bytes) + rows->slot_count * rounded(role->slot_bytes);
+    return memory_aligned(role->arena_bytes) + rows->slot_count * memory_aligned(role->slot_bytes);
 }
 
 static char *slot_at(const Schedule *schedule, int slot) {
-    return slot < 0 ? NULL : schedule->kept + slot * rounded(schedule->role->slot_bytes);
+    return slot < 0 ? NULL : schedule->kept + slot * memory_aligned(schedule->role->slot_bytes);
 }
 
 /* ---- when transfers begin and end ---- */
@@ -351,7 +346,7 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
     *schedule = (Schedule){.rows = image->schedule[image->schedule_of[worker->device]],
                            .role = role,
                            .pipeline = worker->pipeline,
-                           .kept = worker->arena + rounded(role->arena_bytes)};
+                           .kept = worker->arena + memory_aligned(role->arena_bytes)};
     int64_t wide = schedule->pipeline->microbatches * role->transfer_count;
     schedule->crossings = memory_array(wide, sizeof(Crossing));
     Scan scan = {.image = image,

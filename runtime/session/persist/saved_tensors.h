@@ -8,7 +8,7 @@
 #include "session/core/session.h"
 
 /* A tensor that outlives a step. */
-typedef struct Held {
+typedef struct SavedTensor {
     char *name;
     char *shape; // "3, 4"
     int64_t elements;
