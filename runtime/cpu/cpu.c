@@ -23,12 +23,6 @@ int64_t cpu_index(const ht_view *view, int64_t i) {
 
 int64_t cpu_count(const ht_view *view) { return ht_view_count(view, 0, view->rank); }
 
-int cpu_size(ht_dtype dtype) {
-    static const int size[] = {
-        [HT_F32] = 4, [HT_BF16] = 2, [HT_F64] = 8, [HT_I32] = 4, [HT_I64] = 8};
-    return size[dtype];
-}
-
 void *cpu_alloc(size_t bytes) {
     void *memory = aligned_alloc(MEMORY_ALIGNMENT, (size_t)memory_aligned((int64_t)bytes + 1));
     if (!memory) ht_fail("no memory for %zu bytes of a kernel's scratch space", bytes);

@@ -3,7 +3,10 @@
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
+#include "exchange/copy_boxes.h"
+
 #include <hetu/kernel.h>
+#include <hetu/product.h>
 #include <hetu/vector_math.h>
 
 #include <stddef.h>
@@ -11,20 +14,24 @@
 
 enum { CPU_PARALLEL = 8192 }; // elements below which one thread is faster
 
-/* The data of a view as f32, or NULL where the operand is absent; any other type ends the program
- * with the operator's name. */
+/* Returns the data of a view of f32, NULL if the operand is absent. Ends the program with the
+ * operator's name if the view has another type. */
 float *cpu_f32(const ht_view *view, const char *operator);
 
-/* Element i of a view of i32 or i64. */
+/* Returns element i of a view of i32 or i64. */
 int64_t cpu_index(const ht_view *view, int64_t i);
 
 /* Ends the program unless the view holds integers. */
 void cpu_need_integers(const ht_view *view, const char *operator);
 
+/* Returns how many elements a view has. */
 int64_t cpu_count(const ht_view *view);
-int cpu_size(ht_dtype dtype);
 
-/* Memory that the caller frees; running out ends the program. */
+/* Computes y = scale * sum(x * w) + bias in f32, for ht_product. No axis of y is empty. */
+void product_f32(float *y, const float *x, const float *w, const float *bias, int rank,
+                 const ht_axis *axes, float scale);
+
+/* Allocates memory that the caller frees; ends the program when there is none left. */
 void *cpu_alloc(size_t bytes);
 
 #endif

@@ -90,7 +90,7 @@ void ht_within_kernel(const ht_call *call) {
             ht_fail("index %ld at element %ld is outside the %ld elements that it chooses from",
                     (long)number, (long)ht_view_element(x, i), (long)end);
     }
-    memcpy(call->result[0].data, x->data, (size_t)(count * cpu_size(x->dtype)));
+    memcpy(call->result[0].data, x->data, (size_t)(count * (int)ht_dtype_bytes(x->dtype)));
 }
 
 /* ---- gather and scatter ---- */
@@ -100,7 +100,7 @@ void ht_gather_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
     Index index = index_of(&call->operand[2]);
-    int64_t size = cpu_size(x->dtype);
+    int64_t size = (int)ht_dtype_bytes(x->dtype);
     cpu_need_integers(number, "gather");
 #pragma omp parallel for schedule(static) if (cpu_count(y) > CPU_PARALLEL)
     for (int64_t row = 0; row < to.outer * to.length; row++)
@@ -139,7 +139,7 @@ void ht_scatter_kernel(const ht_call *call) {
     int64_t count = cpu_count(y);
     float *wide = y->dtype == HT_BF16 ? cpu_alloc((size_t)count * sizeof(float)) : NULL;
     cpu_need_integers(number, "scatter");
-    memset(y->data, 0, (size_t)(count * cpu_size(y->dtype)));
+    memset(y->data, 0, (size_t)(count * (int)ht_dtype_bytes(y->dtype)));
     for (int64_t i = 0; wide && i < count; i++) wide[i] = 0;
 #pragma omp parallel for schedule(static) if (cpu_count(x) > CPU_PARALLEL)
     for (int64_t o = 0; o < from.outer; o++)
@@ -192,7 +192,7 @@ static Entry passed(const Index *index, int64_t i, bool forward) {
 static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const Index *places,
                    const Index *wanted, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
-    int64_t row = from.inner * cpu_size(x->dtype), next = 0;
+    int64_t row = from.inner * (int)ht_dtype_bytes(x->dtype), next = 0;
     Sum *sum = cpu_alloc((size_t)from.inner * sizeof *sum);
     memset(sum, 0, (size_t)from.inner * sizeof *sum);
     for (int64_t k = 0; k < wanted->count; k++) {

@@ -1,7 +1,6 @@
 /* Contractions in f32 by BLAS. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
-#include "cpu/product.h"
 
 #include <cblas.h>
 #include <omp.h>

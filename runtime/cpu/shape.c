@@ -19,7 +19,7 @@ static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from
 
 /* The bytes of one element along `dim`, that is of all dimensions behind it. */
 static int64_t inner_bytes(const ht_view *x, int dim) {
-    return ht_view_count(x, dim + 1, x->rank) * cpu_size(x->dtype);
+    return ht_view_count(x, dim + 1, x->rank) * (int)ht_dtype_bytes(x->dtype);
 }
 
 /* Attributes: dim, start, length. */
@@ -42,7 +42,7 @@ void ht_pad_kernel(const ht_call *call) {
     if (start < 0 || start + length > y->extent[dim])
         ht_fail("pad: %ld to %ld is outside the extent %ld of dimension %d", (long)start,
                 (long)(start + length), (long)y->extent[dim], dim);
-    memset(y->data, 0, (size_t)(cpu_count(y) * cpu_size(y->dtype)));
+    memset(y->data, 0, (size_t)(cpu_count(y) * (int)ht_dtype_bytes(y->dtype)));
     copy_rows((char *)y->data + start * inner, y->extent[dim] * inner, x->data, length * inner,
               ht_view_count(x, 0, dim), length * inner);
 }
@@ -125,7 +125,7 @@ void ht_dropout_kernel(const ht_call *call) {
     double p = call->attr[0].f;
     int64_t count = cpu_count(in), n = x.n, rows = n > 0 ? count / n : 0;
     if (!call->training || p <= 0) {
-        memcpy(y.data, x.data, (size_t)count * (size_t)cpu_size(x.dtype));
+        memcpy(y.data, x.data, (size_t)count * (size_t)(int)ht_dtype_bytes(x.dtype));
         return;
     }
     uint64_t stream = random_stream_of_step(call->attr[1].i, call->step);

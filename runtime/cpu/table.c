@@ -23,7 +23,7 @@ void ht_embedding_kernel(const ht_call *call) {
     cpu_need_integers(id, "embedding");
     if (call->result[0].dtype != table->dtype)
         ht_fail("embedding gives rows of the table's type only; cast them");
-    int64_t count = cpu_count(id), bytes = table->extent[1] * cpu_size(table->dtype);
+    int64_t count = cpu_count(id), bytes = table->extent[1] * (int)ht_dtype_bytes(table->dtype);
 #pragma omp parallel for schedule(static) if (count * bytes > 4 * CPU_PARALLEL)
     for (int64_t i = 0; i < count; i++) {
         int64_t row = row_of(id, i, table);

@@ -2,7 +2,6 @@
  * on the way out. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
-#include "cpu/product.h"
 #include "cpu/rows.h"
 
 #include <hetu/rt.h>

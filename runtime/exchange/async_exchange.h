@@ -5,12 +5,11 @@
  * begin; others do not wait for each other, except that one may name those that must have ended
  * before it begins, since it uses their memory.
  *
- *     Flight async exchange = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where =
- *         "gpt.c:42"};
- *     async_exchange_begin(&async exchange);
+ *     AsyncExchange async = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
+ *     async_exchange_begin(&async);
  *     ...
- *     async_exchange_end(&async exchange);
- *     async_exchange_forget(&async exchange);
+ *     async_exchange_end(&async);
+ *     async_exchange_forget(&async);
  *
  * On host memory each queue has a thread, which drives the messages of all its async exchanges on a
  * lane of its own (transport/post.h), and sleeps when there are none. Every function here is for

@@ -3,7 +3,7 @@
 #include "exchange/async_exchange.h"
 #include "exchange/copy_boxes.h"
 #include "session/core/initial_strategy.h"
-#include "session/data/padding.h"
+#include "session/data/feed.h"
 #include "session/control/pace.h"
 #include "session/observe/hooks.h"
 #include "transport/post.h"

@@ -13,7 +13,6 @@
 #include "session/data/feed.h"
 #include "session/core/arguments.h"
 #include "session/control/pace.h"
-#include "session/data/padding.h"
 #include "session/data/boxes.h"
 #include "session/control/recompile_command.h"
 #include "session/data/rows.h"

@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "exchange/copy_boxes.h"
-#include "session/data/padding.h"
+#include "session/data/feed.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 #include "session/data/dataset.h"
+#include "session/data/feed.h"
 
 #include "base/files.h"
 #include "base/memory.h"
@@ -36,12 +37,6 @@ static const struct {
     [F32] = {"float32", "f4", 4, 1 << HT_F32 | 1 << HT_F64},
     [F64] = {"float64", "f8", 8, 1 << HT_F64},
 };
-
-static const char *const input_names[] = {[HT_F32] = "HT_F32",
-                                          [HT_BF16] = "HT_BF16",
-                                          [HT_F64] = "HT_F64",
-                                          [HT_I32] = "HT_I32",
-                                          [HT_I64] = "HT_I64"};
 
 static Element element_of_input(ht_dtype input) {
     static const Element same[] = {
@@ -278,7 +273,7 @@ const char *dataset_wrong(int file, ht_dtype input) {
     if (elements[opened->element].inputs >> input & 1) return NULL;
     return REFUSE("its elements are of %s, and %s does not have all values of these; write the "
                   "file anew with elements of %s",
-                  elements[opened->element].name, input_names[input],
+                  elements[opened->element].name, feed_type_name(input),
                   elements[element_of_input(input)].name);
 }
 

@@ -1,20 +1,22 @@
 #include "session/data/feed.h"
 
+#include "exchange/copy_boxes.h"
+
 #include <stdio.h>
 #include <string.h>
 
-/* What stands for an input's type in C, as ht_feed names it; the first is what messages advise. */
+/* By type of an input: its name, and the C types of arrays that it takes, as ht_feed spells them.
+ * Messages advise the first. */
 static const struct {
     const char *name;
-    int bytes;
     const char *elements[2];
-} types[] = {[HT_F32] = {"HT_F32", 4, {"float"}},
-             [HT_BF16] = {"HT_BF16", 2, {"unsigned short"}},
-             [HT_F64] = {"HT_F64", 8, {"double"}},
-             [HT_I32] = {"HT_I32", 4, {"int"}},
-             [HT_I64] = {"HT_I64", 8, {"long", "long long"}}};
+} types[] = {[HT_F32] = {"HT_F32", {"float"}},
+             [HT_BF16] = {"HT_BF16", {"unsigned short"}},
+             [HT_F64] = {"HT_F64", {"double"}},
+             [HT_I32] = {"HT_I32", {"int"}},
+             [HT_I64] = {"HT_I64", {"long", "long long"}}};
 
-/* long has the size of the machine: it is HT_I32 where it has 4 bytes. */
+/* Returns whether an array of a C type fits an input. `long` is HT_I32 where it has 4 bytes. */
 static bool fits(const char *type, ht_dtype dtype) {
     if (!strcmp(type, "long")) return dtype == (sizeof(long) == 8 ? HT_I64 : HT_I32);
     for (int i = 0; i < 2; i++)
@@ -22,7 +24,9 @@ static bool fits(const char *type, ht_dtype dtype) {
     return false;
 }
 
-/* "the input \"x\" (model.c:30) is 24 elements of HT_F32" */
+const char *feed_type_name(ht_dtype dtype) { return types[dtype].name; }
+
+/* Writes "the input \"x\" (model.c:30) is 24 elements of HT_F32" */
 static const char *input_text(char *text, size_t size, const ht_fed *feed, ht_dtype dtype,
                               int64_t elements, const char *at) {
     snprintf(text, size, "the input \"%s\"%s%s%s is %lld element%s of %s", feed->name,
@@ -33,7 +37,7 @@ static const char *input_text(char *text, size_t size, const ht_fed *feed, ht_dt
 
 void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char *at) {
     char input[512];
-    int64_t bytes = types[dtype].bytes;
+    int64_t bytes = (int64_t)ht_dtype_bytes(dtype);
     input_text(input, sizeof input, feed, dtype, elements, at);
     if (feed->type && !fits(feed->type, dtype))
         ht_fail("%s, and is fed elements of type %s; give it an array of %s", input, feed->type,

@@ -1,16 +1,39 @@
-/* Feeds: whether an array that the program gives is what an input takes, for images and the
- * one-device library alike. */
+/* Checks of feeds: whether the array that main gives (ht_feed) has an input's type and size, and
+ * whether rows that a pipeline reads only in part have padding in the rest.
+ *
+ *     the input "x" (model.c:30) is 24 elements of HT_F32, and is fed 12
+ */
 #ifndef SESSION_DATA_FEED_H
 #define SESSION_DATA_FEED_H
 
 #include <hetu/hetu.h>
+#include <hetu/rt.h>
 
-/* Ends the program, with one line, where the type or the number of elements of a feed is known and
- * is not the input's; `at` is where the input is declared, NULL: not known. An input without
- * elements takes any array, as C has none of that size. */
+#include <stdbool.h>
+
+/* Returns the name of a type as users write it: "HT_F32". */
+const char *feed_type_name(ht_dtype dtype);
+
+/* Ends the program with a message if the feed's type or number of elements is known and is not the
+ * input's. `at` is the input's declaration in the source ("model.c:30"), or NULL if unknown. An
+ * input of 0 elements takes any array, since C has no empty arrays. */
 void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char *at);
 
-/* Ends the program, with one line, where two feeds of a step are of one input. */
+/* Ends the program with a message if two feeds of a step name the same input. */
 void feeds_check_once(const ht_fed *feeds);
+
+/* Ends the program if a pipeline does not read an element of `data` (the whole input, row-major)
+ * that differs from the input's padding value: one device would have read it. */
+void padding_check(const ht_image_input *input, const void *data);
+
+/* Sets needs[d - 1], for each dimension d > 0 of the input, to the smallest extent that holds all
+ * elements of the row other than padding. */
+void padding_needs(const ht_image_input *input, const void *row, int64_t *needs);
+
+/* Returns whether the pipeline that has row `place` of the batch reads rows to these extents. */
+bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *needs);
+
+/* Writes the input's padding value, if it has one, to an element. */
+void padding_put(const ht_image_input *input, void *element);
 
 #endif

@@ -1,4 +1,4 @@
-#include "session/data/padding.h"
+#include "session/data/feed.h"
 
 #include "base/fail.h"
 

@@ -1,4 +1,4 @@
-#include "exchange/exchange_thread.h"
+#include "exchange/independent_steps.h"
 
 /* What a step does with one piece of memory. */
 typedef struct Access {
