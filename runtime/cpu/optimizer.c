@@ -2,6 +2,8 @@
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 
+#include <hetu/rt.h>
+
 #include <math.h>
 #include <stdbool.h>
 

@@ -125,7 +125,7 @@ void ht_dropout_kernel(const ht_call *call) {
     double p = call->attr[0].f;
     int64_t count = cpu_count(in), n = x.n, rows = n > 0 ? count / n : 0;
     if (!call->training || p <= 0) {
-        memcpy(y.data, x.data, (size_t)count * (size_t)(int)ht_dtype_bytes(x.dtype));
+        memcpy(y.data, x.data, (size_t)count * ht_dtype_bytes(x.dtype));
         return;
     }
     uint64_t stream = random_stream_of_step(call->attr[1].i, call->step);

@@ -64,7 +64,7 @@ static double bytes_of(int count, ht_node *const *nodes) {
     double bytes = 0;
     for (int i = 0; i < count; i++)
         bytes += nodes[i] && !nodes[i]->zero
-                     ? (double)nodes[i]->count * (double)(int)ht_dtype_bytes(nodes[i]->dtype)
+                     ? (double)nodes[i]->count * (double)ht_dtype_bytes(nodes[i]->dtype)
                      : 0;
     return bytes;
 }

@@ -17,9 +17,8 @@ static ht_dtype working_type(const ht_node *node, ht_dtype real) {
 /* Where to write a node's elements in the type that is computed in: itself, or a copy. */
 static void *target_of(ht_node *node, ht_dtype real) {
     ht_dtype working = working_type(node, real);
-    return working == node->dtype
-               ? eager_data(node)
-               : eager_alloc((size_t)node->count * (size_t)(int)ht_dtype_bytes(working));
+    return working == node->dtype ? eager_data(node)
+                                  : eager_alloc((size_t)node->count * ht_dtype_bytes(working));
 }
 
 #define CONVERT(TO, FROM, VALUE)                                                                   \

@@ -196,7 +196,7 @@ static Input *find_input(eager_program *program, const char *name) {
 }
 
 static Input *make_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims) {
-    size_t bytes = (size_t)eager_elements(dims) * (size_t)(int)ht_dtype_bytes(dtype);
+    size_t bytes = (size_t)eager_elements(dims) * ht_dtype_bytes(dtype);
     program->inputs = grow(program->inputs, program->input_count, sizeof *program->inputs);
     Input *input = &program->inputs[program->input_count++];
     *input = (Input){.name = copy_text(name),
@@ -533,8 +533,7 @@ static void keep_outputs(const eager_program *program) {
     for (int i = 0; i < program->output_count; i++) {
         Output *output = &program->outputs[i];
         const float *data = eager_data(output->node);
-        size_t bytes =
-            (size_t)output->node->count * (size_t)(int)ht_dtype_bytes(output->node->dtype);
+        size_t bytes = (size_t)output->node->count * ht_dtype_bytes(output->node->dtype);
         for (int t = 0; t < program->trained_count && !output->kept; t++) {
             const eager_param *param = program->trained[t].param;
             if (data >= param->data && data < param->data + param->count)
@@ -581,7 +580,7 @@ bool eager_program_named(const eager_program *program, int index, Named *named) 
 static void fetch_output(const eager_program *program, const Output *output, void *to) {
     if (!program->ran) ht_fail("the output \"%s\" is fetched before the program ran", output->name);
     memcpy(to, output->kept ? output->kept : eager_data(output->node),
-           (size_t)output->node->count * (size_t)(int)ht_dtype_bytes(output->node->dtype));
+           (size_t)output->node->count * ht_dtype_bytes(output->node->dtype));
 }
 
 static void fetch_input(const Input *input, void *to) {

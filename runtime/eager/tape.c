@@ -127,8 +127,7 @@ ht_node *eager_node(ht_dtype dtype, ht_dims dims) {
     eager_check_shape(dims);
     ht_node *node =
         eager_node_like((ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims)});
-    if (!eager_run.dry)
-        node->data = eager_alloc((size_t)node->count * (size_t)(int)ht_dtype_bytes(dtype));
+    if (!eager_run.dry) node->data = eager_alloc((size_t)node->count * ht_dtype_bytes(dtype));
     return node;
 }
 
@@ -156,7 +155,7 @@ ht_tensor eager_tensor(ht_node *node) { return (ht_tensor){node}; }
 
 void *eager_data(ht_node *node) {
     if (node->zero) {
-        size_t bytes = (size_t)node->count * (size_t)(int)ht_dtype_bytes(node->dtype);
+        size_t bytes = (size_t)node->count * ht_dtype_bytes(node->dtype);
         node->data = memset(eager_alloc(bytes), 0, bytes);
         node->zero = false;
     }
@@ -231,7 +230,7 @@ void eager_add_gradient(ht_node *node, ht_node *gradient) {
     if (!node->owns_gradient) {
         ht_node *sum = eager_node(node->dtype, node->dims);
         memcpy(sum->data, eager_data(node->gradient),
-               (size_t)node->count * (size_t)(int)ht_dtype_bytes(node->dtype));
+               (size_t)node->count * ht_dtype_bytes(node->dtype));
         node->gradient = sum;
         node->owns_gradient = true;
     }
@@ -351,7 +350,7 @@ static void run_application(const ht_application *a, ht_node *const *results,
         any |= results[i]->count > 0;
         if (empty)
             memset(results[i]->data, 0,
-                   (size_t)results[i]->count * (size_t)(int)ht_dtype_bytes(results[i]->dtype));
+                   (size_t)results[i]->count * ht_dtype_bytes(results[i]->dtype));
     }
     if (any && !empty)
         eager_run_kernel(a->kernel, results, a->result_count, operands, a->operand_count, a->attr);
