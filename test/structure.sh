@@ -31,6 +31,7 @@ compiler planner/rebalance  planner/kinds cost ir rule schedule strategy reshard
 compiler planner/search   planner/simulate frontend passes planner/report planner/kinds cost ir rule schedule strategy reshard cluster layout syntax support
 compiler driver   planner/search frontend passes emit planner/report migration cost ir rule schedule strategy reshard cluster layout syntax support
 runtime  base
+runtime  start
 runtime  transport base
 runtime  exchange transport base
 runtime  device   exchange transport base
