@@ -113,18 +113,3 @@ void cuda_note(cudaStream_t stream, const char *what, const char *where) {
 }
 
 const volatile FailNote *cuda_noted(void) { return streams.note; }
-
-/* ---- calls collected for one launch ---- */
-
-static CollectLaunch *pending; // launches the calls collected so far; nullptr: there are none
-
-void collect_for(CollectLaunch *launch) {
-    if (pending != launch) cuda_collected_launch();
-    pending = launch;
-}
-
-void cuda_collected_launch(void) {
-    CollectLaunch *launch = pending;
-    pending = nullptr;
-    if (launch) launch();
-}

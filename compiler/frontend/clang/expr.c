@@ -286,7 +286,9 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
     CExpr *expr = node(r, cursor, C_CALL);
     expr->a = clang_expr(r, list.at[0]);
     expr->slot = r->slots++;
-    for (int i = 1; i < list.count; i++)
+    // What fails an assertion is its text alone: the line that assert gives may be an open one.
+    bool fails = !strcmp(clang_string(r, clang_getCursorSpelling(cursor)), "__assert_fail");
+    for (int i = 1; i < (fails ? 2 : list.count); i++)
         array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));
     return expr;
 }
