@@ -553,9 +553,6 @@ int main(int argc, char **argv) {
         !read_input(&driver, &options))
         return 1;
     int status = run(&driver);
-    if (status && options.known)
-        diag_warning(driver.diag, (Position){0},
-                     "the strategy is refused, and the program goes on without it");
     diag_finish(driver.diag);
     outputs_close();
     arena_destroy(arena);

@@ -99,14 +99,14 @@ __attribute__((constructor)) static void choose_waiting(void) {
     if (!chosen && sleep) setenv("OMP_WAIT_POLICY", "passive", 1);
     if (yield) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     if (number_of("HETU_VERBOSE") && !number_of("OMPI_COMM_WORLD_RANK"))
-        fprintf(
-            stderr,
-            "hetu: %d rank%s on %d processor%s of %d core%s%s: %d thread%s a rank, which %s%s\n",
-            host.ranks, host.ranks > 1 ? "s" : "", host.processors, host.processors > 1 ? "s" : "",
-            host.cores, host.cores > 1 ? "s" : "", host.is_virtual ? " (virtual)" : "",
-            host.threads, host.threads > 1 ? "s" : "",
-            chosen  ? "wait as the environment says"
-            : sleep ? "sleep while they wait (OMP_WAIT_POLICY=passive)"
-                    : "spin while they wait",
-            yield ? "; ranks that wait yield" : "");
+        fprintf(stderr,
+                "hetu: %d rank%s on %d processor%s of %d core%s%s, %d thread%s a rank; "
+                "threads that wait %s%s\n",
+                host.ranks, host.ranks > 1 ? "s" : "", host.processors,
+                host.processors > 1 ? "s" : "", host.cores, host.cores > 1 ? "s" : "",
+                host.is_virtual ? " (virtual)" : "", host.threads, host.threads > 1 ? "s" : "",
+                chosen  ? "do as the environment says"
+                : sleep ? "sleep (OMP_WAIT_POLICY=passive)"
+                        : "spin",
+                yield ? ", ranks that wait yield" : "");
 }

@@ -1,0 +1,38 @@
+/* How threads wait is chosen before OpenMP reads the environment: they sleep where they share cores, unless the user says otherwise.
+
+RUN: %cc %s -o %t %flags
+RUN: env OMP_NUM_THREADS=4096 HETU_VERBOSE=1 OMP_DISPLAY_ENV=verbose %t 2>&1 | FileCheck %s --check-prefix=SLEEP
+SLEEP-DAG: GOMP_SPINCOUNT = '0'
+SLEEP-DAG: hetu: 1 rank on {{[0-9]+ processors?}} of {{.*}}, 4096 threads a rank; threads that wait sleep (OMP_WAIT_POLICY=passive){{$}}
+
+One thread waits for nobody.
+RUN: env OMP_NUM_THREADS=1 HETU_VERBOSE=1 OMP_DISPLAY_ENV=verbose %t 2>&1 | FileCheck %s --check-prefix=SPIN --implicit-check-not="GOMP_SPINCOUNT = '0'"
+SPIN: 1 thread a rank; threads that wait spin{{$}}
+
+What the user has set stays.
+RUN: env OMP_WAIT_POLICY=active OMP_NUM_THREADS=4096 HETU_VERBOSE=1 OMP_DISPLAY_ENV=verbose %t 2>&1 | FileCheck %s --check-prefix=ASKED --implicit-check-not="GOMP_SPINCOUNT = '0'"
+ASKED: threads that wait do as the environment says{{$}}
+
+A program that hetucc compiled does the same, and more ranks than processors yield.
+RUN: %hetucc %s -o %t.compiled
+RUN: env OMP_NUM_THREADS=4096 OMP_DISPLAY_ENV=verbose %t.compiled 2>&1 | FileCheck %s --check-prefix=COMPILED
+COMPILED: GOMP_SPINCOUNT = '0'
+RUN: env OMPI_COMM_WORLD_LOCAL_SIZE=5000 HETU_VERBOSE=1 %t 2>&1 | FileCheck %s --check-prefix=YIELD
+YIELD: hetu: 5000 ranks on {{.*}}, ranks that wait yield{{$}}
+
+Without HETU_VERBOSE nothing is said.
+RUN: env OMP_NUM_THREADS=4096 %t 2>&1 | count 0
+*/
+#include <hetu/hetu.h>
+
+static ht_tensor loss(void)
+{
+    return ht_mean(ht_param(ht_shape(4), ht_ones(), "w"));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        ht_step(ht_train(ht_open(&argc, &argv), loss, ht_sgd(.lr = 0.1f)));
+    return 0;
+}
