@@ -1,9 +1,7 @@
-/* Elements by the numbers of their places, and how many come before an element in order.
- *
- * Operands of places are 0, 1, 2, ... along a dimension, or the part of these that a piece has:
- * they ascend, in one range as a rule. Lines are what lies along that dimension, for each index of
- * those in front of it and behind it.
- */
+/* Kernels of gather, scatter, cumsum and rank along one dimension. An operand of global indices
+ * says which indices of that dimension this device's piece has: 4, 5, 6, 7 for the second half
+ * of 8. They usually ascend without gaps. A line is the vector of elements along that dimension at
+ * fixed other indices. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 
@@ -24,7 +22,7 @@ static Lines lines_of(const ht_view *x, int dim) {
 
 /* ---- places ---- */
 
-/* A number with the index that it is found at. */
+/* A global index (or sort key) and the local index of its element in the line. */
 typedef struct Entry {
     int64_t number, at;
 } Entry;
@@ -35,7 +33,7 @@ static int by_number(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* What stands at which index: numbers that are all different. */
+/* Lookup table from distinct global indices to local indices. */
 typedef struct Index {
     Entry *entry; // by number; the caller frees it
     int64_t count;
@@ -56,7 +54,7 @@ static Index index_of(const ht_view *places) {
     return index;
 }
 
-/* How many entries have smaller numbers. */
+/* Returns how many entries of the table have a number below `number`. */
 static int64_t index_before(const Index *index, int64_t number) {
     int64_t low = 0, high = index->count;
     if (index->dense && high) {
@@ -73,13 +71,14 @@ static int64_t index_before(const Index *index, int64_t number) {
     return low;
 }
 
-/* Where a number is; -1: it is not there. */
+/* Returns the local index of a global index, or -1 if this piece lacks it. */
 static int64_t index_find(const Index *index, int64_t number) {
     int64_t i = index_before(index, number);
     return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
 }
 
-/* Operand: integers, which are copied; attribute: where they end. */
+/* Copies an integer tensor; ends the program if an element is outside 0 .. end - 1. Operand: the
+ * integers; attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     int64_t count = cpu_count(x), end = call->attr[0].i;
@@ -95,7 +94,9 @@ void ht_within_kernel(const ht_call *call) {
 
 /* ---- gather and scatter ---- */
 
-/* Operands: x, index, places of x's line; attribute: dim. What the piece lacks is 0. */
+/* Computes y[.., i, ..] = x[.., index[.., i, ..], ..] along dimension `dim`; writes 0 where this
+ * device's piece of x lacks the element. Operands: x, index, global indices of x along dim;
+ * attribute: dim. */
 void ht_gather_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
@@ -118,8 +119,8 @@ void ht_gather_kernel(const ht_call *call) {
     free(index.entry);
 }
 
-/* Adds element i of one tensor to element k of another of its type; bf16 is added up in `wide`,
- * which has the tensor's elements. */
+/* Adds element i of `from` to element k of `to`, both of one type. Sums of bf16 go to `wide`, an
+ * f32 array with as many elements as `to`. */
 static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, int64_t i) {
     switch (to->dtype) {
     case HT_F32: ((float *)to->data)[k] += ((const float *)from->data)[i]; return;
@@ -130,8 +131,8 @@ static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, 
     }
 }
 
-/* Operands: x, index, places of the result's line; attribute: dim. Elements are added up in their
- * order. */
+/* Adds each element of x to y at its index along dimension `dim`, in the order of x. Operands: x,
+ * index, global indices of y along dim; attribute: dim. */
 void ht_scatter_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
@@ -155,13 +156,13 @@ void ht_scatter_kernel(const ht_call *call) {
 
 /* ---- sums up to a place ---- */
 
-/* What is added up: floating point as f64, integers as they are. */
+/* Accumulator: f64 for floating-point types, 64-bit for integers. */
 typedef union Sum {
     double real;
     uint64_t integer;
 } Sum;
 
-/* Adds a row of elements to sums. */
+/* Adds `count` elements of a row to `count` accumulators. */
 static void add_row(ht_dtype dtype, Sum *sum, const void *row, int64_t count) {
     for (int64_t c = 0; c < count; c++) switch (dtype) {
         case HT_F32: sum[c].real += ((const float *)row)[c]; break;
@@ -182,13 +183,13 @@ static void store_row(ht_dtype dtype, const Sum *sum, void *row, int64_t count) 
         }
 }
 
-/* Entry i in the order in which places are passed. */
+/* Returns entry i by ascending number if `forward`, by descending number otherwise. */
 static Entry passed(const Index *index, int64_t i, bool forward) {
     return index->entry[forward ? i : index->count - 1 - i];
 }
 
-/* The lines of one index in front of the dimension, side by side: each element is added once, on
- * the way from one end to the other. */
+/* Computes the cumulative sums of all lines with outer index `o`. One scan over `places` adds each
+ * row of x once; it stores the running sums whenever it reaches an index of `wanted`. */
 static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const Index *places,
                    const Index *wanted, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
@@ -208,7 +209,8 @@ static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const I
     free(sum);
 }
 
-/* Sums of elements with places up to that of a result, or of those from it on. */
+/* Computes prefix sums along a dimension if `forward`, suffix sums otherwise. Each result includes
+ * the element at its own index: 1 2 3 gives 1 3 6 or 6 5 3. */
 static void add_lines(const ht_call *call, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
@@ -219,14 +221,16 @@ static void add_lines(const ht_call *call, bool forward) {
     free(places.entry);
 }
 
-/* Operands: x, places of the result's line and of x's; attribute: dim. */
+/* Computes prefix sums along `dim`. Operands: x, global indices of y and of x along dim; attribute:
+ * dim. */
 void ht_cumsum_kernel(const ht_call *call) { add_lines(call, true); }
 
 void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* A number that is ordered as the element is: NaN is the largest of all, and zeros are equal. */
+/* Returns an integer sort key of element i: keys compare as the elements do, NaN is the largest, -0
+ * equals 0. */
 static int64_t order_of(const ht_view *x, int64_t i) {
     double value = 0;
     int64_t bits;
@@ -243,13 +247,14 @@ static int64_t order_of(const ht_view *x, int64_t i) {
     return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-/* Element i of a line with its place. */
+/* Returns the sort entry of element i of x: its key, inverted if `descending`, and its global
+ * index, which breaks ties. */
 static Entry entry_of(const ht_view *x, int64_t i, int64_t place, bool descending) {
     int64_t order = order_of(x, i);
     return (Entry){descending ? ~order : order, place};
 }
 
-/* How many entries, which are sorted, come before one. */
+/* Returns how many of `count` sorted entries come before `one`, by binary search. */
 static int64_t entries_before(const Entry *entry, int64_t count, Entry one) {
     int64_t low = 0;
     while (low < count) {
@@ -262,8 +267,9 @@ static int64_t entries_before(const Entry *entry, int64_t count, Entry one) {
     return low;
 }
 
-/* Operands: x, z, places of z's line and of x's; attributes: dim, descending. A line of x is
- * sorted, and each element of z looked for in it. */
+/* Computes for each element of z its rank (0, 1, ...) among the elements of x in the same line.
+ * Each line of x is sorted; a binary search finds each element of z. Operands: x, z, global indices
+ * of z and of x along dim; attributes: dim, descending. */
 void ht_rank_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *z = &call->operand[1], *at = &call->operand[2],
                   *from = &call->operand[3];

@@ -1,4 +1,5 @@
-/* Contractions in f32 by BLAS. */
+/* Tensor contractions in f32: by BLAS (sgemm) where the axes form a matrix product, by plain loops
+ * elsewhere. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 
@@ -9,13 +10,14 @@
 /* Multiplications below which one sgemm is not worth several threads. */
 static const double SMALL = 4e6;
 
-/* A product at work: its axes, and what the sums are multiplied by. */
+/* A contraction that is being computed: its axes, and the factor that multiplies each sum. */
 typedef struct Product {
     Contraction c;
     float scale;
 } Product;
 
-/* A matrix with rows along `a`: whether sgemm must transpose it, and its leading dimension. */
+/* Returns whether sgemm must transpose a matrix with rows along `a` and columns along `b` (strides
+ * sa, sb; an absent axis is NULL). Sets *lead to the leading dimension. */
 static CBLAS_TRANSPOSE matrix_form(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t sb,
                                    blasint *lead) {
     int transposed = b && (a ? sb != 1 || sa < b->extent : sb != 1);
@@ -26,7 +28,7 @@ static CBLAS_TRANSPOSE matrix_form(const ht_axis *a, int64_t sa, const ht_axis *
     return transposed ? CblasTrans : CblasNoTrans;
 }
 
-/* y (m, n) = scale * x (m, k) w (k, n) + beta * y for the chosen axes. */
+/* Calls sgemm: y (m, n) = scale * x (m, k) w (k, n) + beta * y. An absent axis has extent 1. */
 static void multiply(const Product *p, float *y, const float *x, const float *w, float beta) {
     const ht_axis *m = contraction_axis(&p->c, p->c.m), *n = contraction_axis(&p->c, p->c.n),
                   *k = contraction_axis(&p->c, p->c.k);
@@ -42,7 +44,7 @@ static void multiply(const Product *p, float *y, const float *x, const float *w,
                     ldx, beta, y, ldy);
 }
 
-/* The sum of products over the summed axes for one element of y. */
+/* Returns the sum of x * w over all summed axes for one element of y. */
 static float dot(const Product *p, const float *x, const float *w) {
     const ht_axis *inner = &p->c.sum[p->c.sum_count - 1];
     int64_t runs = p->c.sum_total / inner->extent;
@@ -58,7 +60,8 @@ static float dot(const Product *p, const float *x, const float *w) {
     return total;
 }
 
-/* One iteration of the outer loops where sgemm serves; y holds the bias already when `biased`. */
+/* Computes one matrix of y by sgemm, one call for each index of the remaining summed axes. If
+ * `biased`, y already holds the bias, and the first call adds to y. */
 static void run_outer(const Product *p, float *y, const float *x, const float *w, int biased) {
     for (int64_t s = 0; s < p->c.sum_total; s++) {
         Place at = place_of(s, p->c.sum_count, p->c.sum);
@@ -84,7 +87,7 @@ static void run_plain(const Product *p, float *y, const float *x, const float *w
     }
 }
 
-/* A run of `n` elements of y from the bias, or zeros. */
+/* Sets `n` elements of y to the bias, or to 0 if bias is NULL. */
 static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_step, int64_t n) {
     if (step == 1 && bias && bias_step == 1)
         memcpy(y, bias, (size_t)n * sizeof(float));

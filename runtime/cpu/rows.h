@@ -28,35 +28,39 @@ typedef struct Rows {
     int64_t n; // elements of a row: the view's last extent
 } Rows;
 
-/* The rows of a view; ends the program with the operator's name when its elements are neither f32
- * nor bf16. */
+/* Returns the rows of a view. Ends the program, naming the operator, unless the elements are f32 or
+ * bf16. */
 Rows rows_of(const ht_view *view, const char *operator);
 
-/* How many rows a view has: the product of all extents but the last. */
+/* Returns the number of rows of a view: the product of all extents but the last. */
 int64_t rows_count(const ht_view *view);
 
-/* Row r as f32. `scratch` holds n elements; it is used for bf16 alone. */
+/* Returns row r as f32: in place for f32, converted into `scratch` (n elements) for bf16. */
 const float *row_load(const Rows *rows, int64_t r, float *scratch);
 
-/* Where to write row r as f32, and what to call when it is written. */
+/* row_target returns where the caller writes row r as f32. The caller then calls row_store, which
+ * converts a bf16 row from scratch. */
 float *row_target(const Rows *rows, int64_t r, float *scratch);
 void row_store(const Rows *rows, int64_t r, const float *row);
 
-/* Copies that whole views needed; free them together. Begin with {0}. */
+/* List of the f32 copies that view_load and view_target made; copies_free frees them. Initialize
+ * with {0}. */
 typedef struct Copies {
     int count;
     float *at[8];
 } Copies;
 
-/* A whole view as f32, by several threads: its storage, or a copy. */
+/* Returns a whole view as f32: its own storage if it is f32, else a copy, converted by several
+ * threads. */
 const float *view_load(const ht_view *view, const char *operator, Copies * copies);
 
-/* Where to write a whole view as f32, and what to call when it is written. */
+/* view_target returns where the caller writes a whole view as f32. The caller then calls
+ * view_store, which converts a bf16 view. */
 float *view_target(const ht_view *view, const char *operator, Copies * copies);
 void view_store(const ht_view *view, const float *from);
 
-/* The same of a view whose rows, the dimensions from `first` on, may lie apart; *pitch: how far in
- * what is given. */
+/* Variants for a view with gaps between its rows; a row is the dimensions from `first` on. *pitch
+ * receives the distance between rows in the returned array, in elements. */
 const float *view_load_rows(const ht_view *view, int first, const char *operator, Copies * copies,
                             int64_t *pitch);
 float *view_target_rows(const ht_view *view, int first, const char *operator, Copies * copies,

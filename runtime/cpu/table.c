@@ -1,4 +1,4 @@
-/* Embedding: rows of a table by number, and back. */
+/* Embedding and its backward: looks up rows of a table by token; adds gradients to these rows. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The row that element i of `id` names, counted from the piece's first row; -1 where the piece,
- * `table`, lacks it. */
+/* Returns the local row of token id[i] in this device's piece of the table, or -1 if another device
+ * has that row. Ends the program if the token is outside the whole table. */
 static int64_t row_of(const ht_view *id, int64_t i, const ht_view *table) {
     int64_t token = cpu_index(id, i);
     if (token < 0 || token >= table->global[0])
@@ -38,8 +38,8 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* Rows first to before last of the table's gradient: `more`, zeros where it is NULL, and the rows
- * of dy in the order of the tokens. */
+/* Computes rows first .. last - 1 of the table's gradient. Each row starts from `more` (zeros if
+ * NULL); then each row of dy is added to the row of its token, in token order. */
 static void gather_rows(float *table, const float *more, const Rows *dy, const int64_t *row,
                         int64_t count, int64_t first, int64_t last) {
     int64_t n = dy->n;

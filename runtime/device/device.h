@@ -16,38 +16,43 @@ extern "C" {
 
 enum { DEVICE_HYPER = 64 };
 
-/* Takes this rank's device. NULL, or why there is none: one line for the user. */
+/* Opens this rank's device. Returns NULL, or one line for the user that says why there is no
+ * device. */
 const char *device_open(void);
 
-/* Connects the devices of all ranks, which have all one; and leaves them. All ranks together. */
+/* device_connect creates the communication between the devices of all ranks; device_close destroys
+ * it. Both are collective: all ranks call them. */
 void device_connect(void);
 void device_close(void);
 
-/* Storage of tensors, aligned to 64 bytes at least, not zeroed. Running out ends the program. */
+/* Allocates, frees and zeroes device memory for tensors. device_alloc aligns to 64 bytes at least
+ * and does not zero; it ends the program when memory runs out. */
 void *device_alloc(int64_t bytes);
 void device_free(void *memory);
 void device_zero(void *memory, int64_t bytes);
 
-/* Host memory with the bytes of device memory, to read them; or to write all of them, which the
- * device has after device_unmap. Where the device is the host, both are one. */
+/* device_map returns host memory for access to device memory: DEVICE_READ copies the bytes to the
+ * host. With DEVICE_WRITE the caller writes all bytes, and device_unmap copies them to the device.
+ * On a CPU, device_map returns `memory` itself. */
 typedef enum DeviceAccess { DEVICE_READ, DEVICE_WRITE } DeviceAccess;
 void *device_map(void *memory, int64_t bytes, DeviceAccess access);
 void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access);
 
-/* Host memory that the device copies to and from. */
+/* Allocates and frees host memory for copies to and from the device (pinned on a GPU). */
 void *device_alloc_host(int64_t bytes);
 void device_free_host(void *memory);
 
-/* Begin to copy between device memory and host memory, after all work that was issued before; done
- * when device_wait returns. */
+/* Start an asynchronous copy between host and device memory, after all work issued so far.
+ * device_wait returns when all copies are done. */
 void device_upload(void *to, const void *from, int64_t bytes);
 void device_download(void *to, const void *from, int64_t bytes);
 void device_wait(void);
 
-/* Seconds of a small product on this rank's device, the least of a few; 0: it cannot tell. */
+/* Returns the seconds of a small matrix product on this rank's device, the minimum of several runs;
+ * 0 if unknown. */
 double device_trial(void);
 
-/* Whether tensors lie in host memory, and work is done when it is issued. */
+/* Returns whether the device is the CPU: tensors are in host memory, and calls are synchronous. */
 bool device_is_host(void);
 
 /* Operations a second of a product, and bytes a second read and written by a copy, as this rank's
@@ -68,8 +73,8 @@ int device_mark(void);
 double device_marked(int mark);
 void device_marks_clear(void);
 
-/* Names what is issued from now on, for a profiler of the device; NULL: nothing has a name any
- * more. False where there is no such thing. */
+/* Names all work issued from now on, for the device's profiler (NVTX); NULL ends the name. Returns
+ * false if the device has no profiler. */
 bool device_name(const char *name);
 
 /* Numbers that may differ between the steps of a program. */
@@ -81,8 +86,8 @@ typedef struct StepNumbers {
     int training;
 } StepNumbers;
 
-/* Puts them where the kernels of the next step read them; returns the address of `hyper` there.
- * `numbers` stays until the step is over. */
+/* Copies the step's numbers to where its kernels read them; returns the address of `hyper` there.
+ * The caller keeps `numbers` unchanged until the step is over. */
 const float *device_numbers(const StepNumbers *numbers);
 
 /* Runs what `issue` puts on the device, to its end. The work of a program is the same at every step

@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/* One run of a device's part of a plan, and its buffers. */
+/* One execution of a conversion plan by one device, with its buffers. */
 typedef struct ChannelRun {
     const ht_reshard *plan;
     const ht_pipeline *pipeline;   // whose positions the plan's devices are; NULL: they are ranks
@@ -32,7 +32,7 @@ typedef struct ChannelRun {
     char *scratch;
 } ChannelRun;
 
-/* The plans of a program, and the pipelines whose positions their devices are. */
+/* All conversion plans of a program, and the pipelines that their device numbers refer to. */
 typedef struct ChannelPlans {
     int count, pipeline_count;
     const ht_reshard *const *plan;
@@ -43,8 +43,8 @@ typedef struct ChannelPlans {
 
 struct AsyncExchange;
 
-/* Memory of a device as the threads of async exchanges see it. Each thread has a lane, on which its
- * work is done in order. */
+/* Operations on device memory that the threads of async exchanges call. Each thread has one lane (a
+ * stream), which runs its work in order. */
 typedef struct ChannelMemory {
     void (*prepare)(void);      // in the main thread, before any other
     void (*attach)(int lane);   // in a thread that begins
@@ -61,70 +61,75 @@ typedef struct ChannelMemory {
 } ChannelMemory;
 
 typedef struct Channel {
-    /* Makes what the groups of some plans need; all ranks together, before they run. NULL:
-     * nothing. */
+    /* Creates the communicators of the plans' groups, collectively on all ranks, before the plans
+     * run. NULL: nothing to do. */
     void (*prepare)(const ChannelPlans *plans);
-    /* Before the first and after the last step of a run; NULL: nothing. */
+    /* Called before the first and after the last step of a run. NULL: nothing to do. */
     void (*begin)(const ChannelRun *run);
     void (*end)(const ChannelRun *run);
-    /* A step of moves, and one of any other verb, with this device's place in the step's group. */
+    /* `move` runs a step of local copies; `communicate` runs a step of any other verb, such as
+     * all-reduce. */
     void (*move)(const ChannelRun *run, const ht_reshard_step *step);
     void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
-    /* These are as those of exchange/async_exchange.h. */
+    /* The functions of the same names in exchange/async_exchange.h call these. */
     void (*begin_async_exchange)(struct AsyncExchange *async);
     void (*end_async_exchange)(struct AsyncExchange *async);
     void (*forget_async_exchange)(struct AsyncExchange *async);
     const ChannelMemory *memory; // NULL: it is the host's
-    /* Ends the program when something went wrong that no call has reported; NULL: cannot be. */
+    /* Ends the program if an asynchronous error has occurred. NULL: the channel has no such errors.
+     */
     void (*check)(void);
-    /* Gives back what prepare made; all ranks together. NULL: nothing. */
+    /* Destroys what `prepare` created, collectively on all ranks. NULL: nothing to do. */
     void (*close)(void);
     bool records; // whether a device can record its steps and replay them
 } Channel;
 
 extern const Channel channel_mpi, channel_fabric;
 
-/* The channel of host memory: MPI, unless the ranks met otherwise. */
+/* Returns the channel for host memory: channel_fabric if the ranks met through a file, else
+ * channel_mpi. */
 const Channel *channel_of_host(void);
 
-/* The channel of device memory: that of host memory, unless the device has said that it has
- * another. */
+/* channel_of_device returns the channel for device memory: the one that channel_use has set, else
+ * the host's. */
 const Channel *channel_of_device(void);
 void channel_use(const Channel *of_device);
 
-/* What a rank does of a plan: as the device at `position` in its pipeline, or as itself. The
- * buffers are left to the caller. */
+/* Returns the run of a plan by one rank. The rank is the device `position` of `pipeline`, or device
+ * `rank` if pipeline is NULL. The caller fills in the buffers. */
 ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank);
 
-/* The same as any device of one of the plan's replica groups: of its part of the plan, only whose
- * places its devices are. */
+/* Returns the run of a plan for one of its replica groups, with the device mapping but without any
+ * device's part. */
 ChannelRun channel_replica_group_run(const ht_reshard *plan, const ht_pipeline *pipeline,
                                      int replica_group);
 
-/* Carries out a run; the ranks of the plan do it together. */
+/* Executes all steps of a run, collectively on all ranks of the plan. */
 void channel_carry_out(const ChannelRun *run);
 
-/* The pipeline of a rank, and its position there; NULL: it is in none. */
+/* Returns the pipeline that contains a rank and sets *position, or returns NULL if no pipeline
+ * contains the rank. */
 const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *position);
 
-/* The rank of a plan's device. */
+/* Returns the rank that a plan's device number stands for in this run. */
 int channel_rank(const ChannelRun *run, int device);
 
-/* What is `offset` elements of a type into a buffer. */
+/* Returns the address `offset` elements of type dtype into a buffer of the run. */
 char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t offset,
                       ht_dtype dtype);
 
-/* What is `at` elements into a block of a step. */
+/* Returns the address `at` elements into a block of a step. */
 char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block,
                     int64_t at);
 
-/* The messages of a step HT_EXCHANGE: those that are sent, then those that are received. */
+/* Fills `messages` with the messages of an HT_EXCHANGE step: first the sends, then the receives. */
 void channel_messages(const ChannelRun *run, const ht_reshard_step *step, HostTransfer *messages);
 
-/* A device's position in a group. */
+/* Returns the index of a device in a group. */
 int channel_position(const ht_group *group, int device);
 
-/* Whether a step communicates, and a word for its verb: "all-reduce". */
+/* channel_communicates returns whether a step involves other ranks. channel_verb returns a verb's
+ * name, such as "all-reduce". */
 bool channel_communicates(const ht_reshard_step *step);
 const char *channel_verb(ht_verb verb);
 

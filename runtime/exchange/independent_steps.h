@@ -1,4 +1,5 @@
-/* Steps of a run that do not depend on each other, so that a channel may carry them out as one. */
+/* Finds independent steps of a run, which a channel may issue together (NCCL: in one group call).
+ */
 #ifndef EXCHANGE_EXCHANGE_THREAD_H
 #define EXCHANGE_EXCHANGE_THREAD_H
 
@@ -8,13 +9,14 @@
 extern "C" {
 #endif
 
-/* Whether neither of two steps writes memory that the other one reads or writes. */
+/* Returns whether two steps are independent: neither writes memory that the other reads or writes.
+ */
 bool steps_apart(const ChannelRun *run, const ht_reshard_step *a, const ht_reshard_step *b);
 
-/* The collective that may be issued together with those from `first` to `step`, of the same verb
- * and group: only moves are in between, which run before all of them, and none of these depend on
- * each other. NULL: there is none; so it is where devices of the plan do not all do the same, since
- * all members of a group must issue together what one of them does. */
+/* Returns the next collective after `step` that can be issued together with those from `first` to
+ * `step`, or NULL. It has the same verb and group, and it is independent of them. Only local moves
+ * may lie in between; they run first. Returns NULL, too, if the devices of the plan have different
+ * steps: all members of a group must issue the same calls. */
 const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first,
                                            const ht_reshard_step *step);
 

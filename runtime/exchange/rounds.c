@@ -9,13 +9,13 @@
 enum { FOLD_CHUNK = 1024 };    // elements
 enum { MOST_PARTS = 1 << 21 }; // bytes that come in a round to be reduced
 
-/* `count` elements for a member or from it. */
+/* Returns the transfer of `count` elements at `data` to or from a member of the group. */
 static HostTransfer part(const Rounds *r, char *data, int64_t count, int member) {
     return (HostTransfer){data, (size_t)(count * r->size),
                           channel_rank(r->run, r->group->device[member])};
 }
 
-/* `count` elements of a block from `at` on, for a member or from it. */
+/* Returns the transfer of elements at .. at + count - 1 of a block to or from a member. */
 static HostTransfer block_part(const Rounds *r, const ht_block *block, int64_t at, int64_t count,
                                int member) {
     return part(r, count ? channel_block(r->run, r->step, block, at) : NULL, count, member);
@@ -36,7 +36,8 @@ static void fold_bf16(const Rounds *r, uint16_t *to, const uint16_t *parts, int6
     }
 }
 
-/* Reduces the members' parts, which lie one after another, in their order. */
+/* Reduces the contributions of all members into `to`. `parts` holds them one after another, by
+ * member; the order of the reduction is that of the group. */
 static void fold(const Rounds *r, char *to, const char *parts, int64_t count) {
     if (r->step->dtype == HT_BF16) {
         fold_bf16(r, (uint16_t *)to, (const uint16_t *)parts, count);
@@ -47,25 +48,26 @@ static void fold(const Rounds *r, char *to, const char *parts, int64_t count) {
         ht_combine(r->step->dtype, r->step->reduction, to, parts + p * count * r->size, count);
 }
 
-/* Elements of each member's that are reduced in a round. */
+/* Returns how many elements of each member one round reduces, so that a round receives at most
+ * MOST_PARTS bytes. */
 static int64_t chunk(const Rounds *r) {
     return r->size * r->members < MOST_PARTS ? MOST_PARTS / (r->size * r->members) : 1;
 }
 
-/* In how many rounds `count` elements of each member's are reduced. */
+/* Returns how many rounds reduce `count` elements of each member. */
 static int64_t reducing_rounds(const Rounds *r, int64_t count) {
     return (count + chunk(r) - 1) / chunk(r);
 }
 
-/* Of `count` elements those that are reduced in this round; they begin at number * chunk. */
+/* Returns how many of `count` elements the current round reduces; the first is number * chunk. */
 static int64_t reduced_now(const Rounds *r, int64_t count) {
     int64_t left = count - r->number * chunk(r);
     return left < 0 ? 0 : left < chunk(r) ? left : chunk(r);
 }
 
-/* Has the round receive `count` elements from every member, which are reduced behind it, to `at`
- * of what the step receives. Members with nothing to get take part. No round has more than the
- * first. */
+/* Makes this round receive `count` elements from every member. finish_parts later reduces them to
+ * offset `at` of the step's receive block. A member may pass count 0. The first round has the
+ * largest count, so it allocates the memory. */
 static void receive_parts(Rounds *r, int64_t at, int64_t count) {
     r->to = count ? channel_block(r->run, r->step, r->step->receive, at) : NULL;
     r->folded = count;
@@ -74,7 +76,7 @@ static void receive_parts(Rounds *r, int64_t at, int64_t count) {
         r->receives[i] = part(r, r->parts + i * count * r->size, count, i);
 }
 
-/* Reduces what the round before has brought. */
+/* Reduces the contributions that the previous round received. */
 static void finish_parts(Rounds *r) {
     if (r->folded) fold(r, r->to, r->parts, r->folded);
     r->folded = 0;
@@ -82,10 +84,12 @@ static void finish_parts(Rounds *r) {
 
 /* ---- the verbs: each gives round `number`, or false behind the last one ---- */
 
-/* Member i's share of a tensor that all reduce together begins here. */
+/* Returns the first element of member i's share of `count` elements: 10 elements of 4 members begin
+ * at 0, 2, 5, 7. */
 static int64_t share(const Rounds *r, int64_t count, int i) { return count * i / r->members; }
 
-/* Every member reduces its share; then all send theirs to all. */
+/* All-reduce as reduce-scatter, then all-gather: every member reduces its share, then sends it to
+ * all. */
 static bool next_all_reduce(Rounds *r) {
     const ht_block *from = r->step->send, *to = r->step->receive;
     int64_t all = from->count, first = share(r, all, r->mine),
@@ -101,7 +105,7 @@ static bool next_all_reduce(Rounds *r) {
     return r->number <= rounds;
 }
 
-/* The most elements that a member gets. */
+/* Returns the largest number of elements that a member receives. */
 static int64_t most_received(const ht_reshard_step *step) {
     int64_t most = 0;
     for (int i = 0; i < step->send_count; i++)
@@ -129,7 +133,7 @@ static bool next_reduce(Rounds *r) {
     return true;
 }
 
-/* All-gathers and all-to-alls: a block for every member, or one for all. */
+/* All-gather sends one block to all members; all-to-all sends each member its own block. */
 static bool next_gather(Rounds *r) {
     for (int i = 0; i < r->members; i++) {
         const ht_block *sent = &r->step->send[r->step->send_count == 1 ? 0 : i];

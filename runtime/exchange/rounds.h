@@ -16,7 +16,7 @@ typedef struct Rounds {
     // of the round at hand; some may be empty, or to this rank itself
     HostTransfer *sends, *receives;
     int send_count, receive_count;
-    /* What is not for the caller. */
+    /* Private. */
     const ChannelRun *run;
     const ht_reshard_step *step;
     const ht_group *group; // NULL: the step is HT_EXCHANGE
@@ -27,15 +27,16 @@ typedef struct Rounds {
     char *to, *parts;
 } Rounds;
 
-/* `run` and `step` stay as they are until the last round is done. */
+/* Starts the rounds of a step. The caller keeps `run` and `step` unchanged until rounds_next
+ * returns false. */
 Rounds rounds_open(const ChannelRun *run, const ht_reshard_step *step);
 
-/* Works on what the round before has brought, and gives the next one; false when the step is
- * done. */
+/* Processes the data of the previous round, then sets up the next one in `sends` and `receives`.
+ * Returns false, and frees the rounds, when the step is done. */
 bool rounds_next(Rounds *rounds);
 
-/* The most bytes that come in a round of a run to be reduced: memory beside that which it reads and
- * writes. */
+/* Returns the extra memory that a run needs, in bytes: the most that one of its rounds receives for
+ * reduction. */
 int64_t rounds_room(const ChannelRun *run);
 
 #endif
