@@ -52,13 +52,13 @@ template <typename Work> static void with_stored(const ht_view *x, Work work) {
 
 /* ---- places ---- */
 
-/* Whether places do not ascend goes to *unordered, which is 0 before. */
+/* Sets *unordered to 1 unless the global indices ascend strictly. The caller has set it to 0. */
 __global__ void order_device(int32_t *unordered, Indices places, int64_t count) {
     for (int64_t i = ht_thread() + 1; i < count; i += ht_threads())
         if (places.at(i) <= places.at(i - 1)) *unordered = 1;
 }
 
-/* Asks, on the device, whether places ascend, as they do but where a caller gives others. */
+/* Launches the check of whether the global indices ascend, which allows binary search. */
 static void look_at_order(int32_t *unordered, const Indices &places, int64_t count) {
     ht_launch(order_device, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, unordered, places,
               count);
@@ -69,7 +69,7 @@ static int32_t *cleared(void *memory) {
     return static_cast<int32_t *>(memory);
 }
 
-/* How many of `count` places that ascend are smaller than a number. */
+/* Returns how many of `count` ascending global indices are below `number`, by binary search. */
 static __device__ inline int64_t places_before(const Indices &places, int64_t count,
                                                int64_t number) {
     int64_t low = 0, high = count;
@@ -83,7 +83,7 @@ static __device__ inline int64_t places_before(const Indices &places, int64_t co
     return low;
 }
 
-/* Where a number stands among `count` ones that are all different; -1: nowhere. */
+/* Returns the local index of global index `number` among `count` distinct ones, or -1 if absent. */
 static __device__ inline int64_t find_place(const Indices &places, int64_t count, int64_t number,
                                             bool unordered) {
     int64_t i = unordered ? 0 : places_before(places, count, number);
@@ -99,7 +99,8 @@ __global__ void within_device(T *y, const T *x, int64_t count, int64_t end, Cuda
     }
 }
 
-/* Operand: integers, which are copied; attribute: where they end. */
+/* Copies an integer tensor; reports a fault if an element is outside 0 .. end - 1. Operand: the
+ * integers; attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     const int64_t count = view_size(x), end = call->attr[0].i;
@@ -154,7 +155,7 @@ void ht_gather_kernel(const ht_call *call) {
 
 enum { SORT_TILE = 32 }; // entries that are sorted by counting
 
-/* A number with the place that it has. */
+/* Sort entry: ordered by `number`, then by `place`, an index along the line. */
 typedef struct Entry {
     int64_t number, place;
 } Entry;
@@ -163,7 +164,7 @@ static __device__ inline bool is_before(const Entry &a, const Entry &b) {
     return a.number < b.number || (a.number == b.number && a.place < b.place);
 }
 
-/* How many of `count` entries that are sorted come before one. */
+/* Returns how many of `count` sorted entries come before `one`, by binary search. */
 static __device__ inline int64_t entries_before(const Entry *entry, int64_t count,
                                                 const Entry &one) {
     int64_t low = 0, high = count;
@@ -177,7 +178,8 @@ static __device__ inline int64_t entries_before(const Entry *entry, int64_t coun
     return low;
 }
 
-/* Sorts the tiles of each line by counting. */
+/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of entries before it in
+ * order. */
 __global__ void sort_tiles_device(Entry *to, const Entry *from, int64_t count, int64_t length) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         const int64_t line = i / length * length, tile = line + (i - line) / SORT_TILE * SORT_TILE,
@@ -188,8 +190,8 @@ __global__ void sort_tiles_device(Entry *to, const Entry *from, int64_t count, i
     }
 }
 
-/* Merges runs of `run` entries in pairs; an entry's place is that in its own run and how many of
- * the other come before it. */
+/* Merges pairs of sorted runs of `run` entries. An entry's new index is its index in its own run
+ * plus the number of entries before it in the other run. */
 __global__ void merge_runs_device(Entry *to, const Entry *from, int64_t count, int64_t length,
                                   int64_t run) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
@@ -204,13 +206,13 @@ __global__ void merge_runs_device(Entry *to, const Entry *from, int64_t count, i
     }
 }
 
-/* Memory for the entries of `count` elements, twice. */
+/* Returns scratch memory for 2 * count entries: the merge sort uses two buffers. */
 static Entry *entries_of(int64_t count) {
     return static_cast<Entry *>(cuda_scratch(2 * count * (int64_t)sizeof(Entry)));
 }
 
-/* Sorts the lines of `length` of `count` entries, which all differ; where they are then. Behind
- * them there is room for as many. */
+/* Sorts each line of `length` entries among `count` distinct entries by merge sort. `entry` has
+ * room for 2 * count; returns the half that holds the result. */
 static const Entry *sort_lines(Entry *entry, int64_t count, int64_t length) {
     Entry *from = entry, *to = entry + count;
     const unsigned blocks = ht_blocks(count, PLACE_THREADS);
@@ -224,20 +226,22 @@ static const Entry *sort_lines(Entry *entry, int64_t count, int64_t length) {
     return to;
 }
 
-/* The element of a tensor that is number k of a line. */
+/* Returns the offset of element k of a line. */
 static __device__ inline int64_t element_of(const Lines &lines, int64_t line, int64_t k) {
     return (line / lines.inner * lines.length + k) * lines.inner + line % lines.inner;
 }
 
 /* ---- scatter ---- */
 
-/* An element's entry: the place that it is added to, and its own in the line. */
+/* Writes one entry per element: the global index that the element is added to, and the element's
+ * own index in the line. */
 __global__ void scatter_entries_device(Entry *entry, int64_t count, Lines from, Indices number) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads())
         entry[i] = {number.at(element_of(from, i / from.length, i % from.length)), i % from.length};
 }
 
-/* Elements are added up in their order, so that sums have one. */
+/* Sums, for each element of y, the elements of x with its index, in the order of x: results are
+ * deterministic. */
 template <typename T>
 __global__ void scatter_device(T *y, int64_t count, Lines to, const T *x, Lines from,
                                const Entry *entry, Indices places) {
@@ -280,12 +284,12 @@ void ht_scatter_kernel(const ht_call *call) {
 
 enum { SUM_THREADS = 256 };
 
-/* What is added up: floating point as f64, integers as they are. */
+/* Accumulator type: f64 for floating-point elements, int64_t for integers. */
 template <typename T>
 using Total = std::conditional_t<std::is_integral_v<typename Computed<T>::type>, int64_t, double>;
 
-/* A line of x with its places, and the places up to which it is added up: from one end to the
- * other, the numbers ascending. */
+/* One line of a cumulative sum: elements with global indices `places`, results at `wanted`. For
+ * suffix sums (not `forward`) the accessors reverse and negate, so that indices always ascend. */
 template <typename T> struct Passed {
     const T *x;
     Lines from, to;
@@ -301,7 +305,7 @@ template <typename T> struct Passed {
         return forward ? wanted.at(k) : -wanted.at(to_at(k));
     }
 
-    /* How many elements have places up to a number. */
+    /* Returns how many elements have a global index of at most `number`. */
     __device__ int64_t until(int64_t number) const {
         int64_t low = 0, high = from.length;
         while (low < high) {
@@ -315,12 +319,13 @@ template <typename T> struct Passed {
     }
 };
 
-/* Where thread t of a block's begins among `count` things. */
+/* Returns the first of `count` items that thread t of the block handles. */
 static __device__ inline int64_t share_begin(int64_t count, unsigned t) {
     return count * t / SUM_THREADS;
 }
 
-/* The sum of all in front of each thread's share of the elements. */
+/* Exclusive scan over the block: sums[t] becomes the sum of all elements before thread t's share.
+ */
 template <typename T>
 static __device__ inline void sums_before(Total<T> *sums, const Passed<T> &passed) {
     const int64_t end = share_begin(passed.from.length, threadIdx.x + 1);
@@ -341,7 +346,8 @@ static __device__ inline void sums_before(Total<T> *sums, const Passed<T> &passe
     __syncthreads();
 }
 
-/* The sum of the first `count` elements. */
+/* Returns the sum of the first `count` elements of the line, from the scan and at most one share.
+ */
 template <typename T>
 static __device__ inline Total<T> sum_until(const Total<T> *sums, const Passed<T> &passed,
                                             int64_t count) {
@@ -352,7 +358,8 @@ static __device__ inline Total<T> sum_until(const Total<T> *sums, const Passed<T
     return sum;
 }
 
-/* A block a line: each thread adds up its share, then goes along its share of the results. */
+/* Computes one line per block: each thread sums its share of the elements; after a scan it writes
+ * its share of the results. */
 template <typename T>
 __global__ void __launch_bounds__(SUM_THREADS)
     cumsum_device(T *y, int64_t lines, Passed<T> passed) {
@@ -376,7 +383,8 @@ __global__ void __launch_bounds__(SUM_THREADS)
     }
 }
 
-/* Sums of elements with places up to that of a result, or of those from it on. */
+/* Computes prefix sums along a dimension if `forward`, suffix sums otherwise; each includes the
+ * element at its own index. */
 static void add_lines(const ht_call *call, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
@@ -392,14 +400,16 @@ static void add_lines(const ht_call *call, bool forward) {
     });
 }
 
-/* Operands: x, places of the result's line and of x's, both ascending; attribute: dim. */
+/* Computes prefix sums along `dim`. Operands: x, ascending global indices of y and of x along dim;
+ * attribute: dim. */
 void ht_cumsum_kernel(const ht_call *call) { add_lines(call, true); }
 
 void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* A number that is ordered as the element is: NaN is the largest of all, and zeros are equal. */
+/* Returns an integer sort key: keys compare as the elements do, NaN is the largest, -0 equals 0.
+ * `descending` inverts the order. */
 template <typename T> static __device__ inline int64_t order_of(T stored, bool descending) {
     int64_t order;
     if constexpr (std::is_integral_v<typename Computed<T>::type>) {

@@ -62,8 +62,8 @@ static const ht_axis *batch_axis(const Plan *p) {
 
 /* ---- matrices ---- */
 
-/* A tensor as a matrix that op turns into one of extent(row) by extent(column); one of the two has
- * stride 1, or both are absent. */
+/* Describes a tensor as a column-major matrix; after op (transposed or not) it has extent(row) x
+ * extent(column). One of the two axes must have stride 1, or both are absent. */
 static Matrix matrix_of(const Plan *p, const Tensor &tensor, const ht_axis *row,
                         const ht_axis *column) {
     const int64_t rows = extent_of(row), columns = extent_of(column),
@@ -74,7 +74,8 @@ static Matrix matrix_of(const Plan *p, const Tensor &tensor, const ht_axis *row,
             batch};
 }
 
-/* Sorts the axes as they are stored now, and says what the matrices are. */
+/* Classifies the axes by their current strides (m, n, k, batch, loops) and sets the matrices of the
+ * product. */
 static void arrange(Plan *p) {
     p->c = contraction_of(p->rank, p->axes);
     p->batch = -1;
@@ -91,7 +92,7 @@ static void arrange(Plan *p) {
     p->matmul.batch = extent_of(batch_axis(p));
 }
 
-/* How often cuBLASLt is called. */
+/* Returns how many cuBLASLt calls the plan makes. */
 static int64_t call_count(const Plan *p) {
     return p->c.outer_total / extent_of(batch_axis(p)) * p->c.sum_total;
 }
@@ -105,8 +106,8 @@ static bool is_aligned(const Matrix &m, const void *data) {
 
 /* ---- copies ---- */
 
-/* Stores a tensor's copy with the axes of `order`, the innermost first; the first `padded` of them
- * make up a column, whose pitch is rounded up. */
+/* Sets the strides of a tensor's copy: axes as in `order`, innermost first. The first `padded` axes
+ * form a column, whose pitch is rounded up to PITCH bytes. */
 static void store_copy(Plan *p, Tensor *tensor, const int *order, int count, int padded) {
     int64_t next = 1;
     for (int i = 0; i < count; i++) {
@@ -118,7 +119,7 @@ static void store_copy(Plan *p, Tensor *tensor, const int *order, int count, int
     tensor->count = next;
 }
 
-/* A copy in the present order of storage, with a padded pitch. */
+/* Plans a copy of a tensor with the same axis order and a padded pitch. */
 static void pad(Plan *p, Tensor *tensor) {
     int order[HT_MAX_AXES], count = 0;
     for (int i = 0; i < p->rank; i++) {
@@ -131,7 +132,8 @@ static void pad(Plan *p, Tensor *tensor) {
     store_copy(p, tensor, order, count, 1);
 }
 
-/* Tensors of an axis, as bits. */
+/* Bit set of the tensors that an axis occurs in: IN_X | IN_W is a summed axis, IN_ALL a batch axis.
+ */
 enum { IN_Y = 1, IN_X = 2, IN_W = 4, IN_ALL = IN_Y | IN_X | IN_W };
 
 static int axis_kind(const ht_axis &axis) {
@@ -144,7 +146,8 @@ static int add_kind(const Plan *p, int *order, int count, int kind) {
     return count;
 }
 
-/* A copy in the order batch, `outer`, `inner`. */
+/* Plans a copy of a tensor with its axes ordered as batch, `outer`, `inner` (innermost last), so
+ * that no loop is needed. */
 static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
     int order[HT_MAX_AXES], padded = add_kind(p, order, 0, inner);
     int count = add_kind(p, order, add_kind(p, order, padded, outer), IN_ALL);
@@ -180,13 +183,15 @@ static bool is_column_bias(const Plan *p) {
     return true;
 }
 
-/* Whether the result is narrower than what it is made of, which cuBLASLt does not do. */
+/* Returns whether the result is bf16 but an operand or the bias is f32, which cuBLASLt does not
+ * support. */
 static bool is_narrowed(const ht_product_call *call) {
     return call->y_dtype == HT_BF16 &&
            (call->dtype == HT_F32 || (call->bias && call->bias_dtype == HT_F32));
 }
 
-/* Addresses as cuBLASLt gets them. */
+/* Returns the operands' addresses in cuBLASLt's order: left matrix, right matrix, result, bias,
+ * aux. */
 static Operands operands_of(const Plan *p, const void *x, const void *w, const void *y,
                             const void *bias, void *aux) {
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
@@ -226,8 +231,8 @@ static bool has_epilogue(Plan *p) {
                                                   call->aux));
 }
 
-/* Where the result goes: at once to y; or its sums do, for contract_copy; or they go to a copy.
- * `fused`: cuBLASLt adds the bias and applies the activation where it can. */
+/* Chooses where cuBLASLt writes the result: y, or a copy that contract_copy finishes. If `fused`,
+ * cuBLASLt adds the bias and applies the activation where it can; otherwise contract_copy does. */
 static void choose_result(Plan *p, bool fused) {
     const ht_product_call *call = p->call;
     const bool plain = !call->bias && call->epilogue == HT_NO_EPILOGUE && !call->aux && !call->sums;
@@ -243,7 +248,7 @@ static void choose_result(Plan *p, bool fused) {
     arrange(p);
 }
 
-/* Whether contract_copy has something to do. */
+/* Returns whether contract_copy must still copy y, or apply bias, activation or aux. */
 static bool is_unfinished(const Plan *p) {
     const ht_product_call *call = p->call;
     return p->y.copied || (call->bias && !p->matmul.biased) ||
@@ -278,7 +283,8 @@ static void fill_copy(const Plan *p, Tensor *tensor, char **space) {
                   rank, axes);
 }
 
-/* A bias in the result's type, which is not the narrower one. */
+/* Returns the bias in y's type, converted into `space` if it has another; returns the output of the
+ * sums if cuBLASLt computes these. */
 static const void *typed_bias(const Plan *p, char *space) {
     const ht_product_call *call = p->call;
     if (p->matmul.sums_of) return call->sums;
@@ -293,7 +299,7 @@ static const void *element_at(const Tensor &tensor, int64_t i) {
     return static_cast<const char *>(tensor.data) + i * dtype_bytes(tensor.dtype);
 }
 
-/* The loops around cuBLASLt. */
+/* Calls cuBLASLt for each index of the loop axes; calls after the first of a sum add to y. */
 static void multiply(const Plan *p, const void *bias, void *workspace) {
     ht_axis loops[HT_MAX_AXES];
     int count = 0;
@@ -308,7 +314,8 @@ static void multiply(const Plan *p, const void *bias, void *workspace) {
     }
 }
 
-/* Bias, activation and aux from the sums. */
+/* Computes y and aux from the sums by contract_copy: adds the bias, applies the activation,
+ * converts. */
 static void finish(const Plan *p) {
     const ht_product_call *call = p->call;
     ht_axis axes[HT_MAX_AXES];
@@ -321,7 +328,7 @@ static void finish(const Plan *p) {
                   p->y.data, rank, axes);
 }
 
-/* Says, the first time, that a product is slower than it should be. */
+/* Warns once per process that cuBLASLt lacks an algorithm and a slower kernel runs. */
 static void say_missing(const Matmul &m) {
     static bool said;
     if (!said)
@@ -333,7 +340,7 @@ static void say_missing(const Matmul &m) {
     said = true;
 }
 
-/* The call by plain kernels. */
+/* Computes the call without cuBLASLt. */
 static void run_plain(const ht_product_call *call) {
     contract_plain(call);
     if (call->sums) contract_sums(call);
@@ -382,8 +389,8 @@ static void need_float(ht_dtype dtype) {
         ht_fail("a product takes f32 and bf16 only; cast the operands first");
 }
 
-/* Whether the axes are those of a product of matrices; then the plan says how it is computed,
- * `fused` as in choose_result. A plan points into itself, and is run once. */
+/* Makes the plan of a call; returns false if its axes are not those of a matrix product. `fused` is
+ * as in choose_result. A plan has pointers into itself: do not copy it; run it once. */
 static bool make_plan(Plan *p, const ht_product_call *call, bool fused) {
     const Contraction c = contraction_of(call->rank, call->axes);
     *p = {};
@@ -400,8 +407,8 @@ static bool make_plan(Plan *p, const ht_product_call *call, bool fused) {
     return true;
 }
 
-/* Whether cuBLASLt does more than to multiply, and a kernel behind it could do that in reasonable
- * memory, too. */
+/* Returns whether the fused plan has an epilogue that a separate kernel could compute instead
+ * within MOST_APART bytes. */
 static bool may_part(const Plan *fused) {
     Plan apart;
     make_plan(&apart, fused->call, false);
@@ -410,7 +417,7 @@ static bool may_part(const Plan *fused) {
            copy_bytes(apart.y) <= MOST_APART;
 }
 
-/* What a call is, as numbers. */
+/* Returns the key of a call for the cache of choices: types, epilogue, extents and strides. */
 static std::vector<int64_t> key_of(const ht_product_call *call) {
     std::vector<int64_t> key = {
         call->dtype,    call->y_dtype,     call->bias ? call->bias_dtype : -1,
@@ -422,7 +429,8 @@ static std::vector<int64_t> key_of(const ht_product_call *call) {
     return key;
 }
 
-/* Runs a call whose axes are those of a product of matrices: 0 fused, 1 not. A ChoiceRun. */
+/* Runs a matrix product with a fused epilogue (way 0) or a separate one (way 1). The signature is
+ * ChoiceRun. */
 static void run_way(int way, void *context) {
     Plan p;
     make_plan(&p, static_cast<const ht_product_call *>(context), way == 0);

@@ -7,7 +7,7 @@
 #include "operators/kernels.h"
 #include "cuda/team.h"
 
-/* A table's piece and the tokens that name its rows. */
+/* This device's piece of an embedding table, and the tokens to look up. */
 typedef struct Tokens {
     Indices id;
     int64_t count, rows; // rows: of the piece
@@ -20,7 +20,7 @@ static Tokens tokens_of(const ht_view *table, const ht_view *id) {
             cuda_report("token %lld at element %lld is outside the table's %lld rows", id)};
 }
 
-/* The row that token i names, counted from the piece's first row; -1 where the piece lacks it. */
+/* Returns the local row of token i, or -1 if another device has that row. */
 static __device__ inline int64_t row_of(const Tokens &tokens, int64_t i) {
     const int64_t token = tokens.id.at(i);
     if (token < 0 || token >= tokens.places.global) {
@@ -70,7 +70,7 @@ enum {
     NO_ROW = -1
 };
 
-/* The tokens in the order of their rows. */
+/* Result and scratch memory of the counting sort of tokens by row. */
 typedef struct Sorted {
     int64_t parts;
     int32_t *count; // [part][row]: how many tokens of the part name the row; then, how many of the
@@ -83,8 +83,8 @@ typedef struct Sorted {
                     // on behind it
 } Sorted;
 
-/* Where this thread's token stands among those of its tile that name the same row, and whether it
- * is the last of them. */
+/* Rank of this thread's token among the tokens of its tile with the same row. `before` counts the
+ * earlier ones; `last` says that no later one exists. */
 typedef struct Rank {
     int32_t row; // or NO_ROW
     int32_t before;
@@ -105,13 +105,13 @@ static __device__ inline Rank rank_in_tile(const Tokens &tokens, int64_t token, 
     return rank;
 }
 
-/* The tokens of this block's part. */
+/* Returns the first token of a part. */
 static __device__ inline int64_t part_begin(const Tokens &tokens, const Sorted &sorted,
                                             int64_t part) {
     return tokens.count * part / sorted.parts;
 }
 
-/* Counts the tokens of each part by row; the counts are 0 before. */
+/* Step 1 of the sort: counts the tokens of each part by row. The caller has zeroed the counts. */
 __global__ void __launch_bounds__(TILE) count_rows_device(Sorted sorted, Tokens tokens) {
     const int64_t end = part_begin(tokens, sorted, blockIdx.x + 1);
     int32_t *count = sorted.count + blockIdx.x * tokens.rows;
@@ -121,8 +121,8 @@ __global__ void __launch_bounds__(TILE) count_rows_device(Sorted sorted, Tokens 
     }
 }
 
-/* Counts become how many tokens of the parts before name the row; start[row] how many of all parts
- * do. */
+/* Step 2: replaces each count by the sum over earlier parts, and sets start[row] to the row's
+ * total. */
 __global__ void add_parts_device(Sorted sorted, int64_t rows) {
     for (int64_t row = ht_thread(); row < rows; row += ht_threads()) {
         int32_t total = 0;
@@ -135,8 +135,7 @@ __global__ void add_parts_device(Sorted sorted, int64_t rows) {
     }
 }
 
-/* start[row] becomes the sum of all before it, start[rows] the sum of all; one block, each thread
- * with neighbouring rows. */
+/* Step 3: exclusive scan of `start` by one block; start[rows] becomes the number of all tokens. */
 __global__ void __launch_bounds__(SCAN_THREADS) scan_rows_device(Sorted sorted, int64_t rows) {
     __shared__ int32_t sums[SCAN_THREADS];
     const int64_t first = rows * threadIdx.x / SCAN_THREADS,
@@ -159,7 +158,7 @@ __global__ void __launch_bounds__(SCAN_THREADS) scan_rows_device(Sorted sorted, 
     if (threadIdx.x == SCAN_THREADS - 1) sorted.start[rows] = at;
 }
 
-/* Puts the tokens in order. */
+/* Step 4: writes each token and its row to its place in the sorted order. */
 __global__ void __launch_bounds__(TILE) place_tokens_device(Sorted sorted, Tokens tokens) {
     const int64_t end = part_begin(tokens, sorted, blockIdx.x + 1);
     int32_t *count = sorted.count + blockIdx.x * tokens.rows;
@@ -178,7 +177,7 @@ __global__ void __launch_bounds__(TILE) place_tokens_device(Sorted sorted, Token
 
 /* ---- backward: adding up ---- */
 
-/* A run of equal rows in a chunk of the order. */
+/* Returns whether the run of equal rows at `first` begins in an earlier chunk. */
 static __device__ inline bool begins_before(const Sorted &sorted, int64_t first) {
     return first > 0 && sorted.row[first - 1] == sorted.row[first];
 }
@@ -196,8 +195,8 @@ template <int V> static __device__ inline void add_to_row(float *to, const float
     ht_store(to, own);
 }
 
-/* Adds up the runs of a chunk, V columns a thread: whole ones to the table, the others to
- * `partial`. */
+/* Sums the rows of dy over each run of equal table rows in one chunk, V columns per thread.
+ * Complete runs are added to the table; runs that cross a chunk boundary go to `partial`. */
 template <typename T, int V>
 __global__ void __launch_bounds__(GATHER_THREADS)
     add_runs_device(float *table, const T *dy, int64_t n, Sorted sorted, int64_t rows) {
@@ -226,7 +225,8 @@ __global__ void __launch_bounds__(GATHER_THREADS)
     }
 }
 
-/* Adds up the partial sums of the run that begins in a chunk and goes on behind it. */
+/* Joins the partial sums of a run that begins in this chunk and continues in later ones; adds the
+ * total to the table. */
 template <int V>
 __global__ void __launch_bounds__(GATHER_THREADS)
     join_runs_device(float *table, int64_t n, Sorted sorted, int64_t rows) {
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(GATHER_THREADS)
     add_to_row(table + row * n + column, sum);
 }
 
-/* What the rows are added to: `more`, zeros where there is none. */
+/* Initializes the table's gradient with `more`, or with zeros if `more` is NULL. */
 static void begin_table(float *table, const float *more, int64_t count) {
     const size_t bytes = (size_t)count * sizeof(float);
     if (!more)
@@ -256,7 +256,7 @@ static void begin_table(float *table, const float *more, int64_t count) {
         HT_CUDA(cudaMemcpyAsync(table, more, bytes, cudaMemcpyDeviceToDevice, ht_compute_stream()));
 }
 
-/* Scratch memory for the order of the tokens. */
+/* Allocates the scratch memory of the sort and chooses the number of parts. */
 static Sorted sorted_of(const Tokens &tokens, int64_t n) {
     const int64_t most = COUNT_BYTES / (int64_t)sizeof(int32_t) / tokens.rows,
                   tiles = (tokens.count + TILE - 1) / TILE;

@@ -33,24 +33,24 @@ typedef struct AsyncExchange {
     struct AsyncExchange **after; // those that must have ended before; each has begun as often as
                                   // this one when this one begins
     int64_t runs;                 // how often it has begun
-    /* What belongs to the channel. */
+    /* Private to the channel. */
     bool ended;
     struct AsyncExchange *next; // of its queue's
     void *state;
     void *kept; // from one run to the next
 } AsyncExchange;
 
-/* Ends what async exchanges need; all ranks together. */
+/* Destroys the threads and resources of async exchanges, collectively on all ranks. */
 void async_exchanges_close(void);
 
-/* Begins an async exchange when all that was issued to the device before is done, and returns at
- * once. */
+/* Starts an async exchange and returns at once. The exchange begins when all work issued to the
+ * device before is done. */
 void async_exchange_begin(AsyncExchange *async);
 
-/* What is issued to the device from now on finds the async exchange ended. */
+/* Orders all work issued to the device from now on after the end of the async exchange. */
 void async_exchange_end(AsyncExchange *async);
 
-/* Gives back what an async exchange has kept; it does not run. */
+/* Frees what an async exchange has kept between runs. It must not be running. */
 void async_exchange_forget(AsyncExchange *async);
 
 /* The same on the threads, for channels that exchange through host memory. The first makes what

@@ -14,7 +14,8 @@
 
 enum { LANES = 2 };
 
-/* A message to another rank, or from one. Its memory stays until it is done. */
+/* A nonblocking message to or from another rank. The caller keeps its memory until post_done
+ * returns true. */
 typedef struct Post {
     HostTransfer transfer;
     int tag;
@@ -22,14 +23,15 @@ typedef struct Post {
     void *state; // of what carries it
 } Post;
 
-/* Makes the lanes, and closes them; all ranks together. */
+/* Open and close the lanes, collectively on all ranks. */
 void channels_open(void);
 void channels_close(void);
 
-/* The number of tags, which begin at 0. */
+/* Returns the number of tags; valid tags are 0 to this number minus 1. */
 int channels_tags(void);
 
-/* Begins a message; moves what can be moved now, and says whether all of it was. */
+/* post_begin starts a nonblocking message. post_done makes progress on it and returns whether it is
+ * complete. */
 void post_begin(int lane, Post *post);
 bool post_done(int lane, Post *post);
 

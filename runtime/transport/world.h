@@ -23,17 +23,18 @@ typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_PULSE = 1, WORLD_CHANNELS = 2 } W
 void world_open(int *argc, char ***argv, int use);
 void world_close(void);
 
-/* This rank, all ranks, this rank among those of its machine, and how many these are. */
+/* Return this rank, the number of ranks, this rank's number on its host, and the number of ranks on
+ * that host. */
 int world_rank(void);
 int world_size(void);
 int world_node_rank(void);
 int world_node_size(void);
 
-/* In a child process that this one forks: it is no rank, and is alone. */
+/* Makes a forked child process rank 0 of 1, without communication. */
 void world_forget(void);
 
-/* Any number of bytes from rank 0 to all; `bytes` of every rank to all, in the order of the
- * ranks. */
+/* world_broadcast sends `bytes` bytes from rank 0 to all. world_gather is an all-gather: `all`
+ * receives `bytes` bytes of every rank, in rank order. */
 void world_broadcast(void *data, size_t bytes);
 void world_gather(const void *mine, size_t bytes, void *all);
 
@@ -42,19 +43,18 @@ void world_gather(const void *mine, size_t bytes, void *all);
 void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                     int receive_count);
 
-/* On other ranks than 0: world_broadcast of what rank 0 sends when it likes; no time limit
- * holds. */
+/* Receives a world_broadcast on ranks other than 0, without a time limit. */
 void world_await(void *data, size_t bytes);
 
-/* The least of all ranks' numbers; no rank gets it before all have come here. */
+/* Returns the minimum of `mine` over all ranks (an all-reduce, which is also a barrier). */
 int world_least(int mine);
 
-/* Ends the program with a message when another rank is gone; for loops that wait for something
- * else. */
+/* Ends the program with a message if another rank has died. Loops that wait for something else call
+ * world_check. */
 void world_check(void);
 
-/* Seconds that a rank waits for others (transport/watch/watch.h): environment HETU_TIMEOUT, else
- * 600; 0: for ever. */
+/* Returns the timeout for other ranks in seconds (transport/watch/watch.h): HETU_TIMEOUT, by
+ * default 600; 0: none. */
 int world_timeout(void);
 
 /* For a rank that ends before its time, because it was told to by a signal, or together with
