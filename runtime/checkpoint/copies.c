@@ -41,8 +41,7 @@ static size_t file_bytes(const CopyHead *head) {
     return HEAD_BYTES + header_room(head->header_bytes) + (size_t)head->bytes;
 }
 
-/* A sum in which every bit counts, and places, too: of four lanes of words, each multiplied on (as
- * FNV-1a does with bytes). */
+/* Returns a checksum of bytes: FNV-1a over 64-bit words in four interleaved lanes. */
 static uint64_t sum_bytes(uint64_t sum, const char *bytes, size_t count) {
     enum { LANES = 4 };
     const uint64_t prime = 0x100000001b3u;
@@ -121,7 +120,7 @@ static bool is_whole(const CopyFile *file) {
     return fits && sum_file(file) == head->sum;
 }
 
-/* Maps a file; false when it is not whole. */
+/* Maps a file into memory; returns false unless it is valid. */
 static bool map_file(const char *folder, const char *name, CopyFile *file) {
     char path[PATH_ROOM];
     struct stat about;
@@ -167,7 +166,7 @@ void copies_remove(const char *folder, uint64_t but) {
     if (!but) rmdir(folder);
 }
 
-/* The first private folder of a name that begins so; NULL: there is none. */
+/* Returns the first private folder in `parent` whose name begins with `head`, or NULL. */
 static char *find_private(const char *parent, const char *head) {
     char path[PATH_ROOM];
     struct dirent **entries = NULL;
@@ -208,7 +207,7 @@ static uint64_t read_key(const char *path) {
     return key;
 }
 
-/* Writes a fresh key into an open folder; 0, and errno, where that cannot be. */
+/* Writes a new random key into an open folder; returns the key, or 0 with errno set. */
 static uint64_t write_key(const OpenFolder *folder) {
     char path[PATH_ROOM + 16];
     uint64_t key;

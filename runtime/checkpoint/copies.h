@@ -1,11 +1,10 @@
-/* Copies of what ranks have learnt, in shared memory, which outlives them; a folder of its own on
- * every host.
+/* In-memory checkpoints: copies of parameters and states in shared memory, in one folder per host.
+ * They survive the death of the processes.
  *
- * The bytes of all tensors (checkpoint/safetensors.h) are cut into ranges, one a rank. For each
- * range that a host keeps there are two files, in which copies take turns: while one is being
- * written the other is whole. A file has a head, then the header of the tensors, then the bytes of
- * the range. Its head says that it is whole last of all, so a process may be killed at any moment.
- */
+ * The bytes of all tensors (checkpoint/safetensors.h) are cut into ranges, one per rank. Each range
+ * has two files, written in turn: while one is written, the other is valid. A file holds a head,
+ * the header of the tensors, and the bytes of the range. The head is marked valid last, so a
+ * process may be killed at any moment. */
 #ifndef CHECKPOINT_COPIES_H
 #define CHECKPOINT_COPIES_H
 
@@ -34,7 +33,7 @@ typedef struct CopyFile {
     size_t bytes;   // of the file
 } CopyFile;
 
-/* The header of the tensors in a file, and its range. */
+/* Return the addresses of a file's tensor header and of its range. */
 char *copy_header(const CopyFile *file);
 char *copy_range(const CopyFile *file);
 
@@ -42,26 +41,27 @@ char *copy_range(const CopyFile *file);
  * 0, or an errno. */
 int copy_open(const char *folder, const CopyHead *head, CopyFile *file);
 
-/* Before a file is written, and when header and range are there. */
+/* copy_begin marks a file invalid and writes its head. copy_end, once header and range are written,
+ * adds the checksum and marks the file valid. */
 void copy_begin(CopyFile *file, const CopyHead *head);
 void copy_end(CopyFile *file);
 
 void copy_close(CopyFile *file);
 
-/* The folder that stands for one that is named; free() it. It is another, beside it, where what has
- * the name is another user's: NAME+.XXXXXX, found by all processes of this user once one has made
- * it. */
+/* Returns the folder to use for `named`; the caller frees it. If another user owns `named`, this is
+ * NAME+.XXXXXX beside it, which all processes of this user find once one has made it. */
 char *copies_folder(const char *named);
 
-/* All files of a folder that are whole and undamaged, of those whose place in the order of their
- * names is `turn` of `turns`; copy_close each and free the list. */
+/* Returns the valid files of a folder, checksums included. Of the files in name order it reads
+ * those with index % turns == turn, so that processes can divide the work. The caller calls
+ * copy_close on each and frees the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 
 /* Removes the files of a folder but those of a start. With 0 it removes all, and the folder. */
 void copies_remove(const char *folder, uint64_t but);
 
-/* The number in FOLDER/copies, which says that copies go with the checkpoints there; `make`: where
- * there is none, it is made. 0: there is none. */
+/* Returns the random key in FOLDER/copies, which ties in-memory copies to the checkpoints of that
+ * folder; 0 if there is none. If `make`, creates a missing key; 0 then sets errno. */
 uint64_t copies_key(const char *folder, bool make);
 
 #endif

@@ -25,15 +25,15 @@ typedef struct SafeFile {
     int64_t data, bytes; // where the tensors begin in the file, and how much they take
 } SafeFile;
 
-/* The bytes in front of the tensors, which are in the order of their places; free() them. Their
- * number goes to *bytes, and is a multiple of 8. */
+/* Returns the bytes before the tensors: length and JSON header; the caller frees them. `file->at`
+ * must be sorted by offset. *bytes receives their number, a multiple of 8. */
 char *safetensors_header(const SafeFile *file, size_t *bytes);
 
-/* Reads the header of an open file. Returns NULL, or why it is no such file, kept until the next
- * call: torn ones are none, nor are those whose tensors overlap or leave holes. */
+/* Reads the header of an open file. Returns NULL, or why the file is invalid: truncated, or with
+ * tensors that overlap or leave gaps. The text is valid until the next call. */
 const char *safetensors_read(int descriptor, SafeFile *file);
 
-/* The tensor, or the note, of a name; NULL: there is none. */
+/* Return the tensor of a name, or the value of a metadata key; NULL if there is none. */
 const SafeTensor *safetensors_find(const SafeFile *file, const char *name);
 const char *safetensors_note(const SafeFile *file, const char *key);
 

@@ -73,8 +73,8 @@ void stored_close(Stored *stored) {
 
 /* ---- names ---- */
 
-/* Whether `pattern`, up to a tab, is `name`, and what its stars stand for, one behind another, each
- * with a space. */
+/* Returns whether `pattern`, up to its tab, matches `name`. Writes the number that each * matched
+ * to `stars`, each followed by a space. */
 static bool match_name(const char *pattern, const char *name, char *stars) {
     for (; *pattern != '\t'; pattern++) {
         if (*pattern != '*') {
@@ -89,7 +89,7 @@ static bool match_name(const char *pattern, const char *name, char *stars) {
     return !*name;
 }
 
-/* The pattern, up to a tab, with the numbers in place of the stars. */
+/* Writes the pattern, up to its tab, to `name`, with the numbers in `stars` for each *. */
 static void fill_name(char *name, const char *pattern, const char *stars) {
     char *end = name + NAME_ROOM - 1;
     for (; *pattern != '\t' && name < end; pattern++) {
@@ -138,7 +138,7 @@ static bool is_matrix(const char *shape) {
     return comma && !strchr(comma + 1, ',');
 }
 
-/* "3, 4", or where it is stored transposed "4, 3". */
+/* Writes the shape as the file has it: "3, 4", or "4, 3" if transposed. */
 static void text_shape(char *text, size_t room, const char *shape, bool transposed) {
     const char *comma = strchr(shape, ',');
     if (transposed)
@@ -174,7 +174,7 @@ const char *stored_wrong(const StoredTensor *stored, const char *shape) {
     return text;
 }
 
-/* The bits of an f32 with the value of a half of IEEE 754. */
+/* Converts IEEE 754 binary16 to the bits of an f32. */
 static uint32_t half_bits(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31,
              fraction = half & 1023;
@@ -185,7 +185,7 @@ static uint32_t half_bits(uint16_t half) {
     return sign | (uint32_t)(113 - shift) << 23 | (fraction << shift & 1023) << 13;
 }
 
-/* Elements as f32. */
+/* Converts `count` stored elements to f32. */
 static void convert(const StoredTensor *stored, const char *bytes, int64_t count, float *values) {
     bool brain = !strcmp(stored->tensor->dtype, "BF16");
     if (stored_size(stored) == 4) {
@@ -200,7 +200,7 @@ static void convert(const StoredTensor *stored, const char *bytes, int64_t count
     }
 }
 
-/* Elements [from, to) as they lie in the file. */
+/* Reads elements [from, to) in the order of the file. */
 static const char *read_elements(const StoredTensor *stored, int64_t from, int64_t to,
                                  float *values) {
     int size = stored_size(stored);
@@ -219,8 +219,8 @@ static const char *read_elements(const StoredTensor *stored, int64_t from, int64
     return wrong;
 }
 
-/* Elements [from, to) of the matrix (rows, columns), of which the file has the transpose: all of it
- * is read. */
+/* Reads elements [from, to) of a matrix (rows, columns) that the file stores as (columns, rows).
+ * Reads the whole matrix. */
 static const char *read_transposed(const StoredTensor *stored, int64_t from, int64_t to,
                                    float *values) {
     int64_t columns = strtoll(stored->tensor->shape, NULL, 10),

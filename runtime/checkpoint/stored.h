@@ -1,5 +1,5 @@
-/* Tensors in a file of safetensors, or in all those of a folder, which may be under other names
- * there, transposed, and of other types. */
+/* Reads tensors from one safetensors file or all those of a folder. Stored tensors may have other
+ * names, be transposed, or be F16 or BF16. */
 #ifndef CHECKPOINT_STORED_H
 #define CHECKPOINT_STORED_H
 
@@ -29,16 +29,17 @@ typedef struct StoredTensor {
  * kept until the next call. */
 const char *stored_open(Stored *stored, const char *path, const char *names);
 
-/* The first of the names of a tensor that is there; * in a name stands for a number, the same on
- * both sides. */
+/* Finds a tensor: tries each line of `names` that matches, in order; returns false if none is
+ * stored. * stands for a number: "h.*.w\tlayers.*.weight\t1" maps h.3.w to layers.3.weight,
+ * transposed. */
 bool stored_find(const Stored *stored, const char *name, StoredTensor *found);
 
-/* What is wrong with a tensor that is to have this shape, "3, 4", once it is transposed; NULL:
- * nothing. The text is kept until the next call. */
+/* Returns why a stored tensor cannot be read as a parameter of this shape, such as "3, 4", or NULL
+ * if it can. The text is valid until the next call. */
 const char *stored_wrong(const StoredTensor *stored, const char *shape);
 
-/* Elements [from, to), in the order of the tensor that is not transposed, as f32. Returns NULL, or
- * the reason. */
+/* Reads elements [from, to) as f32, in the row-major order of the parameter. Returns NULL, or the
+ * reason of a failure. */
 const char *stored_read(const StoredTensor *stored, int64_t from, int64_t to, float *values);
 
 /* Closes what is open. */

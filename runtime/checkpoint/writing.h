@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A checksum is of so many bytes at most, and of one range. */
+/* Most bytes that one checksum covers; no checksum covers two ranges. */
 enum { CHUNK_BYTES = 1 << 22 };
 
 /* The last line of a manifest, with the checksum of those before it. */
@@ -37,34 +37,34 @@ typedef struct WritingPlan {
 
 typedef struct Writing Writing;
 
-/* Begins to write on a thread; the memory of the plan goes with it. */
+/* Starts a thread that writes the checkpoint, and takes ownership of the plan's memory. */
 Writing *writing_begin(const WritingPlan *plan);
 
-/* On rank 0, before any rank begins: makes the folder and the file, and removes what a program that
- * was killed has left. Whoever fails removes the file, and nobody makes it again. */
+/* Creates the folder and the .part file, and removes leftovers of killed programs. Rank 0 calls it
+ * before any rank begins. A rank that fails removes the file, and no rank creates it again. */
 void writing_clear(WritingPlan *plan);
 
-/* Whether nothing is left to do, NULL included. */
+/* Returns whether the writing thread has finished; true for NULL. */
 bool writing_done(const Writing *writing);
 
 /* Frees the memory of a plan that is not carried out. */
 void writing_drop(WritingPlan *plan);
 
-/* Waits for the end. A checkpoint that could not be written is said on standard error; what was
- * written of it goes. Returns whether it was written; true for NULL. */
+/* Waits for the thread. Returns whether the checkpoint was written; true for NULL. A failure is
+ * reported on standard error, and the partial files are removed. */
 bool writing_end(Writing *writing);
 
-/* What a plan that is being carried out writes. */
+/* Returns the plan that a thread is writing. */
 const WritingPlan *writing_plan(const Writing *writing);
 
-/* The range of a rank, as even as can be in elements of 4 bytes. */
+/* Computes the byte range [*begin, *end) of a rank: an even split in units of 4 bytes. */
 void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end);
 
-/* The CRC-32 of ISO 3309 (as zlib's) of bytes, going on from that of those in front of them, 0 at
- * first. */
+/* Returns the CRC-32 (as zlib's) of bytes. `crc` is that of the bytes before them, 0 at first. */
 uint32_t checksum(uint32_t crc, const void *bytes, size_t count);
 
-/* The steps of which a folder has checkpoints, good or not, the newest first; free() them. */
+/* Returns the steps of all checkpoints in a folder, valid or not, newest first. The caller frees
+ * the list. */
 int64_t *writing_steps(const char *folder, int *count);
 
 /* Paths of a checkpoint's parts: suffix "part", "safetensors", "manifest". */

@@ -1,4 +1,5 @@
-/* Updates of parameters. Results may lie in the operands' storage. */
+/* Optimizer kernels: AdamW, SGD, Lion, gradient norm. Results may share the operands' storage
+ * (in-place updates). */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 
@@ -9,8 +10,8 @@
 
 enum { CHUNK = 16384 };
 
-/* The factor that brings the global gradient norm down to `clip`, given its square; 1 where no norm
- * is given or clip is 0, NaN where the norm is. */
+/* Returns the gradient clipping factor min(1, clip / norm). `norm` holds the squared global norm.
+ * Returns 1 if there is no norm or clip is 0, and NaN for a NaN norm. */
 static float clip_factor(const ht_view *norm, float clip) {
     if (!norm->data || clip == 0) return 1.0f;
     float factor = clip / (sqrtf(*(const float *)norm->data) + 1e-6f);
@@ -125,7 +126,7 @@ void ht_lion_kernel(const ht_call *call) {
         lion_chunk(to, from, c * CHUNK, (c + 1) * CHUNK < count ? (c + 1) * CHUNK : count, &l);
 }
 
-/* Attribute: which number. */
+/* Returns one hyperparameter of the step as a scalar. Attribute: its index. */
 void ht_hyper_kernel(const ht_call *call) {
     *(float *)call->result[0].data = call->hyper[call->attr[0].i];
 }

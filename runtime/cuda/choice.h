@@ -16,23 +16,22 @@
 #include <string>
 #include <vector>
 
-/* Does the work in one of the ways. */
+/* Runs the work with variant `way`. */
 typedef void ChoiceRun(int way, void *context);
 
-/* The way to take, below `ways`, in work of this kind and these sizes. `run` may be called any
- * number of times, also not at all; it does the same each time. nullptr: it cannot run twice, and
- * is not timed. */
+/* Returns the variant to use, 0 .. ways - 1, for work of this kind and sizes. May call `run` any
+ * number of times to time it, so `run` must be idempotent. nullptr: the work cannot be repeated,
+ * and nothing is timed. */
 int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run,
               void *context);
 
-/* What was timed and not settled: for each key (the kind, the number of ways, the sizes, as words
- * of a line) the milliseconds of every way.
- */
+/* Timings without a decision yet: for each key, the milliseconds of every variant. A key is kind,
+ * number of variants and sizes, as words of a line. */
 typedef std::map<std::string, std::vector<float>> ChoiceTimes;
 
 const ChoiceTimes &choice_times(void);
 
-/* From now on choice_of gives this way for a key. */
+/* Makes choice_of return this variant for a key from now on. */
 void choice_settle(const std::string &key, int way);
 
 /* Agrees with the other ranks on the ways for what any of them has timed; all ranks call together.

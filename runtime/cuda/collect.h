@@ -40,10 +40,10 @@ static __device__ inline const Call &chunk_owner(const Call *calls, int64_t coun
     return calls[low];
 }
 
-/* Launches all calls that wait. */
+/* Launches all collected calls of one kernel. */
 typedef void CollectLaunch(void);
 
-/* From here on calls wait that `launch` launches; others that wait are launched first. */
+/* Starts collecting calls for `launch`; first launches collected calls of another kernel. */
 void collect_for(CollectLaunch *launch);
 
 /* Launches what was collected. ht_compute_stream does it before it answers, so that all work that

@@ -19,11 +19,12 @@ typedef struct Finish {
  * the bias; no axis is empty. */
 void contract_copy(const Finish &finish, const void *from, int rank, const ht_axis *axes);
 
-/* Any contraction, a thread or a warp for each element of the result; summed axes may be empty,
- * others not. */
+/* Computes any contraction with one thread or warp per element of the result. Only summed axes may
+ * be empty. */
 void contract_plain(const ht_product_call *call);
 
-/* The sums of an operand that a call asks for; summed axes may be empty, others not. */
+/* Computes the sums of an operand that a call requests (bias gradients). Only summed axes may be
+ * empty. */
 void contract_sums(const ht_product_call *call);
 
 #endif

@@ -29,20 +29,20 @@ struct GroupComm {
     ncclComm_t comm; // NULL: this rank is not in the group
 };
 
-/* A stream beside computing, and whose it is. */
+/* A side stream for async exchanges, and its owner (owner_of). */
 struct Side {
     const ht_reshard *owner;
     cudaStream_t stream;
 };
 
-/* Whose the stream and the communicators of a plan are when a queue runs it: its own, or of all
- * that is in the queue. */
+/* Returns the owner of the stream and communicators for a plan in a queue. In HT_QUEUE_STAGES each
+ * plan owns its own; in other queues all plans share one owner. */
 static const ht_reshard *owner_of(const ht_reshard *plan, ht_queue queue) {
     static const ht_reshard all[HT_QUEUES] = {};
     return queue == HT_QUEUE_STAGES ? plan : &all[queue];
 }
 
-/* What an async exchange keeps from one run to the next. */
+/* CUDA events that an async exchange keeps from run to run. */
 struct Passage {
     cudaEvent_t begun, ended;
 };
@@ -57,8 +57,8 @@ static struct {
     bool exchanging; // the run at work goes to the exchange stream
 } nccl;
 
-/* Whose fault an error of NCCL is: of CUDA this device's, of wrong calls the program's, else that
- * of what connects the ranks, or of a rank that has gone. */
+/* Classifies an NCCL error: CUDA errors are the device's, invalid calls the program's, all others
+ * the network's or a dead rank's. */
 static FailStatus status_of(ncclResult_t result) {
     cuda_check_device();
     switch (result) {
@@ -77,9 +77,8 @@ static void check_call(ncclResult_t result, const char *call, int line) {
 
 /* ---- communicators ---- */
 
-/* Groups are split off the world, and share what it has of channels and memory: a choice of the
- * world's configuration, which they inherit.
- */
+/* Creates the communicator of all ranks. Communicators split from it share its channels and memory
+ * (splitShare, which they inherit). */
 static void open_world() {
     ncclUniqueId id;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -114,7 +113,8 @@ static bool meet(const GroupComm &a, const GroupComm &b) {
     return false;
 }
 
-/* Groups from `first` on that are alike and of which no two meet: how many. */
+/* Returns how many groups from `first` on have one owner and are pairwise disjoint, so that one
+ * ncclCommSplit makes them all. */
 static size_t count_apart(size_t first) {
     size_t last = first + 1;
     for (; last < nccl.groups.size() && nccl.groups[last].owner == nccl.groups[first].owner; last++)
@@ -140,14 +140,15 @@ static void split_world(size_t first, size_t count) {
     if (color != NCCL_SPLIT_NOCOLOR) nccl.groups[first + (size_t)color].comm = comm;
 }
 
-/* Adds a group of a plan's devices, as ranks: those of a replica group of a pipeline. */
+/* Adds the communicator of a group, with device numbers turned into ranks. Adds nothing for one
+ * member, for all ranks without an owner, or for a known group. */
 static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_group *group) {
     const std::vector<int> ranks = ranks_of(run, group);
     if (group->count > 1 && (owner || !is_world(ranks)) && !find_group(owner, ranks))
         nccl.groups.push_back({owner, ranks, NULL});
 }
 
-/* The same of all replica groups, which do not meet. */
+/* Adds the group once for each replica group of the plan; replica groups are disjoint. */
 static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
                                const ht_pipeline *pipeline, const ht_group *group) {
     for (int c = 0; c < (plan->replica_group ? plan->replica_group_count : 1); c++) {
@@ -156,8 +157,8 @@ static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
     }
 }
 
-/* Adds a group of a plan; of a plan of positions for all pipelines of its kind, which do not
- * meet. */
+/* Adds a group of a plan. If the plan's devices are positions in a pipeline (kind >= 0), adds it
+ * for each pipeline of that kind. */
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
                              const ChannelPlans *plans, const ht_group *group) {
     if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);
@@ -172,8 +173,8 @@ static std::vector<int> devices_of(const ht_reshard *plan) {
     return devices;
 }
 
-/* The groups of a plan; beside computing also that of all its devices, which carries messages
- * between any two. */
+/* Adds all groups of a plan. A plan with an owner (async) also gets a group of all its devices, for
+ * point-to-point messages. */
 static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans) {
     const std::vector<int> devices = devices_of(plan);
     const ht_group all = {(int)devices.size(), devices.data()};
@@ -197,7 +198,8 @@ static void add_side(const ht_reshard *owner) {
     nccl.sides.push_back(side);
 }
 
-/* What plan number `p` needs. One that carries messages between stages does nothing else. */
+/* Adds the groups and side streams of plan `p`. A plan in HT_QUEUE_STAGES alone never runs on the
+ * exchange stream. */
 static void add_plan(const ChannelPlans *plans, int p) {
     const ht_reshard *plan = plans->plan[p];
     for (int queue = 0; queue < HT_QUEUES; queue++)
@@ -265,7 +267,7 @@ static void nccl_check(void) {
 
 /* ---- the verbs ---- */
 
-/* A step and what its calls need. */
+/* A step with the arguments of its NCCL calls. */
 struct Act {
     const ChannelRun *run;
     const ht_reshard_step *step;
@@ -338,7 +340,8 @@ static int peer_of(const Act &act, const ht_block &block, int i) {
     return (int)(std::find(devices.begin(), devices.end(), block.peer) - devices.begin());
 }
 
-/* All messages at once; those to this rank itself are copied. */
+/* Issues all sends and receives of a step in one NCCL group, except those from this rank to itself.
+ */
 static void run_messages(const Act &act, int mine) {
     HT_NCCL(ncclGroupStart());
     for (int i = 0; i < act.step->send_count; i++) {
@@ -393,7 +396,7 @@ static void run_verb(const Act &act, int mine) {
     }
 }
 
-/* The group whose communicator carries out a step, and this rank's place in it. */
+/* Returns the communicator of a step, and sets *mine to this rank's index in it. */
 static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, int *mine) {
     if (step->verb == HT_EXCHANGE && !nccl.side) {
         *mine = world_rank();
@@ -406,8 +409,8 @@ static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, 
     return comm_for(run, group);
 }
 
-/* Collectives of one verb that do not depend on each other are one launch: so is a bucket of
- * gradients, also where its large tensors are not packed (compiler/reshard/order/fuse.c). */
+/* Issues a step. Consecutive independent collectives of one verb share one NCCL group call, as in a
+ * gradient bucket whose large tensors are not packed (compiler/reshard/order/fuse.c). */
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     int mine;
     ncclComm_t comm = find_comm(run, step, &mine);

@@ -15,7 +15,7 @@
 
 cudaStream_t cuda_exchange_stream(void);
 
-/* Around work for the exchange stream. */
+/* Called before and after work is issued to the exchange stream. */
 void cuda_exchange_begin(void);
 void cuda_exchange_end(void);
 
@@ -24,8 +24,8 @@ void cuda_streams_open(void);
 void cuda_streams_close(void);
 void cuda_streams_wait(void);
 
-/* Says on a stream, for messages about a timeout, what begins there: constant texts. It is a copy
- * of a few bytes, for which no kernel is launched. */
+/* Records on a stream what begins there, for timeout messages; both texts are constants. A small
+ * copy does it, without a kernel. */
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 
@@ -37,8 +37,8 @@ void cuda_step_finish(void); // waits for the step, and ends the program when a 
 /* Puts the moves of a step on a stream: cuda/convert.cu. */
 void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream);
 
-/* Whether all work is issued anew, since marks are put between its calls; and the end of these:
- * cuda/marks.cu. */
+/* cuda_looked_at returns whether device_look is on, so that steps are issued call by call instead
+ * of replayed. cuda_marks_close destroys the marks (cuda/marks.cu). */
 bool cuda_looked_at(void);
 void cuda_marks_close(void);
 

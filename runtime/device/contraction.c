@@ -1,4 +1,4 @@
-/* The axes of a contraction, merged and sorted. */
+/* Merges the axes of a contraction and chooses m, n and k. */
 #include "device/contraction.h"
 
 #include <stddef.h>

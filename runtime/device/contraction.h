@@ -1,6 +1,5 @@
-/* The axes of ht_product sorted for a matrix product: what every backend begins with. Axes are
- * merged; one of each kind goes to the matrix product, the others are loops around it.
- */
+/* Reduces the axes of ht_product to one matrix product (m, n, k) and loops around it; every backend
+ * starts with this. Mergeable axes are merged first. */
 #ifndef DEVICE_CONTRACTION_H
 #define DEVICE_CONTRACTION_H
 
@@ -20,12 +19,14 @@ typedef struct Contraction {
     int64_t outer_total, sum_total;
 } Contraction;
 
-/* No axis is empty. The matrix product is the largest for which every matrix has one stride of 1
- * and another of at least the first axis's extent; m, n and k are all -1 when there is none beyond
- * dot products. Ends the program when there are more than HT_MAX_AXES axes. */
+/* Returns the contraction of the axes, none of which is empty. m, n and k form the largest matrix
+ * product that BLAS can take: each matrix has a stride of 1 and a leading dimension that is large
+ * enough. They are -1 if only dot products remain. Ends the program if there are more than
+ * HT_MAX_AXES axes. */
 Contraction contraction_of(int rank, const ht_axis *axes);
 
-/* An axis by its number, NULL for -1; and how many multiplications the matrix product has. */
+/* contraction_axis returns axis i, or NULL for -1. contraction_size returns the number of
+ * multiplications of the matrix product. */
 const ht_axis *contraction_axis(const Contraction *c, int i);
 double contraction_size(const Contraction *c);
 
@@ -34,7 +35,8 @@ typedef struct Place {
     int64_t y, x, w, b;
 } Place;
 
-/* Where iteration `i` of nested loops over `axes` starts; the last axis runs fastest. */
+/* Returns the offsets at iteration `i` of nested loops over `axes`; the last axis is the innermost
+ * loop. */
 Place place_of(int64_t i, int count, const ht_axis *axes);
 
 /* The elements of y as `total` runs of `inner.extent` elements, along the axis in which y's stride

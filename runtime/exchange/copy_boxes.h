@@ -13,18 +13,17 @@ extern "C" {
 /* Bytes of an element. */
 size_t ht_dtype_bytes(ht_dtype dtype);
 
-/* to = from; `to` and `from` are the moves' first elements. Nothing happens where both are the
- * same. */
+/* Copies a box. `to` and `from` are its first elements; nothing happens if they are equal. */
 void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from);
 
-/* to = to + from, or the larger of both. */
+/* Reduces into `to`: to + from, or the maximum of both. */
 void ht_move_combine(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to,
                      const char *from);
 
-/* to = the reduction's identity. */
+/* Fills a box with the identity of the reduction, such as 0 for sums. */
 void ht_move_fill(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to);
 
-/* The same for `count` elements in a row. */
+/* Variants for `count` contiguous elements. */
 void ht_combine(ht_dtype dtype, ht_reduction reduction, void *to, const void *from, int64_t count);
 void ht_fill(ht_dtype dtype, ht_reduction reduction, void *to, int64_t count);
 

@@ -1,5 +1,5 @@
-/* A step of a conversion as the host sees it whose tensors lie in a device's memory: the same
- * blocks in one buffer of host memory. */
+/* Staging: packs the blocks of a step from device memory into one host buffer, so that a host
+ * channel can communicate them. */
 #ifndef EXCHANGE_STAGING_H
 #define EXCHANGE_STAGING_H
 
@@ -20,11 +20,11 @@ typedef struct Staged {
 Staged staging_open(const ht_reshard_step *step);
 void staging_close(Staged *staged);
 
-/* The run whose scratch is that buffer. */
+/* Returns a copy of the run that uses `buffer` as its scratch memory. */
 ChannelRun staging_run(const ChannelRun *run, char *buffer);
 
-/* Calls `copy` for each block that is sent, from the device to the buffer, or that is received, the
- * other way. */
+/* staging_load calls `copy` for each sent block, from device to buffer. staging_store calls `copy`
+ * for each received block, from buffer to device. */
 typedef void StagingCopy(void *argument, void *to, const void *from, int64_t bytes);
 void staging_load(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run,
                   const ht_reshard_step *step, StagingCopy *copy, void *argument);

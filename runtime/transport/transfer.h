@@ -9,14 +9,14 @@
 
 #include <stddef.h>
 
-/* Bytes that go to or come from a rank. */
+/* A message of `bytes` bytes to or from a rank. */
 typedef struct HostTransfer {
     void *data;
     size_t bytes;
     int rank;
 } HostTransfer;
 
-/* Copies what goes from a rank, which is this one, to itself. */
+/* Copies the messages from this rank, `rank`, to itself. */
 void transfer_copy_own(int rank, const HostTransfer *sends, int send_count,
                        const HostTransfer *receives, int receive_count);
 

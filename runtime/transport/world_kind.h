@@ -1,4 +1,4 @@
-/* A way to connect ranks: what world.c chooses from. */
+/* Interface of a transport (MPI or fabric); world.c chooses one. */
 #ifndef TRANSPORT_WORLD_KIND_H
 #define TRANSPORT_WORLD_KIND_H
 
@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Where a process stands among the ranks. */
+/* Rank and number of ranks, in the program and on this host. */
 typedef struct WorldPlace {
     int rank, size, node_rank, node_size;
 } WorldPlace;
