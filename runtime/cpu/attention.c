@@ -29,7 +29,8 @@ typedef struct Attention {
     float scale;
 } Attention;
 
-/* `in`: q, k, v; `segments`: those of the queries and those of the keys. */
+/* Fills in the attention from its views. `in`: q, k, v; `segments`: segment numbers of queries and
+ * of keys (packed sequences). */
 static void take_views(Attention *a, const ht_view *in, const ht_view *segments, int causal,
                        Copies *copies) {
     const ht_view *q = &in[0], *k = &in[1], *v = &in[2];
@@ -58,8 +59,8 @@ static void take_views(Attention *a, const ht_view *in, const ht_view *segments,
                 (long)a->groups);
 }
 
-/* Element offsets of row i of head h in a tensor with the rows of q, and of key j of group g in one
- * with those of k. */
+/* query_at returns the offset of query i, head h in a tensor shaped like q. key_at returns the
+ * offset of key j, key-value head g in one shaped like k. */
 static int64_t query_at(const Attention *a, int64_t pitch, int64_t b, int64_t i, int64_t h) {
     return (b * a->s + i) * pitch + h * a->d;
 }
@@ -68,7 +69,8 @@ static int64_t key_at(const Attention *a, int64_t pitch, int64_t b, int64_t j, i
     return (b * a->t + j) * pitch + g * a->d;
 }
 
-/* Keys that query i sees: the first of this piece's. */
+/* Returns how many of this device's keys query i attends to, counted from the first; all unless
+ * causal. */
 static int64_t visible_keys(const Attention *a, int64_t i) {
     int s = a->query->rank - 3;
     return a->causal ? ht_view_before(a->key, s, ht_view_place(a->query, s, i) + 1) : a->t;
@@ -96,13 +98,13 @@ static void fill_scores(const Attention *a, const Block *k, float *scores) {
     }
 }
 
-/* Keys beyond the last one that a block of queries sees. */
+/* Returns the end of the keys that a block of queries attends to. */
 static int64_t key_end(const Attention *a, int64_t query, int64_t rows) {
     return visible_keys(a, query + rows - 1);
 }
 
-/* Takes one row of scores into the running maximum and sum; scores become exponentials. Returns the
- * factor for what was summed before. */
+/* Online softmax of one row: updates the running maximum and sum, and replaces scores by exp(score
+ * - maximum). Returns the rescaling factor for earlier sums. */
 HT_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum) {
     float top = *peak;
 #pragma omp simd reduction(max : top)
@@ -123,7 +125,7 @@ HT_CLONES static void scale_row(float *x, int64_t n, float factor) {
     for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }
 
-/* All keys for one block of queries of one head. */
+/* Computes y and lse of one block of queries of one head, over all blocks of keys. */
 static void forward_block(const Attention *a, Block k, float *y, float *lse, float *scores) {
     float peak[QUERIES], sum[QUERIES];
     int64_t pitch = a->heads * a->d, end = key_end(a, k.query, k.rows);
@@ -198,7 +200,8 @@ HT_CLONES static float dot_row(const float *x, const float *y, int64_t n) {
     return sum;
 }
 
-/* scores become probabilities p, and dp the gradient of the scores, scale * p * (dp - delta). */
+/* Replaces scores in `p` by probabilities, and `dp` by the gradient of the scores: scale * p * (dp
+ * - delta). */
 HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n,
                                          float lse, float delta, float scale) {
     float base = lse == -INFINITY ? 0.0f : lse;
@@ -208,7 +211,7 @@ HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, 
     }
 }
 
-/* One block of queries and keys: adds to dq, dk, dv. */
+/* Adds the gradients of one block of queries and keys to dq, dk, dv. */
 static void backward_block(const Backward *w, const Block *k, float *p, float *dp) {
     const Attention *a = &w->a;
     const float *dy = w->dy + query_at(a, a->heads * a->d, k->b, k->query, k->h),
@@ -236,7 +239,7 @@ static void backward_block(const Backward *w, const Block *k, float *p, float *d
                 (blasint)a->k_pitch, 1, dq, (blasint)w->dq_pitch);
 }
 
-/* One query head against all its keys. */
+/* Adds the gradients of one query head, over all its keys. */
 static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, float *p, float *dp) {
     const Attention *a = &w->a;
     for (int64_t query = 0; query < a->s; query += QUERIES) {
@@ -256,7 +259,8 @@ static void fill_delta(const Backward *w) {
         w->delta[r] = dot_row(w->dy + r * d, w->y + r * d, d) - (w->dlse ? w->dlse[r] : 0);
 }
 
-/* The gradients of all heads; a task is a key-value head with its query heads. */
+/* Computes the gradients of all heads. A parallel task is one key-value head with its query heads,
+ * so tasks never add to the same dk. */
 static void backward_all(const Backward *w) {
     int64_t groups = w->a.groups, tasks = w->a.batch * groups,
             shared = groups > 0 ? w->a.heads / groups : 0;
@@ -271,7 +275,7 @@ static void backward_all(const Backward *w) {
     }
 }
 
-/* Zeros for all heads of all rows, which lie `pitch` apart. */
+/* Zeroes all rows (all heads of a position), which are `pitch` elements apart. */
 static void clear_rows(float *to, const ht_view *view, int64_t pitch) {
     int64_t rows = ht_view_count(view, 0, view->rank - 2),
             n = ht_view_count(view, view->rank - 2, view->rank);

@@ -16,7 +16,7 @@ HT_CLONES static float sum_row(const float *x, int64_t n) {
     return sum;
 }
 
-/* The sum of (x - shift)^2. */
+/* Returns the sum of (x - shift)^2 over a row. */
 HT_CLONES static float sum_squares(const float *x, int64_t n, float shift) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -85,8 +85,8 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* What a forward works on: mean NULL where it is not subtracted, weight and bias absent or
- * vectors. */
+/* Operands and results of a forward. mean is NULL if it is not subtracted (RMS norm); weight and
+ * bias are optional vectors. */
 typedef struct Forward {
     int64_t rows;
     Rows y, x, weight, bias;
@@ -95,7 +95,7 @@ typedef struct Forward {
     int length; // rstd is 1 / max(length, eps) instead of 1 / sqrt(mean of squares + eps)
 } Forward;
 
-/* A row's statistics and its result. */
+/* Computes mean, rstd and result of one row. */
 static void forward_row(const Forward *f, int64_t r, float *to, const float *from,
                         const float *weight, const float *bias) {
     int64_t n = f->x.n;
@@ -161,8 +161,8 @@ void ht_l2_norm_kernel(const ht_call *call) {
     forward_all(&f);
 }
 
-/* What a backward works on: mean NULL where it was not subtracted, weight absent or a vector, dbias
- * NULL where there is none. */
+/* Operands and results of a backward. mean is NULL for RMS norm; weight is an optional vector;
+ * dbias may be NULL. */
 typedef struct Backward {
     int64_t rows;
     Rows dx, dy, x, weight, more; // more: what is added to dx, or absent
@@ -170,7 +170,7 @@ typedef struct Backward {
     float *dweight, *dbias;
 } Backward;
 
-/* The rows of one chunk, with its own sums for dweight and dbias. */
+/* Computes dx of one chunk of rows, and the chunk's partial sums of dweight and dbias. */
 static void backward_chunk(const Backward *b, int64_t first, int64_t last, const float *weight,
                            float *dweight, float *dbias) {
     int64_t n = b->x.n;
@@ -190,14 +190,14 @@ static void backward_chunk(const Backward *b, int64_t first, int64_t last, const
     free(scratch);
 }
 
-/* Adds up the chunks' sums in order. */
+/* Sums the chunks' partial sums in order. */
 static void join_chunks(float *to, const float *parts, int64_t chunks, int64_t n, int64_t pitch) {
     memset(to, 0, (size_t)n * sizeof(float));
     for (int64_t c = 0; c < chunks; c++) add_row(to, parts + c * pitch, n);
 }
 
-/* Rows are cut into chunks whose number depends on the number of rows alone, so that sums do not
- * depend on the threads. */
+/* Computes all gradients. The number of chunks depends on the number of rows alone, so results do
+ * not depend on the number of threads. */
 static void backward_all(const Backward *b) {
     int64_t chunks = (b->rows + CHUNK_ROWS - 1) / CHUNK_ROWS, n = b->x.n;
     chunks = chunks > MAX_CHUNKS ? MAX_CHUNKS : chunks;

@@ -12,7 +12,7 @@
 
 enum { IGNORED = -100 }; // PyTorch's ignore_index
 
-/* The largest element; NaN where there is one. */
+/* Returns the maximum of a row, or NaN if the row contains NaN. */
 HT_CLONES static float row_peak(const float *x, int64_t n) {
     float peak = -INFINITY;
     int nan = 0;
@@ -106,8 +106,8 @@ void ht_row_max_kernel(const ht_call *call) {
     }
 }
 
-/* The column that the target of row r names, counted from this piece's first; -1 where it is
- * ignored or of another piece. */
+/* Returns the local column of the target class of row r; -1 if the target is ignored or another
+ * device has the column. */
 static int64_t target_column(const ht_view *target, int64_t r, const ht_view *x) {
     int last = x->rank - 1;
     int64_t t = cpu_index(target, r);
@@ -118,8 +118,8 @@ static int64_t target_column(const ht_view *target, int64_t r, const ht_view *x)
     return ht_view_find(x, last, t);
 }
 
-/* Of each row of the logits: the sum of exp(element - peak), and the target's logit, results
- * `first` and the one behind it. With `find` peaks are found first. */
+/* Computes for each row of logits the sum of exp(logit - peak) (result `first`) and the target's
+ * logit (result first + 1). If `find`, first computes each peak, the row's maximum. */
 static void mass_of_rows(const ht_call *call, int first, float *peak, bool find) {
     float *mass = cpu_f32(&call->result[first], "cross_entropy"),
           *hit = cpu_f32(&call->result[first + 1], "cross_entropy");

@@ -44,7 +44,7 @@ static inline Team team_of(int64_t rows, int64_t n) {
     return team;
 }
 
-/* The grid: at most `resident` blocks a multiprocessor, each with many rows. */
+/* Returns the grid: at most `resident` blocks per multiprocessor; each block loops over rows. */
 static inline dim3 team_blocks(const Team &team, int resident) {
     int64_t blocks = (team.rows + team.teams - 1) / team.teams,
             most = (int64_t)resident * cuda_processors();
@@ -74,7 +74,7 @@ static inline void with_vectors(const char *name, int64_t n,
 
 /* ---- on the device ---- */
 
-/* A team's row: where it begins, and how many elements it has; none beyond the last row. */
+/* The row that a team works on; it has 0 elements beyond the last row. */
 typedef struct TeamRow {
     int64_t number, start, n;
 } TeamRow;
@@ -89,7 +89,7 @@ static __device__ inline TeamRow team_row(const Team &team, int64_t first) {
     return row < team.rows ? some : none;
 }
 
-/* The column of element e of this thread. */
+/* Returns the column of this thread's element e. */
 template <int V> static __device__ inline int64_t team_column(int64_t tile, int e) {
     return ((tile * (TEAM_ELEMENTS / V) + e / V) * blockDim.x + threadIdx.x) * V + e % V;
 }
@@ -157,7 +157,7 @@ template <int N> static __device__ inline void team_sum(float (&value)[N]) {
     team_fold(value, [](float a, float b) { return a + b; });
 }
 
-/* The larger one; NaN where one is. */
+/* Returns the maximum; NaN if either is NaN. */
 static __device__ inline float larger(float a, float b) { return b <= a || a != a ? a : b; }
 
 static __device__ inline float team_max(float value) {

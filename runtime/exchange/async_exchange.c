@@ -27,7 +27,7 @@ enum {
                         // once a step
 };
 
-/* What an async exchange does at present. */
+/* State of an async exchange. */
 typedef enum Leg {
     LEG_WAITING, // for what the device has to do before
     LEG_BETWEEN, // nothing: the next step begins
@@ -38,7 +38,7 @@ typedef enum Leg {
     LEG_OVER
 } Leg;
 
-/* Where an async exchange is on its way. */
+/* Progress of one run of an async exchange. */
 typedef struct ExchangeLane {
     bool begun;   // those before it have ended, and there is room for it
     double since; // when it began, for the timeline
@@ -93,7 +93,7 @@ static void begin_round(const Queue *queue, const AsyncExchange *async, Exchange
     transfer_copy_own(world_rank(), r->sends, r->send_count, r->receives, r->receive_count);
 }
 
-/* Looks after the messages of a round; returns how many are done now. */
+/* Makes progress on the messages of a round; returns how many have completed in this call. */
 static int look_after_posts(const Queue *queue, ExchangeLane *course) {
     int kept = 0, count = course->post_count;
     for (int i = 0; i < count; i++)
@@ -149,7 +149,7 @@ static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeLane *c
                                               : begin_moves(queue, async, course);
 }
 
-/* The device is done with a step. */
+/* Goes on to the next step once the device has finished this one. */
 static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     (void)async;
     if (!device_memory()->idle(queue->lane)) return false;
@@ -185,7 +185,8 @@ static bool exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *cou
     return true;
 }
 
-/* Takes an async exchange as far as it goes without waiting; false when nothing moved. */
+/* Advances an async exchange as far as possible without blocking; returns false if it made no
+ * progress. */
 static bool advance(const Queue *queue, AsyncExchange *async) {
     static bool (*const legs[])(const Queue *, AsyncExchange *, ExchangeLane *) = {
         [LEG_WAITING] = wait_for_device, [LEG_BETWEEN] = begin_step,  [LEG_MOVING] = end_device,
@@ -202,9 +203,9 @@ static bool is_over(const AsyncExchange *async) {
 
 /* ---- the thread ---- */
 
-/* Whether there is room for what comes to be reduced. Those that run once a step take it in their
- * order, which is the same on all ranks: so the first of them that has not ended has it everywhere.
- * With the lock. */
+/* Returns whether the memory for reductions, MOST_ROOM in all, suffices to begin. Gradient
+ * exchanges get memory in queue order, which is the same on all ranks: this avoids deadlock. The
+ * caller holds the lock. */
 static bool has_room(const Queue *queue, const AsyncExchange *async) {
     int64_t taken = 0, own = ((const ExchangeLane *)async->state)->room;
     bool waits = false;
@@ -217,8 +218,8 @@ static bool has_room(const Queue *queue, const AsyncExchange *async) {
            (!waits && taken + own <= MOST_ROOM);
 }
 
-/* Whether an async exchange may go on: those before it, and those of its tag that began earlier,
- * have ended. With the lock. */
+/* Returns whether an async exchange may run: those in `after`, and earlier ones with its tag, have
+ * ended. The caller holds the lock. */
 static bool may_go(const Queue *queue, AsyncExchange *async) {
     ExchangeLane *course = async->state;
     for (int i = 0; !course->begun && i < async->after_count; i++)
@@ -233,7 +234,7 @@ static bool may_go(const Queue *queue, AsyncExchange *async) {
     return course->begun;
 }
 
-/* Puts an async exchange, which is over, on the timeline. */
+/* Adds a finished async exchange to the timeline. */
 static void note(const AsyncExchange *async) {
     const ExchangeLane *course = async->state;
     if (course->since > 0)
@@ -247,7 +248,8 @@ static void note(const AsyncExchange *async) {
             .stream = async->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
 }
 
-/* Drops an async exchange, which is over. With the lock. */
+/* Removes a finished async exchange from its queue and wakes the waiting main thread. The caller
+ * holds the lock. */
 static void finish(Queue *queue, AsyncExchange *async) {
     AsyncExchange **link = &queue->first;
     while (*link != async) link = &(*link)->next;
@@ -259,9 +261,8 @@ static void finish(Queue *queue, AsyncExchange *async) {
     pthread_cond_broadcast(&async_exchanges.ended);
 }
 
-/* Takes every async exchange of a queue as far as it goes; false when nothing moved. With the lock,
- * which is free while messages are looked after.
- */
+/* Advances every async exchange of a queue; returns false if none made progress. The caller holds
+ * the lock; pass releases it while it advances one. */
 static bool pass(Queue *queue) {
     bool moved = false;
     for (AsyncExchange *async = queue->first, *next; async; async = next) {
@@ -279,7 +280,7 @@ static bool pass(Queue *queue) {
     return moved;
 }
 
-/* What the thread does behind a pass that moved nothing; `idle` counts these. */
+/* Yields, then sleeps ever longer, after `idle` passes in a row without progress. */
 static void rest(int idle) {
     long nap = FIRST_NAP;
     for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;
@@ -348,7 +349,7 @@ void async_exchanges_close(void) {
     channels_close();
 }
 
-/* Host memory for the largest of an async exchange's steps. */
+/* Allocates host memory for the largest step of an async exchange. */
 static void *alloc_staging(const AsyncExchange *async) {
     int64_t most = 0;
     for (int s = 0; s < async->run.part->step_count; s++) {
@@ -360,12 +361,12 @@ static void *alloc_staging(const AsyncExchange *async) {
     return device_memory()->alloc(most);
 }
 
-/* What is gathered ahead shares the thread of messages. */
+/* Returns the lane of a queue: prefetches share that of pipeline messages. */
 static int lane_of(ht_queue queue) {
     return queue == HT_QUEUE_AHEAD ? HT_QUEUE_STAGES : (int)queue;
 }
 
-/* Puts an async exchange behind those of its queue. */
+/* Appends an async exchange to its queue and wakes the queue's thread. */
 static void enqueue(Queue *queue, AsyncExchange *async) {
     pthread_mutex_lock(&async_exchanges.lock);
     AsyncExchange **link = &queue->first;
@@ -401,8 +402,8 @@ void async_exchange_end_on_thread(AsyncExchange *async) {
     watch_end();
 }
 
-/* Counts a run. One that is waited for and has not begun in this step seems to have ended, as it
- * has in the step before. */
+/* Counts a run, and ends the program if an exchange in `after` has not begun as often. Its `ended`
+ * flag would be left from its previous run. */
 static void count_run(AsyncExchange *async) {
     async->runs++;
     for (int i = 0; i < async->after_count; i++)
