@@ -61,7 +61,7 @@ static __device__ __forceinline__ T &tile_element(T *tile, int row, int column) 
     return tile_piece<D>(tile, row, column / piece_elements<T>)[column % piece_elements<T>];
 }
 
-/* Rows in global memory: `valid` of them with d elements each. */
+/* Rows in global memory: `valid` rows of d elements each. */
 template <typename T> struct Rows {
     const T *data;
     int64_t pitch;
@@ -69,8 +69,8 @@ template <typename T> struct Rows {
     bool aligned;
 };
 
-/* Begins to copy ROWS rows into a tile of an engine; zeros where there are none. Copies are there
- * after copy_commit, copy_wait and a barrier. */
+/* Starts an asynchronous copy of ROWS rows into a tile; missing rows become zeros. The data is
+ * visible after copy_commit, copy_wait and a barrier. */
 template <typename E, int ROWS>
 static __device__ __forceinline__ void tile_load(typename E::T *tile,
                                                  const Rows<typename E::T> &from) {
@@ -113,8 +113,8 @@ static __device__ __forceinline__ constexpr int64_t kept_matrix(int i, int j, in
     return ((int64_t)i * pitch + j) * kept_elements;
 }
 
-/* Begins to copy a tile of kept scores, E::COLUMNS x E::ROWS of them, from `from` on; zeros for
- * matrices (i, j) that are not there(i, j), unless the tile is `whole`. */
+/* Starts an asynchronous copy of a tile of E::COLUMNS x E::ROWS kept scores from `from`. Unless the
+ * tile is `whole`, matrices (i, j) for which there(i, j) is false become zeros. */
 template <typename E, typename There>
 static __device__ __forceinline__ void kept_load(typename E::T *tile, const typename E::T *from,
                                                  int pitch, bool whole, There there) {
@@ -173,7 +173,7 @@ static __device__ __forceinline__ int tile_next(int it, int count, Load load) {
     return buffers == 2 ? it % 2 : 0;
 }
 
-/* Calls work(r, c) for all of a thread's scores, with numbers that are known to the compiler. */
+/* Calls work(r, c) for each score of this thread, with compile-time indices. */
 template <typename E, typename Work>
 static __device__ __forceinline__ void for_each_score(Work work) {
 #pragma unroll
@@ -427,7 +427,7 @@ template <int D_, int COLUMNS_ = 32> struct PlainEngine {
         }
     }
 
-    /* A row of scores is shared by threads of one warp, through `scratch`. */
+    /* Computes o += s b; threads of one warp share a row of scores through `scratch`. */
     template <int W>
     static __device__ __forceinline__ void add(Sums<W> &o, Scores &s, const T *b, int first,
                                                void *scratch) {
@@ -484,7 +484,7 @@ template <int D_, int COLUMNS_ = 32> struct PlainEngine {
     }
 
   private:
-    /* The place of an element of kept scores. */
+    /* Returns the offset of element (i, j) of kept scores. */
     static __device__ __forceinline__ int64_t kept_place(int i, int j, int pitch) {
         return kept_matrix(i / kept_side, j / kept_side, pitch) + i % kept_side * kept_side +
                j % kept_side;

@@ -1,9 +1,8 @@
-/* Messages that go between ranks at once.
+/* Blocking messages between ranks.
  *
- * Transfers between two ranks meet in their order, and must have as many bytes on both sides; those
- * to a rank itself, too. What carries them out (transport/mpi.h, transport/fabric/fabric.h) returns
- * when all is done, and ends the program when a rank is gone.
- */
+ * Sends and receives between two ranks match in order, and must have equal sizes; so must those of
+ * a rank to itself. The transport (transport/mpi.h, transport/fabric/fabric.h) returns when all are
+ * complete. It ends the program if a rank has died. */
 #ifndef TRANSPORT_TRANSFER_H
 #define TRANSPORT_TRANSFER_H
 
