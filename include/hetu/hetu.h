@@ -1,8 +1,8 @@
-/* hetu.h: what a model includes.
+/* hetu.h: the header that a model includes.
  *
  * A model is plain C for one device. `cc model.c -lhetu` runs it on one device; `hetucc model.c -o
- * model` makes a program for many that computes the same. Pragmas begin with `#pragma hspmd`; a
- * plain C compiler ignores them. See hspmd(7) for the language.
+ * model` compiles a program for many devices that computes the same values. Pragmas begin with
+ * `#pragma hspmd`; a plain C compiler ignores them. See hspmd(7) for the language.
  */
 #ifndef HETU_HETU_H
 #define HETU_HETU_H
@@ -64,8 +64,8 @@ typedef struct ht_init {
 
 typedef struct ht_param_options {
     const char *name;
-    bool no_decay; // weight decay leaves it alone
-    bool frozen;   // it is not trained
+    bool no_decay; // weight decay does not apply
+    bool frozen;   // the parameter is not trained
 } ht_param_options;
 
 /* A trained f32 tensor: ht_param(ht_shape(3, 4), ht_normal(0.02), "w"), with `.no_decay = true` or
@@ -74,15 +74,16 @@ typedef struct ht_param_options {
 #define ht_param(shape, init, ...) ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
 ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options);
 
-/* A f32 tensor that the session keeps from one run to the next, and that is not trained: caches,
- * running means. It has a name as parameters have, and programs that name it share it; ht_get_param
- * and ht_set_param know it, too. What a model reads of it is its value before the run. */
+/* Declares an f32 tensor that the session keeps between runs and does not train, such as a cache or
+ * a running mean. States are named as parameters are; programs that use one name share the state.
+ * ht_get_param and ht_set_param accept the name. A model reads the value from before the run. */
 ht_tensor ht_state(ht_dims shape, ht_init init, const char *name);
 
-/* Gives a state its value for the next run; once in a model at most. No gradient flows. */
+/* Sets the value that a state has in the next run. A model assigns each state at most once; no
+ * gradient flows through `value`. */
 void ht_assign(ht_tensor state, ht_tensor value);
 
-/* A tensor that ht_feed gives a step. */
+/* Declares an input: the caller feeds its elements with ht_feed. */
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape);
 
 /* Names a value of the model, for ht_fetch; the full name has the scopes in front, "h0.y", and no
@@ -108,10 +109,10 @@ int64_t ht_stream(void);
 
 enum { HT_HYPER = 8, HT_GROUPS = 8 }; // numbers of an optimizer; optimizers of a program
 
-/* What a rule of an optimizer is given. */
+/* Arguments of an optimizer rule, for one parameter. */
 typedef struct ht_update {
     ht_tensor p, g; // the parameter, and its gradient
-    ht_tensor norm; // the square of the norm of all gradients together; absent where nobody clips
+    ht_tensor norm; // the square of the global gradient norm; absent without clipping
     bool decay;     // whether weight decay applies
     int first;      // number i of the optimizer is ht_hyper(first + i)
 } ht_update;
@@ -119,14 +120,14 @@ typedef struct ht_update {
 /* How a parameter is updated: by an operator, or by a rule.
  *
  * The operator is one (p, g, states..., ?norm; bool decay, int first) -> (p, states...) over the
- * elements of a parameter; its kernel finds its numbers from call->hyper[first] on. One without
- * `first` is of no group. The rule is a function that builds the new value from operators. What it
- * keeps are states: the names that it gives to ht_state stand behind the parameter's. `after`,
- * where there is one, is a rule that comes behind the update; it is given the new value, no
- * gradient, and its own value is of no use.
+ * elements of a parameter; its kernel finds its numbers from call->hyper[first] on. An operator
+ * without `first` supports no parameter groups. The rule is a function that builds the new value
+ * from operators. The rule declares its states with ht_state, under the parameter's scope:
+ * "w.momentum". `after` is an optional second rule, which runs after the update: its `p` is the new
+ * value, its `g` is absent, and its result is ignored (ht_averaged).
  *
- * All but the numbers must be known at compile time. hyper[0] is the learning rate; the meaning of
- * the rest is the optimizer's own, but for the last, which is `after`'s. */
+ * All fields but `hyper` must be known at compile time. hyper[0] is the learning rate; the last
+ * number belongs to `after`; each optimizer defines the others. */
 typedef struct ht_optimizer {
     void (*update)(void); // the operator; NULL: the rule
     int states;           // of the operator: states a parameter, of its shape, zero at the start
@@ -135,8 +136,8 @@ typedef struct ht_optimizer {
     float hyper[HT_HYPER];
     ht_tensor (*rule)(const ht_update *u);
     ht_tensor (*after)(const ht_update *u);
-    const char *name; // what it is called: a program goes on from what one of the same optimizers has saved; NULL: that is not compared
-    const char *rule_name, *after_name; // by which ht_train knows `rule` and `after` where they are static functions of another file; NULL: by their addresses
+    const char *name; // recorded in checkpoints: ht_resume compares the names; NULL: no comparison
+    const char *rule_name, *after_name; // names of `rule` and `after`, by which ht_train compares static functions across files; NULL: by address
 } ht_optimizer;
 
 /* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and
@@ -159,15 +160,15 @@ typedef struct ht_program ht_program;
 /* Opens the session; on ranks other than 0 it serves rank 0 and does not return. */
 ht_session *ht_open(int *argc, char ***argv);
 
-/* HT_BF16: products, and what is computed from them, are stored in bf16 and added up in f32.
- * Parameters, optimizer states, parameters' gradients, norms, the loss, and all that the program is
- * fed and gives stay in f32, and so does what the model asks for as f32 (ht_cast, ht_arange), what
- * is computed from it, and all that counts. hetucc must know it at compile time; the one-device
- * library computes in f32 all the same. */
+/* Options of a program. dtype HT_BF16 is mixed precision: matrix products and values computed from
+ * them are stored in bf16, with sums in f32. Parameters, their gradients, optimizer states, norms,
+ * the loss, inputs and outputs stay in f32. Values that the model makes in f32 (ht_cast,
+ * ht_arange), and values computed from those, stay in f32, too. hetucc must know the dtype at
+ * compile time; the one-device library always computes in f32. */
 typedef struct ht_program_options {
     ht_dtype dtype;
     ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first that matches, else ht_train's optimizer
-    bool averaged;        // of ht_infer: instead of parameters their averages, which a program with ht_averaged makes
+    bool averaged;        // ht_infer: reads the averages that ht_averaged keeps instead of the parameters
 } ht_program_options;
 
 /* A program that trains: the model function gives a scalar loss. ht_train(session, model,
@@ -180,22 +181,22 @@ ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_opti
 #define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
 ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
 
-/* What a step is given for an input: the whole input, row-major, on rank 0. */
+/* A value for an input of a step: the whole input, row-major, on rank 0. */
 typedef enum ht_fed_size { HT_FED_POINTER, HT_FED_BYTES, HT_FED_ELEMENTS } ht_fed_size;
 typedef struct ht_fed {
     const char *name;
     const void *data;
-    const char *type; // of an element, as C names it; NULL: not known, void
+    const char *type; // C name of the element type; NULL: unknown (void)
     ht_fed_size known;
-    int64_t size; // bytes of an array, or elements as the call says; a pointer alone says nothing of it
-    const struct ht_rows *rows; // of a file, instead of data; NULL: none
+    int64_t size; // HT_FED_BYTES: bytes of the array; HT_FED_ELEMENTS: elements; HT_FED_POINTER: meaningless
+    const struct ht_rows *rows; // a dataset to read instead of `data`; NULL: none
 } ht_fed;
 
-/* Feeds an array: its elements are those of the input in type and number, and a step ends with a
- * message where they are not. Of a pointer C knows no size, so that the type alone is checked;
- * ht_feed_n says how many elements there are. float is HT_F32, double HT_F64, unsigned short (the
- * upper half of a float) HT_BF16, and integers are HT_I32 or HT_I64 by their size; what void points
- * to is taken as it is. */
+/* Feed an array, whose element type and count must be the input's; a mismatch ends the program with
+ * a message. C knows no size behind a pointer: ht_feed checks the pointer's type alone, ht_feed_n
+ * also `count`. float is HT_F32, double is HT_F64, unsigned short (the upper half of a float) is
+ * HT_BF16; integers are HT_I32 or HT_I64 by size. The elements behind a void pointer are not
+ * checked. */
 #define ht_feed(name, data) \
     ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data)), 0})
 #define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
@@ -218,21 +219,21 @@ typedef struct ht_fed {
  * stopped. That is kept by checkpoints and copies, and stays what it is when a program switches. */
 typedef struct ht_rows {
     const char *name, *path;
-    const char *input;   // NULL: it is called as the dataset
+    const char *input;   // name of the input; NULL: the dataset's name
     const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
-    int64_t shift;       // every row begins so many elements later; of a file without rows of its own
-    bool in_order;       // the rows of each epoch as they stand
-    uint64_t seed;       // of the order; 0: the session's
+    int64_t shift;       // elements by which each row begins later (1 for targets); only for files of one dimension
+    bool in_order;       // the rows of each epoch in the order of the file, not shuffled
+    uint64_t seed;       // of the shuffle; 0: the session's seed
 } ht_rows;
 #define ht_dataset(dataset, file, ...) ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file) __VA_OPT__(,) __VA_ARGS__})
 ht_fed ht_dataset_with(const ht_rows *rows);
 
-/* How many rows of a dataset were read, epochs included; and has it go on behind so many: 0 begins
- * anew, as what evaluates a model does. */
+/* Return, or set, how many rows of a dataset have been read over all epochs. Seeking to 0 starts
+ * from the first row, as an evaluation does. */
 int64_t ht_dataset_position(ht_session *session, const char *name);
 void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
 
-/* An array is another type than the pointer to its first element. */
+/* Distinguishes an array from a pointer: the comma operator turns an array into a pointer. */
 #define HT_IS_ARRAY_(x) (!__builtin_types_compatible_p(__typeof__(x), __typeof__(((void)0, (x)))))
 #define HT_ELEMENT_(t) t *: #t, const t *: #t, t (*)[]: #t, const t (*)[]: #t
 #define HT_ELEMENT_TYPE_(x) \
@@ -240,7 +241,8 @@ void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
         HT_ELEMENT_(short), HT_ELEMENT_(unsigned), HT_ELEMENT_(unsigned long), HT_ELEMENT_(unsigned long long), HT_ELEMENT_(char), \
         HT_ELEMENT_(signed char), HT_ELEMENT_(unsigned char), HT_ELEMENT_(_Bool), default: (const char *)0)
 
-/* One training step: the loss before the update. Inputs not fed keep the last value. */
+/* Runs one training step and returns the loss before the update. Inputs that are not fed keep their
+ * last values. */
 #define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 float ht_step_with(ht_program *program, const ht_fed *feeds);
 
@@ -280,10 +282,10 @@ void ht_prepare(ht_program *program, const char *strategy);
  *     ht_balance(program, .horizon = 1000);
  */
 typedef struct ht_balance_options {
-    double change;  // a rank is seen when the time that it computes changes by this much of what it was; 0: 0.3
-    int steps;      // for so many steps in a row; 0: 3
-    double horizon; // a switch must pay back within so many steps; 0: 100
-    bool quiet;     // nothing is said
+    double change;  // share by which a rank's computing time must change to count as a straggler or as recovered; 0: 0.3
+    int steps;      // steps in a row for which the change must last; 0: 3
+    double horizon; // steps within which a switch must pay back its cost; 0: 100
+    bool quiet;     // no messages on standard error
 } ht_balance_options;
 #define ht_balance(program, ...) ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(,) __VA_ARGS__})
 void ht_balance_with(ht_program *program, ht_balance_options options);
@@ -301,8 +303,8 @@ void ht_balance_with(ht_program *program, ht_balance_options options);
  *         memcpy(tokens + to->row[i] * seq, sequence[i], sizeof *tokens * (size_t)lengths[i]);
  */
 typedef struct ht_dispatched {
-    const int64_t *row;   // of each sequence; until the next call
-    int64_t rows, length; // of the batch, under the strategy; on one device the sequences, and the longest
+    const int64_t *row;   // by sequence: its row in the batch; valid until the next call
+    int64_t rows, length; // shape of the batch under the strategy; on one device, the sequences and the longest length
     const char *strategy; // its name; on one device NULL
 } ht_dispatched;
 typedef struct ht_dispatch_options {
@@ -313,9 +315,9 @@ typedef struct ht_dispatch_options {
     ht_dispatch_with((program), (seq), (lengths), (count), (ht_dispatch_options){.next_count = 0 __VA_OPT__(,) __VA_ARGS__})
 const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64_t *lengths, int64_t count, ht_dispatch_options options);
 
-/* The least value from `least` on that a strategy of the program gives an integer `shape` variable:
- * seq = ht_fit(program, &seq, 700). On one device it is `least`. A program without such a strategy
- * ends. */
+/* Returns the smallest value >= `least` that a strategy of the program gives an integer `shape`
+ * variable: seq = ht_fit(program, &seq, 700). On one device, returns `least`. Ends the program when
+ * no strategy has such a value. */
 int64_t ht_fit(ht_program *program, const void *variable, int64_t least);
 
 /* Copies what has a name in the program's model to `to`, whole and row-major, wherever it lies:
@@ -333,16 +335,17 @@ void ht_fetch(ht_program *program, const char *name, void *to);
 void ht_set_rate(ht_program *program, float rate);
 void ht_set_hyper(ht_program *program, int index, float value);
 
-/* From the next step on every learning rate is multiplied by factor(step), where steps count from
- * 0; NULL: by 1. */
+/* Sets a learning rate schedule: from the next step on, every learning rate is multiplied by
+ * factor(step), with steps from 0. NULL: no schedule. */
 void ht_set_schedule(ht_program *program, double (*factor)(int64_t step));
 
-/* The norm of all gradients of the last step together, before clipping. */
+/* Returns the global gradient norm of the last step, before clipping. */
 float ht_grad_norm(ht_program *program);
 
-/* Behind a step of a training of so many steps: one line on standard error with the loss, the rate,
- * tokens a second (elements of the largest input of integers; steps where there is none) and the
- * time left. On a terminal it is written over itself; elsewhere there are about twenty. */
+/* Reports progress of a training of `steps` steps; call it after each step. Prints to standard
+ * error the loss, the learning rate, tokens a second and the time left. Tokens are the elements of
+ * the largest integer input; without one, steps are counted. A terminal gets one line that is
+ * overwritten, a file about twenty lines. */
 void ht_progress(ht_program *program, int64_t steps);
 
 /* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must
@@ -375,8 +378,7 @@ void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes
 #define ht_remember(session, folder, ...) ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_remember_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* How many checkpoints of a folder stay when another one is written; 0: all. 3 if it is not
- * called. */
+/* Sets how many checkpoints a folder keeps when a new one is written (default 3; 0: all). */
 void ht_keep(ht_session *session, int checkpoints);
 
 /* After the programs were made, under any strategy: goes on from the newest copy of ht_remember, or
@@ -410,17 +412,18 @@ void ht_load(ht_session *session, const char *path);
  *         true}, ..., {0}}; */
 typedef struct ht_stored {
     const char *name, *stored;
-    bool transposed; // a matrix whose dimensions are the other way round there
+    bool transposed; // the file stores the transposed matrix
 } ht_stored;
 void ht_load_as(ht_session *session, const char *path, const ht_stored *names);
 
-/* A number of main's that was loaded last; `otherwise` where there is none. */
+/* Returns a number that ht_note saved in the checkpoint loaded last; `otherwise` when the
+ * checkpoint has none of this name. */
 double ht_noted_value(ht_session *session, const char *name, double otherwise);
 
 /* Seeds initialisation and dropout; before the first ht_train. The default is 1. */
 void ht_seed(ht_session *session, uint64_t seed);
 
-/* Ranks that take part. */
+/* Returns the number of ranks. */
 int ht_device_count(ht_session *session);
 
 /* Ends the session on all ranks; leaving main does the same. */
