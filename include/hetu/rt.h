@@ -361,29 +361,30 @@ typedef struct ht_image_read {
     const char *name, *at; // "seq", "gpt.c:30"
     int64_t first, count;  // index of the first element, and how many; `first` -1: the variable is no array
     ht_number kind;
-    int size;         // of one, in bytes
-    const void *then; // what was read
+    int size;         // bytes of an element
+    const void *then; // the values that hetucc read
 } ht_image_read;
 
-/* The output that has the square of the norm of all gradients, where the source calls
+/* Name of the output with the square of the global gradient norm; exists where the source calls
  * ht_grad_norm. */
 #define HT_GRADIENT_NORM "ht_grad_norm"
 
-/* What an image is like, and what emitted code may call: another number when that changes. */
+/* Version of the interface between emitted code and the runtime; changes with every change of
+ * rt.h. */
 enum { HT_IMAGE_VERSION = 14 };
 
 typedef struct ht_image {
-    int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
-    const char *fingerprint;               // of the source file's images; equal where all that hetucc wrote for it is, for a reader too
+    int version;                           // HT_IMAGE_VERSION at compile time; version and fingerprint are the first fields in every version
+    const char *fingerprint;               // digest of all that hetucc wrote for the source file
     const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
     bool trains, clipped;                  // whether gradients are clipped
-    ht_dtype dtype;                        // what it computes in
+    ht_dtype dtype;                        // the program's dtype: HT_F32 or HT_BF16
     int device_count;                      // ranks 0 .. device_count - 1
     int state_count;                       // states a parameter
-    bool averaged;                         // it reads averages of parameters
-    int group_count;                       // of parameters with optimizers of their own, and one of the others
-    const char *const *groups;             // patterns of names; of the others, who are first, NULL
-    const char *const *rule_names;         // two a group: of the optimizer's rule and of what comes behind; NULL: it is known by its address
+    bool averaged;                         // whether the program reads averages of parameters (ht_averaged)
+    int group_count;                       // parameter groups, with one for the parameters of no group
+    const char *const *groups;             // name patterns; groups[0] is NULL, for parameters that match none
+    const char *const *rule_names;         // two a group: names of `rule` and `after` (ht_optimizer); NULL: compared by address
     int param_count, input_count, output_count, role_count, read_count;
     const ht_image_param *params;
     const ht_image_input *inputs;
@@ -396,24 +397,24 @@ typedef struct ht_image {
     const int64_t *const *piece; // by number
     int pipeline_count;
     const ht_pipeline *pipelines;
-    const int *pipeline_of;             // by device; -1: it is in none
+    const int *pipeline_of;             // by device; -1: in no pipeline
     const int *schedule_of;             // by device; -1: it is idle
     const ht_schedule *const *schedule; // by number
     int plan_count;
-    const ht_reshard *const *plan; // its conversions
-    uint64_t digest;               // of what the model is under the strategy; 0 where the program does not call ht_prepare
+    const ht_reshard *const *plan; // conversions of the program
+    uint64_t digest;               // of the evaluated model under the strategy; 0: the program does not call ht_prepare
     uint64_t strategy_digest;      // of the strategy's text; 0 for one device
 } ht_image;
 
-/* Tensors of a program that go together from one strategy to another: parameters and states, by the
- * slots that they have under either. */
+/* Parameters and states that one conversion moves in a switch of strategies; `from` and `to` are
+ * their slots under the old and the new strategy. */
 typedef struct ht_migration_window {
     const ht_reshard *plan;
     const int *from, *to; // by tensor
 } ht_migration_window;
 
-/* How a program goes from one strategy to another: window by window. What is in none of them lies
- * alike under both. */
+/* Migration of a program from one strategy to another, window by window. Tensors in no window have
+ * the same layout under both strategies. */
 typedef struct ht_migration {
     const ht_image *from, *to;
     int window_count;
@@ -428,18 +429,17 @@ typedef struct ht_migrations {
 struct ht_tensor;
 typedef struct ht_tensor ht_model(void);
 
-/* Registers an image before main; `updates` are the functions of its optimizers, two a group: the
- * operator or rule, and what comes behind; `now` is where the program has the numbers of the
- * image's reads. */
+/* Registers an image before main. `updates` has two functions a group: the optimizer's operator or
+ * rule, and its `after`. `now` has, by read of the image, the variable's address in the program. */
 void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(void), const volatile void *const *now);
 
 /* Registers the migrations between images. */
 void ht_register_migrations(const ht_migrations *migrations);
 
-/* What a shared object that ht_prepare loads has under the name ht_arriving: images of further
- * strategies, and how programs go to them and back. Of images that the program has, `known` has the
- * model, the strategy and the digest alone, in the order of their registration; fresh image i is
- * the same program as known one like[i]. */
+/* Content of a shared object that ht_prepare loads (symbol ht_arriving): images of new strategies,
+ * and the migrations to and from them. `known` lists the program's own images in order of
+ * registration, with model, strategy and digest alone. Image fresh[i] belongs to the same program
+ * as known[like[i]]. */
 typedef struct ht_arrival {
     int version; // HT_IMAGE_VERSION
     int known_count, fresh_count;
@@ -448,12 +448,13 @@ typedef struct ht_arrival {
     const ht_migrations *migrations;
 } ht_arrival;
 
-/* Registers how the images of a fingerprint are compiled with further strategies: the folder, the
- * variable CC, and the command, NULL at its end; or why they cannot be, a line alone and NULL. */
+/* Registers the command by which ht_prepare compiles new strategies for the images of a
+ * fingerprint. `words` has the folder, the variable CC and the command; or one line that says why
+ * compiling is impossible. NULL ends the list. */
 void ht_register_source(const char *fingerprint, const char *const *words);
 
-/* Registers the files that the source registered last was read from, NULL at their end: hetucc's
- * answer is another only when one of them is. */
+/* Registers the source and header files of the last ht_register_source, ended by NULL. The output
+ * of hetucc changes only when one of these files changes. */
 void ht_register_files(const char *const *files);
 
 #ifdef __cplusplus
