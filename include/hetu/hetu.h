@@ -250,34 +250,33 @@ float ht_step_with(ht_program *program, const ht_fed *feeds);
 #define ht_run(program, ...) ht_run_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_run_with(ht_program *program, const ht_fed *feeds);
 
-/* Moves a program to another of the strategies that hetucc compiled it with (--strategy=a
- * --strategy=b; it begins with the first), and with it the programs of ht_infer that share
- * parameters with it: parameters, the optimizer's states and the number of the step are what they
- * were, to the bit. NULL: to the first strategy that was compiled with the `shape` variables as
- * they are set now. Under a strategy that has other values of them, set them first; values that
- * disagree end the program. Inputs are fed anew then. True, unless a strategy of ht_prepare cannot
- * be had, or (HETU_STRATEGY) is for more devices than there are ranks. No step switches by itself.
- * On one device, as plain C, it does nothing but allow that the `shape` variables have changed. */
+/* Switches a program to another strategy that hetucc compiled (--strategy=a --strategy=b; programs
+ * begin with the first), together with the ht_infer programs that share its parameters. Parameters,
+ * optimizer states and the step number stay the same, bit for bit. NULL selects the first strategy
+ * that was compiled for the current values of the `shape` variables. When the strategy has other
+ * values, set the variables before the call; values that disagree end the program. Feed all inputs
+ * again after a switch. Returns false when a strategy of ht_prepare cannot be made, or
+ * (HETU_STRATEGY) when the strategy needs more devices than there are ranks; else true. Steps never
+ * switch by themselves. On one device, the call only permits changed `shape` variables. */
 bool ht_switch(ht_program *program, const char *strategy);
 
-/* Has a strategy made that the program was not compiled with: FILE or FILE:NAME, or a name of the
- * source, as --strategy takes them. Returns at once; hetucc and the C compiler work beside the
- * training, on rank 0's machine, from the source as it was when the program was compiled. ht_switch
- * to it, by its name or by what ht_prepare was given, waits until it is there. It is taken by all
- * ranks in some step, fit or switch that follows, or by none: when it cannot be made, or is for
- * more devices than there are ranks, ht_switch says so and returns false, and the program goes on
- * as it is. The call must stand in the source file of the model. On one device, as plain C, it does
- * nothing. */
+/* Compiles a new strategy while the program runs: FILE, FILE:NAME or a name of the source, as
+ * --strategy takes them. Returns at once; hetucc and the C compiler run beside the training on rank
+ * 0's machine, on the source as it was when the program was compiled. All ranks load the strategy
+ * together, in a later step, ht_fit or ht_switch. ht_switch accepts the strategy's name or the text
+ * given here, and waits for the compiler. When compiling fails, or the strategy needs more devices
+ * than there are ranks, ht_switch prints the reason and returns false; training goes on unchanged.
+ * The call must stand in the model's source file. On one device, the call does nothing. */
 void ht_prepare(ht_program *program, const char *strategy);
 
-/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures how
- * long every rank computes; where one becomes slow against what it was in the first steps, or is
- * itself again, a strategy for that is planned and made beside the training, and a step begins with
- * the switch to it, where it pays back. main goes on as it is: shape variables, inputs, parameters
- * and the number of the step stay what they are; outputs of programs of ht_infer are fetched before
- * the next step. Said on standard error, a line each, on rank 0: what was found, and done.
- * Environment HETU_BALANCE=quiet says nothing, HETU_BALANCE=0 leaves all as it is. The call must
- * stand in the source file of the model. On one device, as plain C, it does nothing.
+/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures the
+ * computing time of every rank. When a rank slows down against the first steps, or recovers, a new
+ * strategy is planned and compiled beside the training. A later step begins with the switch, where
+ * the switch pays back. Shape variables, inputs, parameters and the step number stay the same;
+ * outputs of ht_infer programs must be fetched before the next step. Rank 0 prints each finding and
+ * switch to standard error, unless the environment has HETU_BALANCE=quiet. HETU_BALANCE=0 turns
+ * balancing off. The call must stand in the model's source file. On one device, the call does
+ * nothing.
  *
  *     ht_balance(program, .horizon = 1000);
  */
@@ -290,12 +289,12 @@ typedef struct ht_balance_options {
 #define ht_balance(program, ...) ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(,) __VA_ARGS__})
 void ht_balance_with(ht_program *program, ht_balance_options options);
 
-/* Trains a batch of sequences of unequal lengths under the strategy that is best for it: goes there
- * (ht_switch), gives the `shape` variables its values, and says which row of the batch each
- * sequence goes to, so that no row is longer than what its pipeline reads. `seq`, an int, is the
- * shape variable that lengths are of. With `.next`, the lengths of the batch to come, that one is
- * planned while this one trains. Rows that get no sequence, and what stands behind one, are
- * padding. On one device, as plain C, rows are as they come, and seq becomes the longest length.
+/* Chooses the best strategy for a batch of sequences of unequal lengths. Switches to that strategy
+ * (ht_switch), sets the `shape` variables to its values, and assigns each sequence a row that its
+ * pipeline reads to the end. `seq`, an int, is the shape variable of the sequence length. With
+ * `.next`, the lengths of the next batch, that batch is planned while this one trains. Rows without
+ * a sequence, and elements after a sequence, are padding. On one device, sequence i gets row i, and
+ * seq becomes the longest length.
  *
  *     const ht_dispatched *to = ht_dispatch(program, &seq, lengths, count, .next =
  *         lengths_of_next);
@@ -320,14 +319,15 @@ const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64
  * no strategy has such a value. */
 int64_t ht_fit(ht_program *program, const void *variable, int64_t least);
 
-/* Copies what has a name in the program's model to `to`, whole and row-major, wherever it lies:
- * what ht_output names, of the last run or step (of all micro-batches: the whole batch), where ""
- * is the model's value; a parameter or a state, also one of an optimizer that is a rule
- * ("w.momentum"), as it is now, behind the update; an input, as it was fed last. The name is the
- * full one, or an end of it behind a dot that no other has: "y" is "h0.y" where there is no "h1.y".
- * Where several have one name, outputs go before parameters and states, and these before inputs. A
- * name that the model does not have ends the program with one line, which has those that are near
- * it. */
+/* Gathers a whole tensor by name into `to`, row-major:
+ *
+ * - an output (ht_output) of the last step or run, over all micro-batches; "" is the model's value
+ * - a parameter or state after the update, also of an optimizer rule ("w.momentum")
+ * - an input as it was fed last
+ *
+ * A name may be shortened to a unique suffix behind a dot: "y" for "h0.y" where there is no "h1.y".
+ * Among equal names, outputs precede parameters and states, which precede inputs. An unknown name
+ * ends the program with a message that lists similar names. */
 void ht_fetch(ht_program *program, const char *name, void *to);
 
 /* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. Those
@@ -371,20 +371,21 @@ typedef struct ht_noted {
 #define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* The same into shared memory, for the checkpoints of a folder, when heturun runs the program: each
- * rank's part on its own host, and on another where there is one. It outlives the ranks, so that
- * they go on from there (ht_resume) when some have died, and takes the time of a copy: every step,
- * or every few. Without heturun it does nothing. What it keeps goes with the end of the run. */
+/* Makes an in-memory checkpoint in shared memory (Gemini), for a folder of checkpoints: each rank's
+ * part on its own host, and on another host where there is one. The copies survive the ranks: when
+ * ranks die, heturun restarts them, and ht_resume reads the copies. A call takes the time of a
+ * copy, cheap enough for every few steps. Without heturun the call does nothing; the copies are
+ * removed when the run ends. */
 #define ht_remember(session, folder, ...) ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_remember_with(ht_session *session, const char *folder, const ht_noted *notes);
 
 /* Sets how many checkpoints a folder keeps when a new one is written (default 3; 0: all). */
 void ht_keep(ht_session *session, int checkpoints);
 
-/* After the programs were made, under any strategy: goes on from the newest copy of ht_remember, or
- * where none is whole from the newest checkpoint of a folder that is; one that is torn, damaged or
- * of another model is named on standard error with the reason, and the one before it is used.
- * Returns the steps that were made then; 0 where there is none. */
+/* Resumes from the newest complete in-memory checkpoint (ht_remember), else from the newest valid
+ * checkpoint of a folder. Call it after ht_train and ht_infer; the strategy may be another. An
+ * incomplete or damaged checkpoint, or one of another model, is reported on standard error and
+ * skipped. Returns the number of steps made at the checkpoint; 0 when there is none. */
 int64_t ht_resume(ht_session *session, const char *folder);
 
 /* Whether the program is to end: SIGTERM, SIGUSR1 or SIGUSR2 came to any rank, as batch systems

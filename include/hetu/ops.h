@@ -112,7 +112,7 @@ static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
 #pragma hspmd op y[] = value dtype(y: dtype)
 ht_tensor ht_number_at(double value, ht_dtype dtype);
 
-/* The same of a number that the type has; integers round towards 0. */
+/* A number as a tensor of the given type without dimensions; integers round towards 0. */
 static inline ht_tensor ht_scalar_at(double value, ht_dtype dtype)
 {
     assert((dtype != HT_I32 || (value > -2147483649.0 && value < 2147483648.0)) && "the number fits into 32 bits");
@@ -651,8 +651,8 @@ typedef struct ht_peak_mass_result {
     kernel(ht_peak_mass_kernel) grad(none)
 ht_peak_mass_result ht_peak_mass(ht_tensor x, ht_tensor target);
 
-/* For each row the sum of exp(x - peak), and the element that target names (0 where target is -100,
- * or names an element of another device). */
+/* For each row the sum of exp(x - peak), and the element at index target (0 where target is -100,
+ * or where another device holds the element). */
 typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
@@ -880,8 +880,8 @@ ht_tensor ht_scores_at(ht_tensor q, ht_tensor k);
 #pragma hspmd op y[b, s, g, r, d] = p[b, g, r, s, t] * v[b, t, g, d]
 ht_tensor ht_values_at(ht_tensor p, ht_tensor v);
 
-/* x, and minus infinity where a query does not see a key: under `causal` one behind it, under a
- * `window` above 0 one that is so far away. */
+/* x, with minus infinity where a query does not see a key: under `causal` later keys, under a
+ * `window` above 0 keys at a distance of `window` or more. */
 #pragma hspmd op y[b.., s, t] = (causal ? at[t] > from[s] : 0) ? logf(0) : \
     (window > 0 ? from[s] - at[t] >= window ? 1 : at[t] - from[s] >= window : 0) ? logf(0) : x[b.., s, t] dtype(y: x, at: integer, from: integer)
 ht_tensor ht_hide_at(ht_tensor x, ht_tensor from, ht_tensor at, int causal, int64_t window);
