@@ -40,8 +40,8 @@ typedef struct ht_tensors {
 #define ht_shape(...) ((ht_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define ht_scalar_shape() ((ht_dims){0})
 
-/* The extent of dimension d (negative: from the end), the rank, and the shape of a tensor; known at
- * compile time. */
+/* Return the extent of dimension d (negative: from the end), the rank, the shape, the dtype, and
+ * whether a tensor is present. All are known at compile time. */
 int64_t ht_extent(ht_tensor x, int d);
 int ht_rank(ht_tensor x);
 ht_dims ht_dims_of(ht_tensor x);
@@ -140,8 +140,8 @@ typedef struct ht_optimizer {
     const char *rule_name, *after_name; // names of `rule` and `after`, by which ht_train compares static functions across files; NULL: by address
 } ht_optimizer;
 
-/* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and
- * [...], as of files. */
+/* A parameter group with its own optimizer: the parameters whose full names match a glob pattern
+ * (*, ?, [...]). */
 typedef struct ht_param_group {
     const char *names;
     ht_optimizer optimizer;
@@ -212,11 +212,12 @@ typedef struct ht_fed {
  *     ht_step(program, ht_dataset("train", "tokens.bin", .input = "tokens"), ht_dataset("train",
  *         "tokens.bin", .input = "targets", .shift = 1));
  *
- * The name is that of an order of rows: those of an epoch are shuffled, each of them comes once,
- * and the same under every strategy and for every number of ranks. Feeds of one name in one step
- * read the same rows, of one file or of several; where pipelines read rows only so far (pragma
- * padding) each goes to one that reads all of it but padding. Each step goes on where the last one
- * stopped. That is kept by checkpoints and copies, and stays what it is when a program switches. */
+ * The dataset's name identifies an order of rows. Each epoch shuffles the rows and reads each once;
+ * the order is the same under every strategy and number of ranks. Feeds of one name in one step
+ * read the same rows, also from several files. Where pipelines read rows only to a padding length
+ * (pragma padding), a row goes to a pipeline that reads all its elements except padding. Each step
+ * continues after the rows of the last one. Checkpoints (ht_save, ht_remember) and switches keep
+ * the position. */
 typedef struct ht_rows {
     const char *name, *path;
     const char *input;   // name of the input; NULL: the dataset's name
@@ -357,12 +358,12 @@ void ht_set_param(ht_session *session, const char *name, const float *from, size
 const char *ht_param_name(ht_session *session, int index, size_t *count);
 
 /* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters,
- * states of optimizers, numbers of steps, the seed and main's own numbers; writing them goes on
- * beside the training, each rank an equal part, and ends before ht_close. One that comes while an
- * older one is still being written waits in memory, and gives way to a newer one, which is said on
- * standard error. The file runs/a/step-N.safetensors has whole tensors under their names (state s
- * of a parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its
- * checksums. A checkpoint that cannot be written is said on standard error. */
+ * states of optimizers, numbers of steps, the seed and main's own numbers; each rank writes an
+ * equal part beside the training, and finishes before ht_close. A checkpoint waits in memory while
+ * an older one is being written; a newer one replaces the waiting one, with a message on standard
+ * error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
+ * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A
+ * checkpoint that cannot be written is said on standard error. */
 typedef struct ht_noted {
     const char *name;
     double value;
@@ -388,12 +389,12 @@ void ht_keep(ht_session *session, int checkpoints);
  * skipped. Returns the number of steps made at the checkpoint; 0 when there is none. */
 int64_t ht_resume(ht_session *session, const char *folder);
 
-/* Whether the program is to end: SIGTERM, SIGUSR1 or SIGUSR2 came to any rank, as batch systems
- * send them before they take a machine away. Call it once a step; the ranks wait for main, which
- * saves and ends by itself. A handler of main's own is called as well, on rank 0, and with it
- * SIGUSR1 and SIGUSR2 mean what main wants. A program that never calls it, but has saved or gone on
- * from a checkpoint, is saved once more as the last ht_save was, in front of the next step, and
- * ends with the status 128 + signal. Another SIGTERM, a second or more later, ends it at once.
+/* Returns whether any rank got SIGTERM, SIGUSR1 or SIGUSR2, which batch systems send before they
+ * preempt a job. Call it once a step; the ranks wait until main saves and ends the program. A
+ * signal handler of main also runs, on rank 0; main then defines the meaning of SIGUSR1 and
+ * SIGUSR2. A program that never calls it, but has saved or resumed, is saved before the next step
+ * as by the last ht_save; it exits with 128 + signal. A second SIGTERM, at least a second later,
+ * ends the program at once.
  *
  *     for (int64_t step = ht_resume(session, "runs/a"); step < steps && !ht_told_to_end(session);
  *         step++)
@@ -401,13 +402,13 @@ int64_t ht_resume(ht_session *session, const char *folder);
  *     ht_save(session, "runs/a"); */
 bool ht_told_to_end(ht_session *session);
 
-/* Parameters, and what else there is, from a file of safetensors of F32, F16 or BF16, or from all
- * those of a folder; the program ends where a parameter is missing or has another shape. */
+/* Loads parameters and states from a safetensors file (F32, F16 or BF16), or from all such files of
+ * a folder. A missing parameter or another shape ends the program. */
 void ht_load(ht_session *session, const char *path);
 
-/* The same where other tools wrote the files: how these call the parameters, ended by {0}. * stands
- * for a number, the same on both sides, and of several rows for a parameter the first counts that
- * is there:
+/* Loads parameters from files of other tools. `names` maps the session's names to those of the
+ * files and ends with {0}. * stands for a number, equal on both sides; the first entry whose tensor
+ * exists counts:
  *
  *     static const ht_stored names[] = {{"h*.attn.qkv.w", "h.*.attn.c_attn.weight", .transposed =
  *         true}, ..., {0}}; */
