@@ -402,8 +402,9 @@ int64_t ht_resume(ht_session *session, const char *folder);
  *     ht_save(session, "runs/a"); */
 bool ht_told_to_end(ht_session *session);
 
-/* Loads parameters and states from a safetensors file (F32, F16 or BF16), or from all such files of
- * a folder. A missing parameter or another shape ends the program. */
+/* Loads parameters, and the states and numbers that are there, from a safetensors file (F32, F16
+ * or BF16), or from all such files of a folder. A missing parameter or another shape ends the
+ * program. */
 void ht_load(ht_session *session, const char *path);
 
 /* Loads parameters from files of other tools. `names` maps the session's names to those of the
@@ -422,7 +423,7 @@ void ht_load_as(ht_session *session, const char *path, const ht_stored *names);
  * checkpoint has none of this name. */
 double ht_noted_value(ht_session *session, const char *name, double otherwise);
 
-/* Seeds initialisation and dropout; before the first ht_train. The default is 1. */
+/* Seeds initialization and dropout (default 1); call it before the first ht_train. */
 void ht_seed(ht_session *session, uint64_t seed);
 
 /* Returns the number of ranks. */

@@ -209,11 +209,10 @@ typedef struct ht_pieces {
     const int64_t *extent;
     const ht_run *run;  // ascending by device; devices in no run hold nothing; replicas share one piece
     const int *first;   // piece p has the boxes first[p] to first[p + 1] - 1; NULL: piece p is box p
-    const int64_t *box; // row_count rows of 1 + 3 * rank numbers: the number of a box, and lo, hi and step of each dimension; the boxes up
-                        // to that of the next row lie by the steps behind the one in front of them. Empty boxes are left out, a device's
-                        // boxes lie one after another in its storage
-    const int64_t *placing; // NULL; or where boxes lie otherwise, as parts of larger tensors: 1 + rank numbers a box, the element of the
-                            // device's storage at which it begins and the extents of its tensor
+    const int64_t *box; // row_count rows of 1 + 3 * rank numbers: number of the first box, then lo, hi and step of each dimension; box i of
+                        // a row is shifted by i * step. No box is empty; a device stores its boxes one after another, each row-major
+    const int64_t *placing; // NULL: contiguous boxes; else 1 + rank numbers a box, a part of a larger tensor in the device's storage:
+                            // element at which the box begins, extents of the larger tensor
 } ht_pieces;
 
 enum { HT_MAX_STATES = 4 };
