@@ -1,5 +1,5 @@
 #!/bin/sh
-# What only a GPU can show: the emitted programs and the kernels run on one, against the CPU's results, PyTorch and cuBLASLt. Two steps, since a machine with a GPU need not
+# Tests that need a GPU: runs the emitted programs and the kernels on one, and compares with the CPU's results, PyTorch and cuBLASLt. Two steps, since a machine with a GPU need not
 # have what hetucc needs:
 #
 #     tools/gpu_check.sh --prepare DIR [--build BUILD]     where hetucc is built: emits the programs into DIR, with all that the check needs

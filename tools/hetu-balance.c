@@ -1,19 +1,18 @@
-/* hetu-balance: a strategy for devices some of which have become slow.
+/* hetu-balance: plans a strategy for devices of which some straggle.
  *
  *     hetu-balance MODEL.c --strategy=S --rates=1,1,4,1 [--now=NAME] [--base=NAME]
  *         [--model=FUNCTION] [--name=NAME] [-o FILE]
  *
- * Reads the model as hetucc does, whose options it takes, too. Device d takes as many times as long
- * as a healthy one of its class as the rates say. Prints which strategy is best then, lines of a
- * word and its values, and writes it to FILE where it is none of those given:
+ * Reads the model as hetucc does, whose options it takes, too. Rate d is how many times as long
+ * device d takes as a healthy one of its class. Prints the best strategy in lines of a word and
+ * values, and writes a new strategy to FILE:
  *
  *     strategy NAME new       or known
  *     now UNITS               a step under --now, the first strategy if that is not given
  *     then UNITS              under the strategy
  *     moves BYTES SECONDS     of a switch to it
- *     work DEVICE A B         what a device computes under --base, the first strategy if that is
- *                             not given, and under the strategy, when it
- * is healthy
+ *     work DEVICE A B         computing of a healthy device under --base (default: the first
+ *                             strategy) and under the printed strategy
  *
  * An error is a line, or a diagnostic with its place, and exit status 1.
  */
@@ -51,7 +50,7 @@ static void print_help(void) {
     exit(0);
 }
 
-/* The text behind `name` in "NAME=text"; NULL: it is another word. */
+/* Returns the text after "NAME="; NULL when the word is not NAME=... */
 static const char *value_of(const char *word, const char *name) {
     size_t length = strlen(name);
     return strncmp(word, name, length) || word[length] != '=' ? NULL : word + length + 1;
@@ -72,7 +71,7 @@ static void read_rates(Arena *arena, Request *request) {
     }
 }
 
-/* Refuses a word that is nearly one of our options: hetucc would keep it for the C compiler. */
+/* Rejects a misspelled option of hetu-balance, which hetucc would pass to the C compiler. */
 static void refuse_misspelled(Arena *arena, const char *word) {
     static const char *const names[] = {"--rates",      "--now",      "--base",     "--model",
                                         "--name",       "--strategy", "--cluster",  "--emit",
@@ -118,7 +117,7 @@ static Request read_words(Arena *arena, int argc, char **argv) {
     return request;
 }
 
-/* The modules of the model that is meant, which train it. */
+/* Collects the training modules of the selected model. */
 static int find_modules(const Driver *driver, const Request *request, Module **modules) {
     int count = 0;
     for (int m = 0; m < driver->modules.count; m++) {
@@ -132,8 +131,8 @@ static int find_modules(const Driver *driver, const Request *request, Module **m
     return count;
 }
 
-/* Whether hetucc accepts a strategy of the sources: it goes through all passes, with a cluster
- * within the memory of its devices. */
+/* Returns whether a strategy passes all of hetucc's passes and, with a cluster, fits the devices'
+ * memory. */
 static bool accepts(void *state, const Strategy *strategy) {
     const Driver *driver = state;
     Options options = *driver->options;

@@ -19,7 +19,7 @@ static int count_lines(const char *text, const char *end) {
     return lines;
 }
 
-/* The whole of a stream; NULL, after an error, when it is no text. */
+/* Reads a whole stream; returns NULL after an error, such as bytes that are no text. */
 static const char *read_all(Arena *arena, Diag *diag, const char *file, FILE *stream) {
     enum { MOST = 1 << 28 };
     Text text = {.arena = arena};
@@ -53,7 +53,7 @@ static const char *read_file(Arena *arena, Diag *diag, const char *file) {
     return text;
 }
 
-/* Runs the pass over a module and prints it; the exit status. */
+/* Runs the pass over a module and prints the module; returns the exit status. */
 static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModule *read) {
     if (pass && !pass_run_one(read->module, pass, read->at)) {
         fprintf(stderr, "hetu-opt: there is no pass '%s'\n", pass);

@@ -1,4 +1,4 @@
-/* hetu-simulate: what the devices of a cluster do in steps of a program, event by event.
+/* hetu-simulate: simulates the steps of a program on a cluster, event by event.
  *
  *     hetu-simulate MODEL.c --strategy=S --cluster=C.json [--events=E.json] [--steps=N]
  *         [--trace=OUT.json] [--report=OUT.html] [--json]
@@ -46,7 +46,7 @@ static void print_help(void) {
     exit(0);
 }
 
-/* The text behind `name` in "NAME=text"; NULL: it is another word. */
+/* Returns the text after "NAME="; NULL when the word is not NAME=... */
 static const char *value_of(const char *word, const char *name) {
     size_t length = strlen(name);
     return strncmp(word, name, length) || word[length] != '=' ? NULL : word + length + 1;
@@ -125,14 +125,14 @@ static bool write_all(const Driver *driver, const Request *request, const StepsL
     return fputs(text_bytes(&out), stdout) >= 0 && !fflush(stdout);
 }
 
-/* Whether an option has text read before the source: hetucc reads it, too, and says what is wrong
- * with it. */
+/* Returns whether an option includes a file before the source (-include, -imacros); hetucc reads
+ * that file and reports its errors. */
 static bool reads_text(const Item *item) {
     return !strncmp(item->text, "-include", 8) || !strncmp(item->text, "-imacros", 8);
 }
 
-/* Whether the C compiler knows the options that are for it; it says what it does not know. It
- * compiles nothing here, and hetucc's reading of sources passes over what it does not know. */
+/* Returns whether the C compiler accepts its options; the C compiler reports unknown ones. Without
+ * this check unknown options would be ignored, since nothing is compiled here. */
 static bool flags_known(const Driver *driver) {
     Command command = command_cc(&driver->tools);
     int flags = 0;

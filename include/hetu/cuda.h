@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 extern "C" {
-/* The stream that computes. */
+/* Returns the stream of all kernels of this rank. */
 cudaStream_t ht_compute_stream(void);
 
 /* Ends the program with the rank, the operator at work and CUDA's message unless `code` is
@@ -37,11 +37,12 @@ void ht_cuda_check(cudaError_t code, const char *call, const char *file, int lin
     type *name = (type *)ht_shared_bytes
 #endif
 
-/* This thread's number in the grid, and how many there are. */
+/* Return this thread's index within the grid, and the number of threads of the grid. */
 static __device__ inline int64_t ht_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ inline int64_t ht_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 
-/* Blocks for `count` elements, one a thread; never 0, never more than a grid-stride loop needs. */
+/* Returns the number of blocks for `count` elements, one element a thread: from 1 to 65536, since
+ * kernels loop with the grid's stride. */
 static inline unsigned ht_blocks(int64_t count, int threads)
 {
     const int64_t most = 1 << 16;
@@ -64,7 +65,7 @@ static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters..
     HT_CUDA(cudaGetLastError());
 }
 
-/* The same on the stream that computes. */
+/* Runs a kernel on ht_compute_stream(). */
 template <typename... Parameters, typename... Arguments>
 static inline void ht_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, Arguments... arguments)
 {

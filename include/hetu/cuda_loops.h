@@ -1,5 +1,5 @@
-/* cuda_loops.h: what the kernels that hetucc generates from rules are made of: neighbouring
- * elements loaded and stored at once, and sums over threads. C++ only.
+/* cuda_loops.h: vectorized loads and stores, and sums over threads, for the kernels that hetucc
+ * generates from rules. C++ only.
  *
  *     float x_v[4];
  *     ht_load(x_v, x + i0);               // x + i0 is a multiple of 16 bytes
@@ -11,8 +11,8 @@
  *     if (ht_block_sum(sum))
  *         y[blockIdx.x] = (float)sum;
  *
- * Every sum is added up in one order: threads by halves, then the parts of the blocks, by the last
- * block to arrive.
+ * Every sum has a fixed order, so that results are reproducible: a tree over the threads of a
+ * block, then over the blocks' partial sums, which the last block to arrive adds up.
  */
 #ifndef HETU_CUDA_LOOPS_H
 #define HETU_CUDA_LOOPS_H
@@ -25,7 +25,7 @@
 
 /* ---- neighbours ---- */
 
-/* N elements that are read as one, up to 16 bytes at a time. */
+/* N elements, read by vector loads of at most 16 bytes. */
 template <typename T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) ht_lanes {
     T at[N];
 };
@@ -37,7 +37,7 @@ template <typename T, int N> static __device__ inline void ht_load(T (&to)[N], c
         to[e] = lanes.at[e];
 }
 
-/* bf16 is computed with as f32. */
+/* Maps an element type to the type that kernels compute in: f32 for bf16. */
 template <int N> static __device__ inline void ht_load(float (&to)[N], const uint16_t *from)
 {
     const ht_lanes<uint16_t, N> lanes = *reinterpret_cast<const ht_lanes<uint16_t, N> *>(from);
@@ -45,7 +45,7 @@ template <int N> static __device__ inline void ht_load(float (&to)[N], const uin
         to[e] = ht_bf16_load(lanes.at[e]);
 }
 
-/* What is stored at once, of so many bytes or 16 of them. */
+/* The unsigned type of a vector store: of the given bytes, at most 16. */
 template <int BYTES> struct ht_unit_of {
     typedef uint4 type;
 };
@@ -59,8 +59,8 @@ template <> struct ht_unit_of<2> {
     typedef unsigned short type;
 };
 
-/* One store. Of an assignment of CUDA's vectors the compiler makes one store for each element now
- * and then. */
+/* Writes a vector by one store instruction; nvcc may split an assignment of CUDA's vector types
+ * into one store for each element. */
 #ifdef HT_EMULATED
 template <typename Unit> static inline void ht_store_unit(Unit *to, Unit unit)
 {
@@ -82,7 +82,7 @@ static __device__ inline void ht_store_unit(uint2 *to, uint2 unit)
 }
 #endif
 
-/* To global memory alone. */
+/* The destination must be in global memory. */
 template <typename T, int N> static __device__ inline void ht_store(T *to, const T (&from)[N])
 {
     typedef typename ht_unit_of<N *(int)sizeof(T)>::type Unit;
@@ -93,7 +93,7 @@ template <typename T, int N> static __device__ inline void ht_store(T *to, const
         ht_store_unit(reinterpret_cast<Unit *>(to) + u, unit[u]);
 }
 
-/* Two bf16 in the order of memory, which a GPU makes by one instruction. */
+/* Packs two floats as bf16, in memory order, by one GPU instruction. */
 static __device__ inline uint32_t ht_bf16_pair(float low, float high)
 {
 #ifdef __CUDA_ARCH__
@@ -122,8 +122,8 @@ template <int N> static __device__ inline void ht_store(uint16_t *to, const floa
 
 /* ---- functions whose results are rounded to bf16 ---- */
 
-/* tanhf and expf within 2^-13 of the result where no number is subnormal: a fraction of the
- * instructions. */
+/* Approximate tanhf and expf with fewer instructions: relative error at most 2^-13, without
+ * subnormal numbers. */
 #ifdef __CUDA_ARCH__
 static __device__ inline float ht_half_exp2f(float x)
 {
@@ -134,7 +134,7 @@ static __device__ inline float ht_half_exp2f(float x)
 
 static __device__ inline float ht_half_expf(float x) { return ht_half_exp2f(x * 1.442695041f); }
 
-/* 1 - 2 / (e^2x + 1); near 0, where that cancels, x itself. */
+/* Computes tanh(x) as 1 - 2 / (e^2x + 1); near 0, where the difference cancels, returns x. */
 static __device__ inline float ht_half_tanhf(float x)
 {
     const float sum = ht_half_exp2f(x * 2.885390082f) + 1;
@@ -152,12 +152,12 @@ static __device__ inline float ht_half_tanhf(float x) { return tanhf(x); }
 
 enum { HT_WARP = 32, HT_MOST_WARPS = 8, HT_SUM_PARTS = 1 << 17, HT_SUM_GROUPS = 1 << 9 };
 
-/* What blocks leave for the last of their group, and how many of a group have arrived; 0 between
- * kernels. Kernels run one after another, so they share it. */
+/* Partial sums of the blocks of a group, and the number of blocks that have arrived (0 between
+ * kernels). Kernels run one after another and share both. */
 [[maybe_unused]] static __device__ double ht_sum_part[HT_SUM_PARTS];
 [[maybe_unused]] static __device__ unsigned ht_sum_arrived[HT_SUM_GROUPS];
 
-/* The sum over the threads of a warp, in each of them. */
+/* Returns the sum over the threads of a warp, on every thread. */
 template <typename S> static __device__ inline S ht_warp_sum(S sum)
 {
     for (int distance = HT_WARP / 2; distance; distance /= 2)
@@ -165,8 +165,8 @@ template <typename S> static __device__ inline S ht_warp_sum(S sum)
     return sum;
 }
 
-/* Whether this block is the last of the gridDim.y blocks of its group to come here; what they wrote
- * before can then be read. */
+/* Returns whether this block is the last of the gridDim.y blocks of its group to arrive. The last
+ * block may read all that the other blocks wrote before. */
 static __device__ inline bool ht_last_block(void)
 {
     __shared__ bool last;
@@ -179,8 +179,8 @@ static __device__ inline bool ht_last_block(void)
     return last;
 }
 
-/* Adds up the first dimension of a block of at most HT_MOST_WARPS warps in a row; the sum is in the
- * first warp. */
+/* Sums over the threads of a one-dimensional block of at most HT_MOST_WARPS warps; the first warp
+ * gets the sum. */
 template <typename S> static __device__ inline S ht_warps_sum(S sum)
 {
     __shared__ S warps[HT_MOST_WARPS];
@@ -193,7 +193,7 @@ template <typename S> static __device__ inline S ht_warps_sum(S sum)
     return ht_warp_sum(lane < blockDim.x / HT_WARP ? warps[lane] : S(0));
 }
 
-/* The sum over the threads of a block in a row, in each of them. */
+/* Returns the sum over the threads of a one-dimensional block, on every thread. */
 template <typename S> static __device__ inline S ht_row_sum(S sum)
 {
     __shared__ S total;
@@ -204,8 +204,8 @@ template <typename S> static __device__ inline S ht_row_sum(S sum)
     return total;
 }
 
-/* Adds up over the threads of a block in a row, and over the gridDim.y blocks with this blockIdx.x.
- * Whether this thread has the sum: one of the last block. */
+/* Sums over the threads of a one-dimensional block, and over the gridDim.y blocks with this
+ * blockIdx.x. Returns true on the one thread, of the last block, that gets the sum. */
 template <typename S> static __device__ inline bool ht_block_sum(S &sum)
 {
     S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y;
@@ -223,7 +223,7 @@ template <typename S> static __device__ inline bool ht_block_sum(S &sum)
     return threadIdx.x == 0;
 }
 
-/* Adds up over the rows of a block of HT_WARP by HT_MOST_WARPS threads; the sums are in row 0. */
+/* Sums over the rows of a block of HT_WARP by HT_MOST_WARPS threads; row 0 gets the sums. */
 template <int N, typename S> static __device__ inline void ht_rows_sum(S (&sum)[N])
 {
     __shared__ S rows[HT_MOST_WARPS][N][HT_WARP];
@@ -238,9 +238,9 @@ template <int N, typename S> static __device__ inline void ht_rows_sum(S (&sum)[
     }
 }
 
-/* Adds up N neighbouring columns a thread over the rows of a block, and over the gridDim.y blocks
- * with this blockIdx.x. Whether this thread has sums: row 0 of the last block. Every thread of the
- * block comes here. */
+/* Sums N neighbouring columns a thread over the rows of a block, and over the gridDim.y blocks with
+ * this blockIdx.x. Returns true on the threads that get sums: row 0 of the last block. All threads
+ * of the block must call it. */
 template <int N, typename S> static __device__ inline bool ht_column_sums(S (&sum)[N])
 {
     S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y * N * HT_WARP + threadIdx.x;

@@ -1,8 +1,8 @@
-/* hetu.h: what a model includes.
+/* hetu.h: the header that a model includes.
  *
  * A model is plain C for one device. `cc model.c -lhetu` runs it on one device; `hetucc model.c -o
- * model` makes a program for many that computes the same. Pragmas begin with `#pragma hspmd`; a
- * plain C compiler ignores them. See hspmd(7) for the language.
+ * model` compiles a program for many devices that computes the same values. Pragmas begin with
+ * `#pragma hspmd`; a plain C compiler ignores them. See hspmd(7) for the language.
  */
 #ifndef HETU_HETU_H
 #define HETU_HETU_H
@@ -40,8 +40,8 @@ typedef struct ht_tensors {
 #define ht_shape(...) ((ht_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define ht_scalar_shape() ((ht_dims){0})
 
-/* The extent of dimension d (negative: from the end), the rank, and the shape of a tensor; known at
- * compile time. */
+/* Return the extent of dimension d (negative: from the end), the rank, the shape, the dtype, and
+ * whether a tensor is present. All are known at compile time. */
 int64_t ht_extent(ht_tensor x, int d);
 int ht_rank(ht_tensor x);
 ht_dims ht_dims_of(ht_tensor x);
@@ -64,8 +64,8 @@ typedef struct ht_init {
 
 typedef struct ht_param_options {
     const char *name;
-    bool no_decay; // weight decay leaves it alone
-    bool frozen;   // it is not trained
+    bool no_decay; // weight decay does not apply
+    bool frozen;   // the parameter is not trained
 } ht_param_options;
 
 /* A trained f32 tensor: ht_param(ht_shape(3, 4), ht_normal(0.02), "w"), with `.no_decay = true` or
@@ -74,15 +74,16 @@ typedef struct ht_param_options {
 #define ht_param(shape, init, ...) ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
 ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options);
 
-/* A f32 tensor that the session keeps from one run to the next, and that is not trained: caches,
- * running means. It has a name as parameters have, and programs that name it share it; ht_get_param
- * and ht_set_param know it, too. What a model reads of it is its value before the run. */
+/* Declares an f32 tensor that the session keeps between runs and does not train, such as a cache or
+ * a running mean. States are named as parameters are; programs that use one name share the state.
+ * ht_get_param and ht_set_param accept the name. A model reads the value from before the run. */
 ht_tensor ht_state(ht_dims shape, ht_init init, const char *name);
 
-/* Gives a state its value for the next run; once in a model at most. No gradient flows. */
+/* Sets the value that a state has in the next run. A model assigns each state at most once; no
+ * gradient flows through `value`. */
 void ht_assign(ht_tensor state, ht_tensor value);
 
-/* A tensor that ht_feed gives a step. */
+/* Declares an input: the caller feeds its elements with ht_feed. */
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape);
 
 /* Names a value of the model, for ht_fetch; the full name has the scopes in front, "h0.y", and no
@@ -108,10 +109,10 @@ int64_t ht_stream(void);
 
 enum { HT_HYPER = 8, HT_GROUPS = 8 }; // numbers of an optimizer; optimizers of a program
 
-/* What a rule of an optimizer is given. */
+/* Arguments of an optimizer rule, for one parameter. */
 typedef struct ht_update {
     ht_tensor p, g; // the parameter, and its gradient
-    ht_tensor norm; // the square of the norm of all gradients together; absent where nobody clips
+    ht_tensor norm; // the square of the global gradient norm; absent without clipping
     bool decay;     // whether weight decay applies
     int first;      // number i of the optimizer is ht_hyper(first + i)
 } ht_update;
@@ -119,14 +120,14 @@ typedef struct ht_update {
 /* How a parameter is updated: by an operator, or by a rule.
  *
  * The operator is one (p, g, states..., ?norm; bool decay, int first) -> (p, states...) over the
- * elements of a parameter; its kernel finds its numbers from call->hyper[first] on. One without
- * `first` is of no group. The rule is a function that builds the new value from operators. What it
- * keeps are states: the names that it gives to ht_state stand behind the parameter's. `after`,
- * where there is one, is a rule that comes behind the update; it is given the new value, no
- * gradient, and its own value is of no use.
+ * elements of a parameter; its kernel finds its numbers from call->hyper[first] on. An operator
+ * without `first` supports no parameter groups. The rule is a function that builds the new value
+ * from operators. The rule declares its states with ht_state, under the parameter's scope:
+ * "w.momentum". `after` is an optional second rule, which runs after the update: its `p` is the new
+ * value, its `g` is absent, and its result is ignored (ht_averaged).
  *
- * All but the numbers must be known at compile time. hyper[0] is the learning rate; the meaning of
- * the rest is the optimizer's own, but for the last, which is `after`'s. */
+ * All fields but `hyper` must be known at compile time. hyper[0] is the learning rate; the last
+ * number belongs to `after`; each optimizer defines the others. */
 typedef struct ht_optimizer {
     void (*update)(void); // the operator; NULL: the rule
     int states;           // of the operator: states a parameter, of its shape, zero at the start
@@ -135,12 +136,12 @@ typedef struct ht_optimizer {
     float hyper[HT_HYPER];
     ht_tensor (*rule)(const ht_update *u);
     ht_tensor (*after)(const ht_update *u);
-    const char *name; // what it is called: a program goes on from what one of the same optimizers has saved; NULL: that is not compared
-    const char *rule_name, *after_name; // by which ht_train knows `rule` and `after` where they are static functions of another file; NULL: by their addresses
+    const char *name; // recorded in checkpoints: ht_resume compares the names; NULL: no comparison
+    const char *rule_name, *after_name; // names of `rule` and `after`, by which ht_train compares static functions across files; NULL: by address
 } ht_optimizer;
 
-/* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and
- * [...], as of files. */
+/* A parameter group with its own optimizer: the parameters whose full names match a glob pattern
+ * (*, ?, [...]). */
 typedef struct ht_param_group {
     const char *names;
     ht_optimizer optimizer;
@@ -159,15 +160,15 @@ typedef struct ht_program ht_program;
 /* Opens the session; on ranks other than 0 it serves rank 0 and does not return. */
 ht_session *ht_open(int *argc, char ***argv);
 
-/* HT_BF16: products, and what is computed from them, are stored in bf16 and added up in f32.
- * Parameters, optimizer states, parameters' gradients, norms, the loss, and all that the program is
- * fed and gives stay in f32, and so does what the model asks for as f32 (ht_cast, ht_arange), what
- * is computed from it, and all that counts. hetucc must know it at compile time; the one-device
- * library computes in f32 all the same. */
+/* Options of a program. dtype HT_BF16 is mixed precision: matrix products and values computed from
+ * them are stored in bf16, with sums in f32. Parameters, their gradients, optimizer states, norms,
+ * the loss, inputs and outputs stay in f32. Values that the model makes in f32 (ht_cast,
+ * ht_arange), and values computed from those, stay in f32, too. hetucc must know the dtype at
+ * compile time; the one-device library always computes in f32. */
 typedef struct ht_program_options {
     ht_dtype dtype;
     ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first that matches, else ht_train's optimizer
-    bool averaged;        // of ht_infer: instead of parameters their averages, which a program with ht_averaged makes
+    bool averaged;        // ht_infer: reads the averages that ht_averaged keeps instead of the parameters
 } ht_program_options;
 
 /* A program that trains: the model function gives a scalar loss. ht_train(session, model,
@@ -180,22 +181,22 @@ ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_opti
 #define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
 ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
 
-/* What a step is given for an input: the whole input, row-major, on rank 0. */
+/* A value for an input of a step: the whole input, row-major, on rank 0. */
 typedef enum ht_fed_size { HT_FED_POINTER, HT_FED_BYTES, HT_FED_ELEMENTS } ht_fed_size;
 typedef struct ht_fed {
     const char *name;
     const void *data;
-    const char *type; // of an element, as C names it; NULL: not known, void
+    const char *type; // C name of the element type; NULL: unknown (void)
     ht_fed_size known;
-    int64_t size; // bytes of an array, or elements as the call says; a pointer alone says nothing of it
-    const struct ht_rows *rows; // of a file, instead of data; NULL: none
+    int64_t size; // HT_FED_BYTES: bytes of the array; HT_FED_ELEMENTS: elements; HT_FED_POINTER: meaningless
+    const struct ht_rows *rows; // a dataset to read instead of `data`; NULL: none
 } ht_fed;
 
-/* Feeds an array: its elements are those of the input in type and number, and a step ends with a
- * message where they are not. Of a pointer C knows no size, so that the type alone is checked;
- * ht_feed_n says how many elements there are. float is HT_F32, double HT_F64, unsigned short (the
- * upper half of a float) HT_BF16, and integers are HT_I32 or HT_I64 by their size; what void points
- * to is taken as it is. */
+/* Feed an array, whose element type and count must be the input's; a mismatch ends the program with
+ * a message. C knows no size behind a pointer: ht_feed checks the pointer's type alone, ht_feed_n
+ * also `count`. float is HT_F32, double is HT_F64, unsigned short (the upper half of a float) is
+ * HT_BF16; integers are HT_I32 or HT_I64 by size. The elements behind a void pointer are not
+ * checked. */
 #define ht_feed(name, data) \
     ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data)), 0})
 #define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
@@ -211,28 +212,29 @@ typedef struct ht_fed {
  *     ht_step(program, ht_dataset("train", "tokens.bin", .input = "tokens"), ht_dataset("train",
  *         "tokens.bin", .input = "targets", .shift = 1));
  *
- * The name is that of an order of rows: those of an epoch are shuffled, each of them comes once,
- * and the same under every strategy and for every number of ranks. Feeds of one name in one step
- * read the same rows, of one file or of several; where pipelines read rows only so far (pragma
- * padding) each goes to one that reads all of it but padding. Each step goes on where the last one
- * stopped. That is kept by checkpoints and copies, and stays what it is when a program switches. */
+ * The dataset's name identifies an order of rows. Each epoch shuffles the rows and reads each once;
+ * the order is the same under every strategy and number of ranks. Feeds of one name in one step
+ * read the same rows, also from several files. Where pipelines read rows only to a padding length
+ * (pragma padding), a row goes to a pipeline that reads all its elements except padding. Each step
+ * continues after the rows of the last one. Checkpoints (ht_save, ht_remember) and switches keep
+ * the position. */
 typedef struct ht_rows {
     const char *name, *path;
-    const char *input;   // NULL: it is called as the dataset
+    const char *input;   // name of the input; NULL: the dataset's name
     const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
-    int64_t shift;       // every row begins so many elements later; of a file without rows of its own
-    bool in_order;       // the rows of each epoch as they stand
-    uint64_t seed;       // of the order; 0: the session's
+    int64_t shift;       // elements by which each row begins later (1 for targets); only for files of one dimension
+    bool in_order;       // the rows of each epoch in the order of the file, not shuffled
+    uint64_t seed;       // of the shuffle; 0: the session's seed
 } ht_rows;
 #define ht_dataset(dataset, file, ...) ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file) __VA_OPT__(,) __VA_ARGS__})
 ht_fed ht_dataset_with(const ht_rows *rows);
 
-/* How many rows of a dataset were read, epochs included; and has it go on behind so many: 0 begins
- * anew, as what evaluates a model does. */
+/* Return, or set, how many rows of a dataset have been read over all epochs. Seeking to 0 starts
+ * from the first row, as an evaluation does. */
 int64_t ht_dataset_position(ht_session *session, const char *name);
 void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
 
-/* An array is another type than the pointer to its first element. */
+/* Distinguishes an array from a pointer: the comma operator turns an array into a pointer. */
 #define HT_IS_ARRAY_(x) (!__builtin_types_compatible_p(__typeof__(x), __typeof__(((void)0, (x)))))
 #define HT_ELEMENT_(t) t *: #t, const t *: #t, t (*)[]: #t, const t (*)[]: #t
 #define HT_ELEMENT_TYPE_(x) \
@@ -240,7 +242,8 @@ void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
         HT_ELEMENT_(short), HT_ELEMENT_(unsigned), HT_ELEMENT_(unsigned long), HT_ELEMENT_(unsigned long long), HT_ELEMENT_(char), \
         HT_ELEMENT_(signed char), HT_ELEMENT_(unsigned char), HT_ELEMENT_(_Bool), default: (const char *)0)
 
-/* One training step: the loss before the update. Inputs not fed keep the last value. */
+/* Runs one training step and returns the loss before the update. Inputs that are not fed keep their
+ * last values. */
 #define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 float ht_step_with(ht_program *program, const ht_fed *feeds);
 
@@ -248,52 +251,51 @@ float ht_step_with(ht_program *program, const ht_fed *feeds);
 #define ht_run(program, ...) ht_run_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_run_with(ht_program *program, const ht_fed *feeds);
 
-/* Moves a program to another of the strategies that hetucc compiled it with (--strategy=a
- * --strategy=b; it begins with the first), and with it the programs of ht_infer that share
- * parameters with it: parameters, the optimizer's states and the number of the step are what they
- * were, to the bit. NULL: to the first strategy that was compiled with the `shape` variables as
- * they are set now. Under a strategy that has other values of them, set them first; values that
- * disagree end the program. Inputs are fed anew then. True, unless a strategy of ht_prepare cannot
- * be had, or (HETU_STRATEGY) is for more devices than there are ranks. No step switches by itself.
- * On one device, as plain C, it does nothing but allow that the `shape` variables have changed. */
+/* Switches a program to another strategy that hetucc compiled (--strategy=a --strategy=b; programs
+ * begin with the first), together with the ht_infer programs that share its parameters. Parameters,
+ * optimizer states and the step number stay the same, bit for bit. NULL selects the first strategy
+ * that was compiled for the current values of the `shape` variables. When the strategy has other
+ * values, set the variables before the call; values that disagree end the program. Feed all inputs
+ * again after a switch. Returns false when a strategy of ht_prepare cannot be made, or
+ * (HETU_STRATEGY) when the strategy needs more devices than there are ranks; else true. Steps never
+ * switch by themselves. On one device, the call only permits changed `shape` variables. */
 bool ht_switch(ht_program *program, const char *strategy);
 
-/* Has a strategy made that the program was not compiled with: FILE or FILE:NAME, or a name of the
- * source, as --strategy takes them. Returns at once; hetucc and the C compiler work beside the
- * training, on rank 0's machine, from the source as it was when the program was compiled. ht_switch
- * to it, by its name or by what ht_prepare was given, waits until it is there. It is taken by all
- * ranks in some step, fit or switch that follows, or by none: when it cannot be made, or is for
- * more devices than there are ranks, ht_switch says so and returns false, and the program goes on
- * as it is. The call must stand in the source file of the model. On one device, as plain C, it does
- * nothing. */
+/* Compiles a new strategy while the program runs: FILE, FILE:NAME or a name of the source, as
+ * --strategy takes them. Returns at once; hetucc and the C compiler run beside the training on rank
+ * 0's machine, on the source as it was when the program was compiled. All ranks load the strategy
+ * together, in a later step, ht_fit or ht_switch. ht_switch accepts the strategy's name or the text
+ * given here, and waits for the compiler. When compiling fails, or the strategy needs more devices
+ * than there are ranks, ht_switch prints the reason and returns false; training goes on unchanged.
+ * The call must stand in the model's source file. On one device, the call does nothing. */
 void ht_prepare(ht_program *program, const char *strategy);
 
-/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures how
- * long every rank computes; where one becomes slow against what it was in the first steps, or is
- * itself again, a strategy for that is planned and made beside the training, and a step begins with
- * the switch to it, where it pays back. main goes on as it is: shape variables, inputs, parameters
- * and the number of the step stay what they are; outputs of programs of ht_infer are fetched before
- * the next step. Said on standard error, a line each, on rank 0: what was found, and done.
- * Environment HETU_BALANCE=quiet says nothing, HETU_BALANCE=0 leaves all as it is. The call must
- * stand in the source file of the model. On one device, as plain C, it does nothing.
+/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures the
+ * computing time of every rank. When a rank slows down against the first steps, or recovers, a new
+ * strategy is planned and compiled beside the training. A later step begins with the switch, where
+ * the switch pays back. Shape variables, inputs, parameters and the step number stay the same;
+ * outputs of ht_infer programs must be fetched before the next step. Rank 0 prints each finding and
+ * switch to standard error, unless the environment has HETU_BALANCE=quiet. HETU_BALANCE=0 turns
+ * balancing off. The call must stand in the model's source file. On one device, the call does
+ * nothing.
  *
  *     ht_balance(program, .horizon = 1000);
  */
 typedef struct ht_balance_options {
-    double change;  // a rank is seen when the time that it computes changes by this much of what it was; 0: 0.3
-    int steps;      // for so many steps in a row; 0: 3
-    double horizon; // a switch must pay back within so many steps; 0: 100
-    bool quiet;     // nothing is said
+    double change;  // share by which a rank's computing time must change to count as a straggler or as recovered; 0: 0.3
+    int steps;      // steps in a row for which the change must last; 0: 3
+    double horizon; // steps within which a switch must pay back its cost; 0: 100
+    bool quiet;     // no messages on standard error
 } ht_balance_options;
 #define ht_balance(program, ...) ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(,) __VA_ARGS__})
 void ht_balance_with(ht_program *program, ht_balance_options options);
 
-/* Trains a batch of sequences of unequal lengths under the strategy that is best for it: goes there
- * (ht_switch), gives the `shape` variables its values, and says which row of the batch each
- * sequence goes to, so that no row is longer than what its pipeline reads. `seq`, an int, is the
- * shape variable that lengths are of. With `.next`, the lengths of the batch to come, that one is
- * planned while this one trains. Rows that get no sequence, and what stands behind one, are
- * padding. On one device, as plain C, rows are as they come, and seq becomes the longest length.
+/* Chooses the best strategy for a batch of sequences of unequal lengths. Switches to that strategy
+ * (ht_switch), sets the `shape` variables to its values, and assigns each sequence a row that its
+ * pipeline reads to the end. `seq`, an int, is the shape variable of the sequence length. With
+ * `.next`, the lengths of the next batch, that batch is planned while this one trains. Rows without
+ * a sequence, and elements after a sequence, are padding. On one device, sequence i gets row i, and
+ * seq becomes the longest length.
  *
  *     const ht_dispatched *to = ht_dispatch(program, &seq, lengths, count, .next =
  *         lengths_of_next);
@@ -301,8 +303,8 @@ void ht_balance_with(ht_program *program, ht_balance_options options);
  *         memcpy(tokens + to->row[i] * seq, sequence[i], sizeof *tokens * (size_t)lengths[i]);
  */
 typedef struct ht_dispatched {
-    const int64_t *row;   // of each sequence; until the next call
-    int64_t rows, length; // of the batch, under the strategy; on one device the sequences, and the longest
+    const int64_t *row;   // by sequence: its row in the batch; valid until the next call
+    int64_t rows, length; // shape of the batch under the strategy; on one device, the sequences and the longest length
     const char *strategy; // its name; on one device NULL
 } ht_dispatched;
 typedef struct ht_dispatch_options {
@@ -313,19 +315,20 @@ typedef struct ht_dispatch_options {
     ht_dispatch_with((program), (seq), (lengths), (count), (ht_dispatch_options){.next_count = 0 __VA_OPT__(,) __VA_ARGS__})
 const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64_t *lengths, int64_t count, ht_dispatch_options options);
 
-/* The least value from `least` on that a strategy of the program gives an integer `shape` variable:
- * seq = ht_fit(program, &seq, 700). On one device it is `least`. A program without such a strategy
- * ends. */
+/* Returns the smallest value >= `least` that a strategy of the program gives an integer `shape`
+ * variable: seq = ht_fit(program, &seq, 700). On one device, returns `least`. Ends the program when
+ * no strategy has such a value. */
 int64_t ht_fit(ht_program *program, const void *variable, int64_t least);
 
-/* Copies what has a name in the program's model to `to`, whole and row-major, wherever it lies:
- * what ht_output names, of the last run or step (of all micro-batches: the whole batch), where ""
- * is the model's value; a parameter or a state, also one of an optimizer that is a rule
- * ("w.momentum"), as it is now, behind the update; an input, as it was fed last. The name is the
- * full one, or an end of it behind a dot that no other has: "y" is "h0.y" where there is no "h1.y".
- * Where several have one name, outputs go before parameters and states, and these before inputs. A
- * name that the model does not have ends the program with one line, which has those that are near
- * it. */
+/* Gathers a whole tensor by name into `to`, row-major:
+ *
+ * - an output (ht_output) of the last step or run, over all micro-batches; "" is the model's value
+ * - a parameter or state after the update, also of an optimizer rule ("w.momentum")
+ * - an input as it was fed last
+ *
+ * A name may be shortened to a unique suffix behind a dot: "y" for "h0.y" where there is no "h1.y".
+ * Among equal names, outputs precede parameters and states, which precede inputs. An unknown name
+ * ends the program with a message that lists similar names. */
 void ht_fetch(ht_program *program, const char *name, void *to);
 
 /* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. Those
@@ -333,16 +336,17 @@ void ht_fetch(ht_program *program, const char *name, void *to);
 void ht_set_rate(ht_program *program, float rate);
 void ht_set_hyper(ht_program *program, int index, float value);
 
-/* From the next step on every learning rate is multiplied by factor(step), where steps count from
- * 0; NULL: by 1. */
+/* Sets a learning rate schedule: from the next step on, every learning rate is multiplied by
+ * factor(step), with steps from 0. NULL: no schedule. */
 void ht_set_schedule(ht_program *program, double (*factor)(int64_t step));
 
-/* The norm of all gradients of the last step together, before clipping. */
+/* Returns the global gradient norm of the last step, before clipping. */
 float ht_grad_norm(ht_program *program);
 
-/* Behind a step of a training of so many steps: one line on standard error with the loss, the rate,
- * tokens a second (elements of the largest input of integers; steps where there is none) and the
- * time left. On a terminal it is written over itself; elsewhere there are about twenty. */
+/* Reports progress of a training of `steps` steps; call it after each step. Prints to standard
+ * error the loss, the learning rate, tokens a second and the time left. Tokens are the elements of
+ * the largest integer input; without one, steps are counted. A terminal gets one line that is
+ * overwritten, a file about twenty lines. */
 void ht_progress(ht_program *program, int64_t steps);
 
 /* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must
@@ -354,12 +358,12 @@ void ht_set_param(ht_session *session, const char *name, const float *from, size
 const char *ht_param_name(ht_session *session, int index, size_t *count);
 
 /* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters,
- * states of optimizers, numbers of steps, the seed and main's own numbers; writing them goes on
- * beside the training, each rank an equal part, and ends before ht_close. One that comes while an
- * older one is still being written waits in memory, and gives way to a newer one, which is said on
- * standard error. The file runs/a/step-N.safetensors has whole tensors under their names (state s
- * of a parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its
- * checksums. A checkpoint that cannot be written is said on standard error. */
+ * states of optimizers, numbers of steps, the seed and main's own numbers; each rank writes an
+ * equal part beside the training, and finishes before ht_close. A checkpoint waits in memory while
+ * an older one is being written; a newer one replaces the waiting one, with a message on standard
+ * error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
+ * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A
+ * checkpoint that cannot be written is said on standard error. */
 typedef struct ht_noted {
     const char *name;
     double value;
@@ -368,29 +372,29 @@ typedef struct ht_noted {
 #define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* The same into shared memory, for the checkpoints of a folder, when heturun runs the program: each
- * rank's part on its own host, and on another where there is one. It outlives the ranks, so that
- * they go on from there (ht_resume) when some have died, and takes the time of a copy: every step,
- * or every few. Without heturun it does nothing. What it keeps goes with the end of the run. */
+/* Makes an in-memory checkpoint in shared memory (Gemini), for a folder of checkpoints: each rank's
+ * part on its own host, and on another host where there is one. The copies survive the ranks: when
+ * ranks die, heturun restarts them, and ht_resume reads the copies. A call takes the time of a
+ * copy, cheap enough for every few steps. Without heturun the call does nothing; the copies are
+ * removed when the run ends. */
 #define ht_remember(session, folder, ...) ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_remember_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* How many checkpoints of a folder stay when another one is written; 0: all. 3 if it is not
- * called. */
+/* Sets how many checkpoints a folder keeps when a new one is written (default 3; 0: all). */
 void ht_keep(ht_session *session, int checkpoints);
 
-/* After the programs were made, under any strategy: goes on from the newest copy of ht_remember, or
- * where none is whole from the newest checkpoint of a folder that is; one that is torn, damaged or
- * of another model is named on standard error with the reason, and the one before it is used.
- * Returns the steps that were made then; 0 where there is none. */
+/* Resumes from the newest complete in-memory checkpoint (ht_remember), else from the newest valid
+ * checkpoint of a folder. Call it after ht_train and ht_infer; the strategy may be another. An
+ * incomplete or damaged checkpoint, or one of another model, is reported on standard error and
+ * skipped. Returns the number of steps made at the checkpoint; 0 when there is none. */
 int64_t ht_resume(ht_session *session, const char *folder);
 
-/* Whether the program is to end: SIGTERM, SIGUSR1 or SIGUSR2 came to any rank, as batch systems
- * send them before they take a machine away. Call it once a step; the ranks wait for main, which
- * saves and ends by itself. A handler of main's own is called as well, on rank 0, and with it
- * SIGUSR1 and SIGUSR2 mean what main wants. A program that never calls it, but has saved or gone on
- * from a checkpoint, is saved once more as the last ht_save was, in front of the next step, and
- * ends with the status 128 + signal. Another SIGTERM, a second or more later, ends it at once.
+/* Returns whether any rank got SIGTERM, SIGUSR1 or SIGUSR2, which batch systems send before they
+ * preempt a job. Call it once a step; the ranks wait until main saves and ends the program. A
+ * signal handler of main also runs, on rank 0; main then defines the meaning of SIGUSR1 and
+ * SIGUSR2. A program that never calls it, but has saved or resumed, is saved before the next step
+ * as by the last ht_save; it exits with 128 + signal. A second SIGTERM, at least a second later,
+ * ends the program at once.
  *
  *     for (int64_t step = ht_resume(session, "runs/a"); step < steps && !ht_told_to_end(session);
  *         step++)
@@ -398,29 +402,31 @@ int64_t ht_resume(ht_session *session, const char *folder);
  *     ht_save(session, "runs/a"); */
 bool ht_told_to_end(ht_session *session);
 
-/* Parameters, and what else there is, from a file of safetensors of F32, F16 or BF16, or from all
- * those of a folder; the program ends where a parameter is missing or has another shape. */
+/* Loads parameters, and the states and numbers that are there, from a safetensors file (F32, F16
+ * or BF16), or from all such files of a folder. A missing parameter or another shape ends the
+ * program. */
 void ht_load(ht_session *session, const char *path);
 
-/* The same where other tools wrote the files: how these call the parameters, ended by {0}. * stands
- * for a number, the same on both sides, and of several rows for a parameter the first counts that
- * is there:
+/* Loads parameters from files of other tools. `names` maps the session's names to those of the
+ * files and ends with {0}. * stands for a number, equal on both sides; the first entry whose tensor
+ * exists counts:
  *
  *     static const ht_stored names[] = {{"h*.attn.qkv.w", "h.*.attn.c_attn.weight", .transposed =
  *         true}, ..., {0}}; */
 typedef struct ht_stored {
     const char *name, *stored;
-    bool transposed; // a matrix whose dimensions are the other way round there
+    bool transposed; // the file stores the transposed matrix
 } ht_stored;
 void ht_load_as(ht_session *session, const char *path, const ht_stored *names);
 
-/* A number of main's that was loaded last; `otherwise` where there is none. */
+/* Returns a number that ht_note saved in the checkpoint loaded last; `otherwise` when the
+ * checkpoint has none of this name. */
 double ht_noted_value(ht_session *session, const char *name, double otherwise);
 
-/* Seeds initialisation and dropout; before the first ht_train. The default is 1. */
+/* Seeds initialization and dropout (default 1); call it before the first ht_train. */
 void ht_seed(ht_session *session, uint64_t seed);
 
-/* Ranks that take part. */
+/* Returns the number of ranks. */
 int ht_device_count(ht_session *session);
 
 /* Ends the session on all ranks; leaving main does the same. */

@@ -1,5 +1,5 @@
-/* What a kernel sees: the same for operators of <hetu/ops.h> and for a user's own, on one device
- * and on many.
+/* kernel.h: the interface of kernels, for operators of <hetu/ops.h> and a user's own operators, on
+ * one device and on many.
  *
  *     void my_softmax(const ht_call *call)
  *     {
@@ -7,11 +7,12 @@
  *         ...
  *     }
  *
- * A view describes the piece that this device holds: contiguous, row-major, one entry an index of
- * the rule (an ellipsis gives one a dimension, and one a factor into which reshapes split a
- * dimension where the rule's `offset` names it; merged factors `(g r)` give one). Rows of a tensor
- * that the rule's clause `pitch` names may lie apart. Kernels are never called when a result or an
- * operand that they contract is empty, but for members of a variadic operand.
+ * A view describes the piece of a tensor that this device holds, contiguous and row-major. It has
+ * one dimension for each index of the rule; merged factors `(g r)` are one, an ellipsis gives one
+ * for each dimension that the ellipsis stands for. A dimension of an ellipsis that the rule's
+ * `offset` names is one for each factor into which reshapes split the dimension. Rows of a tensor
+ * in the rule's `pitch` clause may be padded. A kernel is not called when a result or a contracted
+ * operand is empty; members of a variadic operand may be empty.
  */
 #ifndef HETU_KERNEL_H
 #define HETU_KERNEL_H
@@ -25,7 +26,7 @@ extern "C" {
 #define HT_NORETURN _Noreturn
 #endif
 
-/* What kernels call on a GPU, too. */
+/* Declares a function that kernels on CPUs and on GPUs call. */
 #ifdef __CUDACC__
 #define HT_ANYWHERE __host__ __device__
 #else
@@ -46,15 +47,16 @@ typedef struct ht_view {
     void *data; // NULL: an optional operand that is absent
     ht_dtype dtype;
     int rank;
-    int64_t extent[HT_MAX_RANK]; // of this piece
-    int64_t offset[HT_MAX_RANK]; // where the piece starts in the whole tensor; meaningful for factors in the rule's `offset`
-    int64_t fold[HT_MAX_RANK];   // of a piece of two ranges of a dimension (a strategy's `zigzag`): the length of the first,
-    int64_t gap[HT_MAX_RANK];    // and how much of the whole tensor lies between them; 0: the piece is one range
+    int64_t extent[HT_MAX_RANK]; // extents of this piece
+
+    int64_t offset[HT_MAX_RANK]; // start of the piece within the whole tensor; only for factors in the rule's `offset`
+    int64_t fold[HT_MAX_RANK];   // zigzag, a piece of two ranges of a dimension: length of the first range,
+    int64_t gap[HT_MAX_RANK];    // and indices of the whole tensor between both ranges; 0: the piece is one range
     int64_t global[HT_MAX_RANK]; // extents of the whole tensor
     int64_t pitch;               // 0: the piece is contiguous; else see ht_view_pitch
 } ht_view;
 
-/* An argument that is no tensor. */
+/* An attribute: an argument of an operator that is no tensor. */
 typedef struct ht_attr {
     int64_t i;    // integers and dtypes
     double f;     // floating point
@@ -74,7 +76,7 @@ typedef struct ht_call {
 
 typedef void ht_kernel(const ht_call *call);
 
-/* The product of the extents from `first` to before `last`. */
+/* Returns the product of the extents of dimensions first to last - 1. */
 static inline int64_t ht_view_count(const ht_view *view, int first, int last)
 {
     int64_t count = 1;
@@ -83,21 +85,22 @@ static inline int64_t ht_view_count(const ht_view *view, int first, int last)
     return count;
 }
 
-/* Elements from one row to the next, where the dimensions from `first` on make a row: of a tensor
- * that the rule's clause `pitch` names, whose rows may lie further apart than they are long. */
+/* Returns the elements from one row to the next (the leading dimension of BLAS); a row is the
+ * dimensions from `first` on. The rule's `pitch` clause names the tensors whose rows may be
+ * padded. */
 static inline int64_t ht_view_pitch(const ht_view *view, int first)
 {
     return view->pitch ? view->pitch : ht_view_count(view, first, view->rank);
 }
 
-/* Where index i of dimension d of a piece lies in the whole tensor; d stands in the rule's
- * `offset`. */
+/* Returns the index in the whole tensor of index i of dimension d of a piece. The rule's `offset`
+ * must name d. */
 HT_ANYWHERE static inline int64_t ht_view_place(const ht_view *view, int d, int64_t i)
 {
     return view->offset[d] + i + (i >= view->fold[d] ? view->gap[d] : 0);
 }
 
-/* How many indices of dimension d of a piece lie in front of a place of the whole tensor. */
+/* Counts the indices of dimension d of a piece that are below index `place` of the whole tensor. */
 HT_ANYWHERE static inline int64_t ht_view_before(const ht_view *view, int d, int64_t place)
 {
     int64_t extent = view->extent[d], fold = view->gap[d] ? view->fold[d] : extent;
@@ -107,16 +110,16 @@ HT_ANYWHERE static inline int64_t ht_view_before(const ht_view *view, int d, int
     return near + far;
 }
 
-/* The index in dimension d of a piece that lies at a place of the whole tensor; -1 when the piece
- * lacks it. */
+/* Returns the index in dimension d of a piece for index `place` of the whole tensor; -1 when the
+ * piece does not have that index. */
 HT_ANYWHERE static inline int64_t ht_view_find(const ht_view *view, int d, int64_t place)
 {
     int64_t i = ht_view_before(view, d, place);
     return i < view->extent[d] && ht_view_place(view, d, i) == place ? i : -1;
 }
 
-/* The number in the whole tensor of element i of a piece whose indices all stand in the rule's
- * `offset`. */
+/* Returns the row-major number in the whole tensor of element i of a piece. The rule's `offset`
+ * must name all dimensions. */
 static inline int64_t ht_view_element(const ht_view *view, int64_t i)
 {
     int64_t number = 0, pitch = 1;

@@ -21,7 +21,8 @@ typedef struct ht_lettered {
     char letters[3 * HT_MAX_RANK + 1];
 } ht_lettered;
 
-/* The dimensions in the order of `letters`, which has each of them; others are summed over. */
+/* Permutes the dimensions into the order of `letters`, and sums over the dimensions that `letters`
+ * lacks. */
 static inline ht_lettered ht_letters_ordered(ht_lettered of, const char *letters)
 {
     ht_lettered to = {of.x, ""};
@@ -44,7 +45,7 @@ static inline ht_lettered ht_letters_ordered(ht_lettered of, const char *letters
     return to;
 }
 
-/* Appends the letters of `from` that are in a (or not), and in b (or not). */
+/* Appends to `to` the letters of `from` that a has (in_a) or lacks, and b has (in_b) or lacks. */
 static inline void ht_letters_pick(char *to, const char *from, const char *a, bool in_a, const char *b, bool in_b)
 {
     int count = (int)strlen(to);
@@ -54,7 +55,8 @@ static inline void ht_letters_pick(char *to, const char *from, const char *a, bo
     to[count] = 0;
 }
 
-/* The product of two, summed over the letters of both that `wanted` lacks. */
+/* Multiplies two tensors, and sums over the letters of both that `wanted` lacks: "bij" and "bjk"
+ * with wanted "bik" give "bik". */
 static inline ht_lettered ht_letters_product(ht_lettered a, ht_lettered b, const char *wanted)
 {
     char both[HT_MAX_RANK + 1] = "", inner[HT_MAX_RANK + 1] = "", first[HT_MAX_RANK + 1] = "", second[HT_MAX_RANK + 1] = "";
@@ -72,10 +74,9 @@ static inline ht_lettered ht_letters_product(ht_lettered a, ht_lettered b, const
     return y;
 }
 
-/* Reads the letters of an operand or of the result, up to a comma, an arrow or the end, and
- * returns where it stopped. "..." stands for `unnamed` dimensions, which are called '0' +
- * HT_MAX_RANK - unnamed and so on, so that those of several operands stand below each other from
- * the last one on. */
+/* Reads the letters of an operand or of the result, up to a comma, an arrow or the end, and returns
+ * where it stopped. "..." becomes `unnamed` letters, '0' + HT_MAX_RANK - unnamed and the following
+ * ones, so that operands align at the last dimension of "...". */
 static inline const char *ht_letters_read(char *to, const char *text, int unnamed)
 {
     int count = 0;
@@ -93,7 +94,7 @@ static inline const char *ht_letters_read(char *to, const char *text, int unname
     return text;
 }
 
-/* How many letters stand in front of a comma, an arrow or the end. */
+/* Counts the letters before a comma, an arrow or the end. */
 static inline int ht_letters_count(const char *text)
 {
     int count = 0;
@@ -102,7 +103,8 @@ static inline int ht_letters_count(const char *text)
     return count;
 }
 
-/* The diagonal where a letter stands twice, which stands behind the others then. */
+/* Takes the diagonal of each letter that occurs twice; the diagonal becomes the last dimension:
+ * "iji" becomes "ji". */
 static inline ht_lettered ht_letters_diagonal(ht_lettered x)
 {
     for (int d = 0; x.letters[d]; d++) {
@@ -129,8 +131,8 @@ static inline ht_lettered ht_letters_diagonal(ht_lettered x)
     return x;
 }
 
-/* One of several tensors, with dimensions of extent 1 repeated where their letters have more in
- * another. */
+/* Broadcasts a dimension of extent 1 to the extent that another of the tensors has for the same
+ * letter. */
 static inline ht_tensor ht_letters_expanded(const ht_lettered *all, int count, ht_lettered x)
 {
     ht_dims dims = ht_dims_of(x.x);
@@ -190,7 +192,7 @@ static inline ht_tensor ht_einsum(const char *text, ht_tensors xs)
 
 /* ---- windows ---- */
 
-/* Every stride-th element along a dimension from `start` on, `count` in all. */
+/* Returns `count` elements along a dimension: start, start + stride, and so on. */
 static inline ht_tensor ht_strided(ht_tensor x, int dim, int64_t start, int64_t stride, int64_t count)
 {
     if (stride == 1)
@@ -204,13 +206,13 @@ static inline ht_tensor ht_strided(ht_tensor x, int dim, int64_t start, int64_t 
     return ht_squeeze_at(ht_slice_at(steps, dim + 1, 0, 1), dim + 1);
 }
 
-/* How windows go along a dimension. */
+/* Sliding window along a dimension, in elements. */
 typedef struct ht_window {
     int64_t size, stride, padding, dilation;
 } ht_window;
 
-/* The windows along a dimension: in its place stand the place in the window, and the number of the
- * window. `value` lies beyond the ends. */
+/* Replaces a dimension by two: the position within a window, and the window's number (PyTorch's
+ * unfold). Padding has `value`. Size 3, stride 1 and padding 0 turn (8) into (3, 6). */
 static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double value)
 {
     enum { MOST = 256 };
@@ -242,8 +244,8 @@ static inline ht_window ht_window_of(int64_t size, const int *stride, const int 
     return (ht_window){size, stride[d], padding[d], dilation[d]};
 }
 
-/* y = the correlation of x (batch, channels, h, w) with w (channels, channels / groups, h, w), and
- * bias; bias may be HT_NONE. */
+/* Convolves x (batch, inputs, h, w) with w (outputs, inputs / groups, h, w), without flipping w,
+ * and adds bias (outputs), which may be HT_NONE. */
 static inline ht_tensor ht_conv2d_with(ht_tensor x, ht_tensor w, ht_tensor bias, ht_conv_options o)
 {
     int64_t groups = o.groups, inputs = ht_extent(w, 1), outputs = ht_extent(w, 0);
@@ -258,8 +260,8 @@ static inline ht_tensor ht_conv2d_with(ht_tensor x, ht_tensor w, ht_tensor bias,
     return ht_present(bias) ? ht_add(y, ht_reshape(bias, ht_shape(outputs, 1, 1))) : y;
 }
 
-/* The same along one dimension, with the first of two numbers: x (batch, channels, n), w (channels,
- * channels / groups, n). */
+/* Convolves x (batch, inputs, n) with w (outputs, inputs / groups, n); each option's first number
+ * counts. */
 static inline ht_tensor ht_conv1d_with(ht_tensor x, ht_tensor w, ht_tensor bias, ht_conv_options o)
 {
     ht_conv_options flat = {{1, o.stride[0]}, {0, o.padding[0]}, {1, o.dilation[0]}, o.groups};
@@ -274,7 +276,7 @@ static inline ht_tensor ht_conv1d_with(ht_tensor x, ht_tensor w, ht_tensor bias,
 /* ---- pooling ---- */
 
 typedef struct ht_pool_options {
-    int size[2], stride[2], padding[2], dilation[2]; // stride: the size where it is not given
+    int size[2], stride[2], padding[2], dilation[2]; // stride 0: the size
 } ht_pool_options;
 
 static inline ht_window ht_pool_window(ht_pool_options o, int d)
@@ -289,7 +291,7 @@ static inline ht_tensor ht_max_pool2d_with(ht_tensor x, ht_pool_options o)
     return x;
 }
 
-/* Zeros beyond the ends count. */
+/* Averages include the zeros of the padding. */
 static inline ht_tensor ht_avg_pool2d_with(ht_tensor x, ht_pool_options o)
 {
     for (int d = 1; d >= 0; d--)
@@ -302,8 +304,8 @@ static inline ht_tensor ht_avg_pool2d_with(ht_tensor x, ht_pool_options o)
 
 /* ---- resampling ---- */
 
-/* Element o of the result along a dimension is a sum of elements of x, weighed by row o of a
- * matrix. */
+/* Averages a dimension down to `size` bins: element o is the sum of x weighted by row o of a (size,
+ * extent) matrix. */
 static inline ht_tensor ht_adaptive_avg_pool(ht_tensor x, int dim, int64_t size)
 {
     return ht_resample_at(x, ht_bins_at(ht_iota(size, HT_I64), ht_iota(ht_extent(x, dim), HT_I64)), dim);
@@ -331,7 +333,7 @@ static inline ht_tensor ht_upsample_bilinear(ht_tensor x, int64_t height, int64_
 
 /* ---- norms ---- */
 
-/* x less its mean, over the root of its variance. */
+/* Returns (x - mean) / sqrt(variance + eps) over the dimensions `dim`. */
 static inline ht_tensor ht_standardized(ht_tensor x, ht_dims dim, float eps)
 {
     ht_tensor off = ht_sub(x, ht_mean_over(x, (ht_over){dim, true}));
@@ -339,7 +341,7 @@ static inline ht_tensor ht_standardized(ht_tensor x, ht_dims dim, float eps)
     return ht_mul(off, ht_rsqrt(ht_add(variance, ht_scalar(eps))));
 }
 
-/* x * weight + bias by channel, dimension 1; both may be HT_NONE. */
+/* Returns x * weight + bias, both of shape (channels), along dimension 1; both may be HT_NONE. */
 static inline ht_tensor ht_by_channel(ht_tensor x, ht_tensor weight, ht_tensor bias)
 {
     ht_dims dims = {ht_rank(x) - 1, {ht_extent(x, 1), 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
@@ -347,7 +349,7 @@ static inline ht_tensor ht_by_channel(ht_tensor x, ht_tensor weight, ht_tensor b
     return ht_present(bias) ? ht_add(x, ht_reshape(bias, dims)) : x;
 }
 
-/* All dimensions but that of the channels. */
+/* Returns all dimensions except that of the channels, dimension 1. */
 static inline ht_dims ht_dims_of_channels(ht_tensor x)
 {
     ht_dims dim = {0};
@@ -358,7 +360,8 @@ static inline ht_dims ht_dims_of_channels(ht_tensor x)
     return dim;
 }
 
-/* By the mean and variance of the whole batch, on all devices. */
+/* Normalizes each channel by the mean and variance of the whole batch, over all devices
+ * (SyncBatchNorm). */
 static inline ht_tensor ht_batch_norm(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
 {
     assert(ht_count_over(x, (ht_over){ht_dims_of_channels(x), false}) > 1 && "batch norm needs more than one element of each channel");
@@ -371,7 +374,7 @@ typedef struct ht_running_options {
     float momentum, eps;
 } ht_running_options;
 
-/* A state that goes towards a value by the share `momentum`. */
+/* Updates a running mean: state += momentum * (value - state). */
 static inline void ht_run_towards(ht_tensor state, ht_tensor value, float momentum)
 {
     ht_assign(state, ht_add(state, ht_mul(ht_sub(value, state), ht_scalar(momentum))));
@@ -391,8 +394,8 @@ static inline ht_tensor ht_batch_norm_with(ht_tensor x, ht_tensor weight, ht_ten
     return ht_batch_norm(x, weight, bias, o.eps);
 }
 
-/* Batch norm with running means, as PyTorch's: where `training` is true by the batch, whose mean
- * and variance the states NAME.mean and NAME.variance follow; else by these states.
+/* Batch norm with running statistics, as PyTorch's. In training, normalizes by the batch's mean and
+ * variance, and updates the states NAME.mean and NAME.variance; else normalizes by these states.
  * ht_batch_norm_running(x, weight, bias, "norm", training, .momentum = 0.1f) */
 #define ht_batch_norm_running(x, weight, bias, name_, training_, ...) \
     ht_batch_norm_with((x), (weight), (bias), (ht_running_options){.name = (name_), .training = (training_), .momentum = 0.1f, .eps = 1e-5f __VA_OPT__(,) __VA_ARGS__})
@@ -424,16 +427,17 @@ static inline ht_tensor ht_instance_norm(ht_tensor x, ht_tensor weight, ht_tenso
 /* ---- attention ---- */
 
 typedef struct ht_attention_options {
-    ht_tensor mask; // broadcast to (batch, heads, queries, keys): integers that are 0 where a query sees no key, or what is added to scores
+    ht_tensor mask; // broadcast to (batch, heads, queries, keys): integers: 0 hides a key from a query; floating point: added to the scores
     bool causal;    // query i sees keys 0 to i
     int64_t window; // a query sees keys less than so far away; 0: all
-    float scale;    // of the scores; 0: 1 / sqrt(width)
+    float scale;    // factor of the scores; 0: 1 / sqrt(width)
     float soft_cap; // scores s become soft_cap * tanh(s / soft_cap); 0: as they are
 } ht_attention_options;
 
-/* Attention of q (batch, queries, heads, width) to k and v (batch, keys, heads, width), with a
- * matrix of scores: what ht_attention, which keeps none, does not do. Query heads are a multiple of
- * key-value heads. A query that sees no key gives 0. */
+/* Attention of q (batch, queries, heads, width) to k and v (batch, keys, heads, width), with
+ * options that ht_attention lacks. Unlike ht_attention, it stores the scores (batch, heads,
+ * queries, keys). Query heads are a multiple of key-value heads. The result is 0 for a query that
+ * sees no key. */
 static inline ht_tensor ht_masked_attention_with(ht_tensor q, ht_tensor k, ht_tensor v, ht_attention_options o)
 {
     assert(ht_rank(q) == 4 && ht_rank(k) == 4 && ht_rank(v) == 4 && "ht_masked_attention takes tensors of four dimensions");

@@ -11,7 +11,7 @@
 
 typedef enum ht_loss_reduction { HT_REDUCE_MEAN, HT_REDUCE_SUM, HT_REDUCE_NONE } ht_loss_reduction;
 
-/* The loss of elements as one number, or as they are. */
+/* Reduces the elements of a loss to a scalar, or returns them unchanged (HT_REDUCE_NONE). */
 static inline ht_tensor ht_reduced(ht_tensor loss, ht_loss_reduction reduction)
 {
     return reduction == HT_REDUCE_NONE ? loss : reduction == HT_REDUCE_SUM ? ht_sum(loss) : ht_mean(loss);
@@ -47,7 +47,7 @@ static inline ht_tensor ht_huber_loss_with(ht_tensor x, ht_tensor target, ht_hub
 /* ---- probabilities ---- */
 
 typedef struct ht_bce_options {
-    ht_tensor weight, pos_weight; // of elements; of the positive ones
+    ht_tensor weight, pos_weight; // factor by element; factor of the target's positive term
     ht_loss_reduction reduction;
 } ht_bce_options;
 
@@ -62,11 +62,11 @@ static inline ht_tensor ht_bce_with_logits_with(ht_tensor x, ht_tensor target, h
 
 typedef struct ht_kl_options {
     bool log_target; // the target is given by its logarithm
-    bool batchmean;  // the mean over the first dimension, in the place of that over all elements
+    bool batchmean;  // divides the sum by the batch size, the first dimension
     ht_loss_reduction reduction;
 } ht_kl_options;
 
-/* x is the logarithm of a distribution. */
+/* Kullback-Leibler divergence; x has the logarithms of probabilities. */
 static inline ht_tensor ht_kl_div_with(ht_tensor x, ht_tensor target, ht_kl_options o)
 {
     ht_tensor loss = o.log_target ? ht_mul(ht_exp(target), ht_sub(target, x)) : ht_divergence(x, target);
@@ -85,8 +85,8 @@ typedef struct ht_cross_entropy_options {
     ht_loss_reduction reduction;
 } ht_cross_entropy_options;
 
-/* The part of the loss that label smoothing brings: the mean over the classes of what each would be
- * as the target. */
+/* Label smoothing term of each row: the mean, over all classes, of the loss with that class as the
+ * target. */
 static inline ht_tensor ht_smooth_entropy(ht_tensor x, ht_tensor lse, ht_tensor weight)
 {
     ht_over classes = {ht_shape(-1), false};
@@ -95,8 +95,8 @@ static inline ht_tensor ht_smooth_entropy(ht_tensor x, ht_tensor lse, ht_tensor 
     return ht_scale(ht_sub(ht_mul(lse, all), named), 1.0f / (float)ht_extent(x, -1));
 }
 
-/* Targets that are -100 where they are ignored, and nowhere else: where another number says so,
- * -100 is no class, and an error. */
+/* Replaces ignored targets by -100. When ignore_index is another number, a target of -100 becomes
+ * -1, an invalid class. */
 static inline ht_tensor ht_only_ignored(ht_tensor target, ht_tensor ignored, int64_t ignore_index)
 {
     if (ignore_index != -100)
@@ -104,7 +104,7 @@ static inline ht_tensor ht_only_ignored(ht_tensor target, ht_tensor ignored, int
     return ht_masked_fill(target, ignored, -100);
 }
 
-/* The mean is that of the rows whose target is not ignored, each with its class's weight. */
+/* HT_REDUCE_MEAN is the weighted mean over rows whose target is not ignored, with class weights. */
 static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target, ht_cross_entropy_options o)
 {
     assert(ht_is_integer(target) && "the targets of ht_cross_entropy_loss are integers");

@@ -2,12 +2,11 @@
  *
  * Names and meanings are PyTorch's unless a comment says otherwise. The pragma in front of a
  * prototype says what the operator computes and how it may be cut (factor notation); the compiler
- * knows nothing else about it. An operator whose right side is an expression needs no kernel and no
- * gradient. The others name a C kernel and a gradient function, which stand behind the prototype
- * and are built from operators.
+ * knows nothing else about it. An operator whose rule is an expression needs no kernel and no
+ * gradient. Other rules name a C kernel and a gradient function; the gradient function follows the
+ * prototype and is built from operators.
  *
- * Operators that end in _at, _stats or _backward are the forms behind the friendlier functions of
- * the same name.
+ * The functions without suffix call the operators that end in _at, _stats or _backward.
  */
 #ifndef HETU_OPS_H
 #define HETU_OPS_H
@@ -54,9 +53,8 @@ static inline ht_tensor ht_squeeze_at(ht_tensor x, int dim)
     return ht_reshape(x, dims);
 }
 
-/* The shape of what two shapes give together by NumPy's rule: the last dimensions stand below
- * each other, and one that is 1 or missing is as the other's. Where the two disagree it is the
- * first's. */
+/* Returns the common shape of two shapes by NumPy's broadcasting rule: (4, 1) and (3) give (4, 3).
+ * Where extents disagree, the first shape's extent counts. */
 static inline ht_dims ht_broadcast_dims(ht_dims a, ht_dims b)
 {
     ht_dims dims = {a.rank > b.rank ? a.rank : b.rank, {0}};
@@ -67,8 +65,8 @@ static inline ht_dims ht_broadcast_dims(ht_dims a, ht_dims b)
     return dims;
 }
 
-/* x with its dimensions of extent 1, and in front new ones, repeated as in `dims`; other dimensions
- * stay, though dims has another number. */
+/* Broadcasts x to `dims`: repeats dimensions of extent 1, and adds leading dimensions. A dimension
+ * of another extent stays, even where dims disagrees. */
 static inline ht_tensor ht_repeated(ht_tensor x, ht_dims dims)
 {
     for (int d = 0, rank = ht_rank(x); d < dims.rank; d++) {
@@ -80,8 +78,7 @@ static inline ht_tensor ht_repeated(ht_tensor x, ht_dims dims)
     return x;
 }
 
-/* x in a shape of at least its dimensions; those of extent 1, and in front new ones, are
- * repeated. */
+/* Broadcasts x to a shape: repeats dimensions of extent 1, and adds leading dimensions. */
 static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
 {
     ht_dims own = ht_dims_of(x);
@@ -91,8 +88,8 @@ static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
     return ht_repeated(x, dims);
 }
 
-/* The operands of an operator whose second one is broadcast over leading dimensions, for shapes
- * that agree by NumPy's rule. */
+/* Prepares two operands that broadcast by NumPy's rule for an operator that broadcasts only the
+ * second one, over leading dimensions. */
 typedef struct ht_pair {
     ht_tensor x, z;
 } ht_pair;
@@ -115,7 +112,7 @@ static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
 #pragma hspmd op y[] = value dtype(y: dtype)
 ht_tensor ht_number_at(double value, ht_dtype dtype);
 
-/* The same of a number that the type has; integers round towards 0. */
+/* A number as a tensor of the given type without dimensions; integers round towards 0. */
 static inline ht_tensor ht_scalar_at(double value, ht_dtype dtype)
 {
     assert((dtype != HT_I32 || (value > -2147483649.0 && value < 2147483648.0)) && "the number fits into 32 bits");
@@ -320,7 +317,7 @@ ht_tensor ht_leaky_relu(ht_tensor x, float negative_slope);
 #pragma hspmd op y[i..] = x[i..] <= 0 ? alpha * expm1f(x[i..]) : x[i..]
 ht_tensor ht_elu(ht_tensor x, float alpha);
 
-/* Nothing flows back where x is at a bound or beyond it, or NaN. */
+/* The gradient is 0 where x is at a bound, beyond it, or NaN. */
 #pragma hspmd op y[i..] = x[i..] <= min ? (min < max ? min : max) : x[i..] >= max ? max : x[i..] == x[i..] ? x[i..] : 0 * x[i..]
 ht_tensor ht_clamp(ht_tensor x, float min, float max);
 
@@ -362,7 +359,7 @@ ht_tensor ht_sum_at(ht_tensor x, int first, int count);
 
 /* ---- largest elements ---- */
 
-/* The largest element of each row. What flows back is shared by those that are as large. */
+/* The largest element of each row. The gradient is divided among equal largest elements. */
 #pragma hspmd op y[b..] = row_max(x[b.., v]) \
     reduction(max: v) neutral(x: logf(0)) dtype(y: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(ht_amax_gradient)
 ht_tensor ht_amax_at(ht_tensor x);
@@ -382,7 +379,7 @@ static inline void ht_amax_gradient(ht_grad *g)
 #pragma hspmd op y[i..] = x[i..] - x[i..] == 0 ? x[i..] : 0 grad(none)
 ht_tensor ht_finite(ht_tensor x);
 
-/* Largest numbers of rows, always in f32: those that are no more than 2^24 are exact. */
+/* The largest number of each row, always in f32: integers up to 2^24 are exact. */
 #pragma hspmd op y[b..] = row_max(x[b.., v]) reduction(max: v) neutral(x: logf(0)) types(f32) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_amax_single(ht_tensor x);
 
@@ -429,7 +426,7 @@ typedef struct ht_layer_norm_backward_result {
     operations(13 * size(r) * size(c)) kernel(ht_layer_norm_backward_kernel) grad(none)
 ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight, ht_tensor more);
 
-/* What flows back through mean and rstd. */
+/* The gradient through mean and rstd. */
 #pragma hspmd op dx[r.., c] = dmean[r..] / size(c) - drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * (x[r.., c] - mean[r..]) / size(c) \
     dtype(dx: x, mean: wide, rstd: wide, dmean: wide, drstd: wide) types(f32, bf16) grad(none)
 ht_tensor ht_layer_norm_stats_backward(ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor dmean, ht_tensor drstd);
@@ -468,7 +465,7 @@ typedef struct ht_rms_norm_backward_result {
     operations(9 * size(r) * size(c)) kernel(ht_rms_norm_backward_kernel) grad(none)
 ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight, ht_tensor more);
 
-/* What flows back through rstd. */
+/* The gradient through rstd. */
 #pragma hspmd op dx[r.., c] = -drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * x[r.., c] / size(c) \
     dtype(dx: x, rstd: wide, drstd: wide) types(f32, bf16) grad(none)
 ht_tensor ht_rms_norm_stats_backward(ht_tensor x, ht_tensor rstd, ht_tensor drstd);
@@ -502,7 +499,7 @@ ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
     replicate(c) linear(dy) dtype(rnorm: wide) types(f32, bf16) operations(5 * size(r) * size(c)) kernel(ht_l2_norm_backward_kernel) grad(none)
 ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float eps);
 
-/* What flows back through rnorm: nothing where eps is the larger. */
+/* The gradient through rnorm: 0 where eps is larger than the length of x. */
 #pragma hspmd op dx[r.., c] = rnorm[r..] < 1 / eps ? -drnorm[r..] * rnorm[r..] * rnorm[r..] * y[r.., c] : 0 \
     dtype(dx: y, rnorm: wide, drnorm: wide) linear(drnorm) types(f32, bf16) grad(none)
 ht_tensor ht_l2_norm_stats_backward(ht_tensor y, ht_tensor rnorm, ht_tensor drnorm, float eps);
@@ -527,8 +524,8 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
     operations(0) reads(table: size(b) * size(e)) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
-/* The sum of the rows of dy that name each row of the table; more, where present, is added; in
- * place, only named rows are touched. */
+/* The gradient of a table: each row is the sum of the rows of dy whose id names it, plus `more`
+ * where present. In place, only named rows are written. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..], ?more[v, e]) \
     size(v: rows) reduction(+: b) offset(v, b) linear(dy, more) plus(dtable: more) inplace(dtable: more) reads(more: size(b) * size(e)) \
     dtype(dtable: wide, id: integer, more: wide) types(f32, bf16) \
@@ -590,8 +587,8 @@ typedef struct ht_attention_result {
     pitch(q: s, k: t, v: t) operations((causal ? 2 : 4) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_kernel) grad(ht_attention_gradient)
 ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, ht_tensor key_segments, bool causal);
 
-/* The attention to two sets of keys as one: each weighs as much as the sum of its row. A row that
- * sees no key of a set has lse minus infinity. */
+/* Joins attention over two sets of keys (online softmax): each result is weighted by exp(lse). A
+ * row that sees no key of a set has lse minus infinity. */
 #pragma hspmd op y[i.., d], lse[i..] = attention_merge(y1[i.., d], lse1[i..], y2[i.., d], lse2[i..]) \
     replicate(d) dtype(lse: wide, lse1: wide, lse2: wide) \
     body(second[i..] = lse1[i..] == lse2[i..] ? 0.5f : 1 / (1 + expf(lse1[i..] - lse2[i..])); \
@@ -644,7 +641,8 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
     reduction(max: v) neutral(x: logf(0)) dtype(peak: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_row_max(ht_tensor x);
 
-/* A row's largest element, and what ht_mass makes of the row and that: the row is read once. */
+/* The largest element of each row, and the results of ht_mass with that peak; reads each row
+ * once. */
 typedef struct ht_peak_mass_result {
     ht_tensor peak, mass, hit;
 } ht_peak_mass_result;
@@ -653,8 +651,8 @@ typedef struct ht_peak_mass_result {
     kernel(ht_peak_mass_kernel) grad(none)
 ht_peak_mass_result ht_peak_mass(ht_tensor x, ht_tensor target);
 
-/* For each row the sum of exp(x - peak), and the element that target names (0 where target is -100,
- * or names an element of another device). */
+/* For each row the sum of exp(x - peak), and the element at index target (0 where target is -100,
+ * or where another device holds the element). */
 typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
@@ -668,7 +666,7 @@ ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
     operations(3 * size(b) * size(v)) kernel(ht_mass_backward_kernel) grad(none)
 ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak);
 
-/* peak stands for a constant that the loss does not depend on. */
+/* No gradient flows to peak: the loss does not depend on its value. */
 static inline void ht_mass_gradient(ht_grad *g)
 {
     g->dx[0] = ht_mass_backward(g->dy[0], g->dy[1], g->x[0], g->x[1], g->x[2]);
@@ -706,11 +704,11 @@ static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
 
 /* ---- shapes ---- */
 
-/* Dimensions first < second change places. */
+/* Swaps dimensions first < second. */
 #pragma hspmd op y[a..{first}, q, m..{second - first - 1}, p, z..] = x[a.., p, m.., q, z..]
 ht_tensor ht_transpose_at(ht_tensor x, int first, int second);
 
-/* Dimensions d0 and d1 change places; negative ones count from the end. */
+/* Swaps dimensions d0 and d1; negative ones count from the end. */
 static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
 {
     int first = d0 < 0 ? d0 + ht_rank(x) : d0;
@@ -776,7 +774,7 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
 /* ---- places ---- */
 
-/* Operators that compare places: `at` and `from` are 0, 1, 2, ... along their dimension. */
+/* Operators that compare indices: `at` and `from` are 0, 1, 2, ... along their dimension. */
 
 /* Integers from 0 to before `end`; others end the program. */
 #pragma hspmd op y[i..] = within(x[i..]) offset(i) types(i32, i64) operations(0) kernel(ht_within_kernel) grad(none)
@@ -826,9 +824,8 @@ static inline void ht_cumsum_back_gradient(ht_grad *g)
     g->dx[0] = ht_cumsum_at(g->dy[0], g->x[2], g->x[1], (int)g->attr[0].i);
 }
 
-/* How many elements along dimension dim come before an element in order: those that are smaller, or
- * under `descending` larger, and of equal ones those in front. NaN is the largest of all. z is x
- * again. */
+/* The rank of each element in a stable sort along dimension dim: the number of smaller elements
+ * (larger under `descending`), plus equal ones in front. NaN is the largest. z is x again. */
 #pragma hspmd op y[a..{dim}, i, c..] = rank(x[a.., j, c..], z[a.., i, c..], at[i], from[j]) \
     reduction(+: j) dtype(y: i32, at: integer, from: integer) types(f32, bf16, f64, i32, i64) kernel(ht_rank_kernel) grad(none)
 ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);
@@ -883,8 +880,8 @@ ht_tensor ht_scores_at(ht_tensor q, ht_tensor k);
 #pragma hspmd op y[b, s, g, r, d] = p[b, g, r, s, t] * v[b, t, g, d]
 ht_tensor ht_values_at(ht_tensor p, ht_tensor v);
 
-/* x, and minus infinity where a query does not see a key: under `causal` one behind it, under a
- * `window` above 0 one that is so far away. */
+/* x, with minus infinity where a query does not see a key: under `causal` later keys, under a
+ * `window` above 0 keys at a distance of `window` or more. */
 #pragma hspmd op y[b.., s, t] = (causal ? at[t] > from[s] : 0) ? logf(0) : \
     (window > 0 ? from[s] - at[t] >= window ? 1 : at[t] - from[s] >= window : 0) ? logf(0) : x[b.., s, t] dtype(y: x, at: integer, from: integer)
 ht_tensor ht_hide_at(ht_tensor x, ht_tensor from, ht_tensor at, int causal, int64_t window);

@@ -1,5 +1,5 @@
-/* optimizers.h: optimizers that operators make up, averages of parameters, and schedules of the
- * learning rate. hetu.h includes it. */
+/* optimizers.h: optimizers built from operators, averages of parameters, and learning rate
+ * schedules. hetu.h includes it. */
 #ifndef HETU_OPTIMIZERS_H
 #define HETU_OPTIMIZERS_H
 
@@ -9,7 +9,7 @@
 /* a + t (b - a). */
 static inline ht_tensor ht_towards(ht_tensor a, ht_tensor b, ht_tensor t) { return ht_add(a, ht_mul(ht_sub(b, a), t)); }
 
-/* What decay, where it applies, leaves of a parameter: p (1 - rate decay). */
+/* Applies weight decay: returns p * (1 - rate * decay), or p where decay does not apply. */
 static inline ht_tensor ht_decayed(const ht_update *u, ht_tensor rate, ht_tensor decay)
 {
     return u->decay ? ht_mul(u->p, ht_sub(ht_scalar(1), ht_mul(rate, decay))) : u->p;
@@ -29,7 +29,8 @@ static inline ht_tensor ht_adafactor_mean(const ht_update *u, int dim, const cha
     return next;
 }
 
-/* The estimate of g^2: of rows and columns of the last two dimensions, else of each element. */
+/* Estimates the second moment g^2: factored into rows and columns of the last two dimensions, or by
+ * element for rank below 2. */
 static inline ht_tensor ht_adafactor_variance(const ht_update *u, ht_tensor weight, double eps)
 {
     if (ht_rank(u->p) < 2) {
@@ -110,8 +111,8 @@ static inline ht_optimizer ht_muon_with(ht_muon_options o)
 
 /* ---- averages ---- */
 
-/* The exponential average of a parameter, the state "average" behind its name: after the first step
- * the parameter, later decay times itself and the rest of the parameter. */
+/* Keeps an exponential moving average of a parameter in the state "NAME.average": average = decay *
+ * average + (1 - decay) * p, and p after the first step. */
 static inline ht_tensor ht_average_rule(const ht_update *u)
 {
     ht_tensor old = ht_state(ht_dims_of(u->p), ht_zeros(), "average");
@@ -120,8 +121,8 @@ static inline ht_tensor ht_average_rule(const ht_update *u)
     return u->p;
 }
 
-/* The optimizer, and averages of what it makes, which ht_infer(session, model, .averaged = true)
- * takes: ht_averaged(ht_adamw(.lr = 1e-3f), 0.999f). */
+/* Adds parameter averages to an optimizer: ht_averaged(ht_adamw(.lr = 1e-3f), 0.999f).
+ * ht_infer(session, model, .averaged = true) reads the averages. */
 static inline ht_optimizer ht_averaged(ht_optimizer optimizer, float decay)
 {
     optimizer.after = ht_average_rule;
@@ -132,8 +133,8 @@ static inline ht_optimizer ht_averaged(ht_optimizer optimizer, float decay)
 
 /* ---- schedules ---- */
 
-/* For ht_set_schedule: up to 1 along a line over `warmup` steps, then along a cosine down to
- * `least` at step `steps`. */
+/* Learning rate factor for ht_set_schedule: linear warm-up to 1 over `warmup` steps, then cosine
+ * decay to `least` at step `steps`. */
 static inline double ht_warmup_cosine(int64_t step, int64_t warmup, int64_t steps, double least)
 {
     if (step < warmup)
@@ -142,7 +143,7 @@ static inline double ht_warmup_cosine(int64_t step, int64_t warmup, int64_t step
     return least + (1 - least) * 0.5 * (1 + cos(3.14159265358979323846 * (done < 1 ? done : 1)));
 }
 
-/* The same with a line down to `least`. */
+/* The same with linear decay to `least`. */
 static inline double ht_warmup_linear(int64_t step, int64_t warmup, int64_t steps, double least)
 {
     if (step < warmup)

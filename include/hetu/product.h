@@ -23,11 +23,11 @@ typedef struct ht_axis {
     int64_t extent, y, x, w, b;
 } ht_axis;
 
-/* What is applied to the sum with its bias; ht_relu and ht_gelu of <hetu/ops.h>. The sum is not
- * rounded before. */
+/* Activation applied to sum + bias, in f32, before rounding to y_dtype: ht_relu or ht_gelu of
+ * <hetu/ops.h>. */
 typedef enum ht_epilogue { HT_NO_EPILOGUE, HT_RELU, HT_GELU } ht_epilogue;
 
-/* Types are HT_F32 or HT_BF16; sums are in f32 whatever the types are. What is left out is 0: no
+/* Types are HT_F32 or HT_BF16; sums are in f32 whatever the types are. Fields left out are 0: no
  * bias, no epilogue. */
 typedef struct ht_product_call {
     void *y;
@@ -40,7 +40,7 @@ typedef struct ht_product_call {
     int sums_of_w; // is no bias
     float scale;
     ht_epilogue epilogue;
-    void *aux; // NULL, or what takes the value before the activation: y's shape, strides and type
+    void *aux; // NULL, or an output for the value before the activation: y's shape, strides and type
     int rank;
     const ht_axis *axes;
 } ht_product_call;

@@ -24,7 +24,7 @@ typedef enum ht_place { HT_FROM, HT_TO, HT_SCRATCH } ht_place;
 
 typedef enum ht_reduction { HT_NO_REDUCTION, HT_SUM, HT_MAX } ht_reduction;
 
-/* What a step does. In collectives, entry i of `send` and `receive` belongs to member i of the
+/* Kind of a step. In collectives, entry i of `send` and `receive` belongs to member i of the
  * group. */
 typedef enum ht_verb {
     HT_COPY,           /* moves: to = from */
@@ -101,8 +101,7 @@ typedef struct ht_reshard {
     const ht_group *group;
     const ht_reshard_device *device; /* ascending by number */
     int replica_group_count, replica_group_size;
-    const int *replica_group; /* replica groups, which do the same, each for itself: their devices, one replica group after another. Devices elsewhere in the plan are places in a
-                        replica group. NULL: there is one, and they are what they are */
+    const int *replica_group; /* devices of the replica groups, one group after another; each group runs the same plan. Other device numbers in the plan are positions in a replica group. NULL: one group, plain device numbers */
 } ht_reshard;
 
 /* Runs `device`'s part of a plan of one tensor; device numbers are ranks of MPI_COMM_WORLD.
@@ -114,8 +113,8 @@ void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *
  * NULL. */
 void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch);
 
-/* The bytes that `device` receives in one run, counted as the field does: (n-1)/n of the result of
- * an all-gather, and so on. */
+/* Returns the bytes that `device` receives in one run, by the usual count of bus bandwidth: (n-1)/n
+ * of the result of an all-gather, and so on. */
 int64_t ht_reshard_received(const ht_reshard *plan, int device);
 
 /* Bytes of scratch that a device needs. */

@@ -1,5 +1,5 @@
-/* tensors.h: functions of tensors that operators of <hetu/ops.h> make up: reductions over given
- * dimensions, shapes, places.
+/* tensors.h: functions of tensors built from operators of <hetu/ops.h>: reductions over given
+ * dimensions, shapes, indexing.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise; a negative dimension counts
  * from the end. Arguments that PyTorch lets one leave out are named: ht_sum(x, .dim = ht_shape(0,
@@ -64,8 +64,8 @@ static inline ht_tensor ht_stack(ht_tensors xs, int dim)
     return ht_concat_at((ht_tensors){xs.count, parts}, dim < 0 ? dim + ht_rank(parts[0]) : dim);
 }
 
-/* Pieces of `size` elements along a dimension, the last perhaps smaller, into `parts`; returns how
- * many. */
+/* Writes pieces of `size` elements along a dimension into `parts`, the last perhaps smaller;
+ * returns how many. */
 static inline int ht_split(ht_tensor x, int64_t size, int dim, ht_tensor *parts)
 {
     int count = 0;
@@ -82,7 +82,7 @@ static inline int ht_chunk(ht_tensor x, int chunks, int dim, ht_tensor *parts)
     return ht_split(x, (ht_extent(x, dim) + chunks - 1) / chunks, dim, parts);
 }
 
-/* A tensor of one number. */
+/* Returns a tensor whose elements all are `value`. */
 static inline ht_tensor ht_full(ht_dims dims, double value, ht_dtype dtype) { return ht_expand(ht_scalar_at(value, dtype), dims); }
 
 /* PyTorch's constant padding: pads are {before, after} of the last dimension, then of the one in
@@ -110,8 +110,7 @@ static inline ht_tensor ht_pad(ht_tensor x, ht_dims pads, double value)
     return x;
 }
 
-/* Elements that move by `shift` along a dimension; those that leave it at one end come in at the
- * other. */
+/* Shifts the elements by `shift` along a dimension, cyclically. */
 static inline ht_tensor ht_roll(ht_tensor x, int64_t shift, int dim)
 {
     int64_t n = ht_extent(x, dim), by = n > 0 ? ((shift % n) + n) % n : 0;
@@ -131,9 +130,8 @@ static inline ht_tensor ht_arange(double start, double end, double step, ht_dtyp
     return ht_arange_at(ht_iota((double)n < steps ? n + 1 : n, HT_I64), start, step, dtype);
 }
 
-/* Ones at the places that integers name, along a new last dimension; i64. Where an integer names
- * none of them all are 0, unlike PyTorch's.
- */
+/* Returns i64 one-hot vectors along a new last dimension. An id outside the classes gives zeros,
+ * where PyTorch fails. */
 static inline ht_tensor ht_one_hot(ht_tensor id, int64_t classes) { return ht_one_hot_at(id, ht_iota(classes, HT_I64)); }
 
 static inline ht_tensor ht_tril(ht_tensor x, int64_t diagonal)
@@ -146,27 +144,27 @@ static inline ht_tensor ht_triu(ht_tensor x, int64_t diagonal)
     return ht_triangle_at(x, ht_iota(ht_extent(x, -1), HT_I64), ht_iota(ht_extent(x, -2), HT_I64), diagonal, true);
 }
 
-/* Integers that name elements along a dimension of x; one that names none ends the program. */
+/* Checks indices along a dimension of x; an index out of range ends the program. */
 static inline ht_tensor ht_index_of(ht_tensor x, int dim, ht_tensor index)
 {
     assert(ht_is_integer(index) && "an index is of integers");
     return ht_within(index, ht_extent(x, dim));
 }
 
-/* The elements of x that integers name along a dimension; in all others the shape of the index is
- * that of x. */
+/* Gathers elements of x by index along a dimension. In all other dimensions, index has the shape of
+ * x. */
 static inline ht_tensor ht_gather(ht_tensor x, int dim, ht_tensor index)
 {
     return ht_gather_at(x, ht_index_of(x, dim, index), ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim));
 }
 
-/* x, and added to it at the places that integers name along a dimension the elements of source. */
+/* Returns x plus the elements of source, added at the indices along a dimension. */
 static inline ht_tensor ht_scatter_add(ht_tensor x, int dim, ht_tensor index, ht_tensor source)
 {
     return ht_add(x, ht_scatter_at(source, ht_index_of(x, dim, index), ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)));
 }
 
-/* The slices of x along a dimension that integers name. */
+/* Returns the slices of x along a dimension at the given indices. */
 static inline ht_tensor ht_index_select(ht_tensor x, int dim, ht_tensor index)
 {
     int at = ht_dim_of(x, dim);
@@ -187,7 +185,7 @@ static inline ht_tensor ht_flip(ht_tensor x, int dim)
     return ht_index_select(x, dim, ht_arange_at(ht_iota(n, HT_I64), (double)(n - 1), -1, HT_I64));
 }
 
-/* Sums of the elements up to each along a dimension; those of bf16 are added up in f32. */
+/* Returns prefix sums along a dimension (each element included); sums of bf16 are in f32. */
 static inline ht_tensor ht_cumsum(ht_tensor x, int dim)
 {
     ht_tensor at = ht_iota(ht_extent(x, dim), HT_I64);
@@ -196,7 +194,7 @@ static inline ht_tensor ht_cumsum(ht_tensor x, int dim)
     return narrow ? ht_cast(y, HT_BF16) : y;
 }
 
-/* Elements in order, and the places where they stood. */
+/* Sorted elements, and their indices in the input. */
 typedef struct ht_sorted {
     ht_tensor values, indices;
 } ht_sorted;
@@ -220,14 +218,13 @@ static inline ht_sorted ht_sort(ht_tensor x, int dim, bool descending) { return 
 
 /* ---- reductions ---- */
 
-/* What a reduction goes over: `dim`, all dimensions where it has none; `keepdim` leaves them with
- * extent 1. */
+/* Dimensions of a reduction: `dim`, empty: all; `keepdim` keeps them with extent 1. */
 typedef struct ht_over {
     ht_dims dim;
     bool keepdim;
 } ht_over;
 
-/* Whether a reduction goes over dimension d of x. */
+/* Returns whether a reduction includes dimension d of x. */
 static inline bool ht_goes_over(ht_tensor x, ht_over over, int d)
 {
     bool goes = over.dim.rank == 0;
@@ -236,7 +233,7 @@ static inline bool ht_goes_over(ht_tensor x, ht_over over, int d)
     return goes;
 }
 
-/* How many elements go into one of the result. */
+/* Returns how many elements of x are reduced to one element of the result. */
 static inline int64_t ht_count_over(ht_tensor x, ht_over over)
 {
     int64_t count = 1;
@@ -245,7 +242,7 @@ static inline int64_t ht_count_over(ht_tensor x, ht_over over)
     return count;
 }
 
-/* The shape of what is left. */
+/* Returns the shape of the dimensions that are not reduced. */
 static inline ht_dims ht_dims_left(ht_tensor x, ht_over over)
 {
     ht_dims dims = {0};
@@ -255,7 +252,7 @@ static inline ht_dims ht_dims_left(ht_tensor x, ht_over over)
     return dims;
 }
 
-/* The reduction y of x with the dimensions that it went over, of extent 1. */
+/* Reshapes the reduction y of x so that reduced dimensions stay with extent 1 (keepdim). */
 static inline ht_tensor ht_keep_dims(ht_tensor x, ht_tensor y, ht_over over)
 {
     ht_dims dims = ht_dims_of(x);
@@ -288,7 +285,8 @@ static inline ht_tensor ht_mean_over(ht_tensor x, ht_over over)
     return ht_scale(ht_sum_over(x, over), (float)(1.0 / (double)ht_count_over(x, over)));
 }
 
-/* Rows of x, each of the elements of one reduction, behind the dimensions that stay. */
+/* Moves the reduced dimensions to the end and merges them into one: (2, 3, 4) over dimension 0
+ * becomes (3, 4, 2), over 0 and 1 (4, 6). */
 static inline ht_tensor ht_rows_over(ht_tensor x, ht_over over)
 {
     ht_dims order = {ht_rank(x), {0}}, dims = ht_dims_left(x, over);
@@ -301,7 +299,7 @@ static inline ht_tensor ht_rows_over(ht_tensor x, ht_over over)
     return dims.rank == order.rank ? y : ht_reshape(y, dims);
 }
 
-/* PyTorch's amax: what flows back is shared by the elements that are largest. */
+/* PyTorch's amax: the gradient is divided among equal largest elements. */
 static inline ht_tensor ht_max_over(ht_tensor x, ht_over over)
 {
     assert(ht_count_over(x, over) > 0 && "there is no largest element of none");
@@ -311,8 +309,7 @@ static inline ht_tensor ht_max_over(ht_tensor x, ht_over over)
 
 static inline ht_tensor ht_min_over(ht_tensor x, ht_over over) { return ht_neg(ht_max_over(ht_neg(x), over)); }
 
-/* The place of the first element that is largest, along the dimensions that it goes over in a row;
- * i64. */
+/* Returns the index of the first largest element, i64: row-major over the reduced dimensions. */
 static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
 {
     assert(ht_count_over(x, over) > 0 && ht_count_over(x, over) <= 1 << 24 && "ht_argmax goes over 1 to 2^24 elements");
@@ -324,15 +321,16 @@ static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
 
 static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over) { return ht_argmax_over(ht_neg(x), over); }
 
-/* PyTorch's max along one dimension: all flows back to the first of the largest elements; their
- * places are those of ht_argmax. */
+/* PyTorch's max along one dimension: the whole gradient goes to the first largest element, the one
+ * of ht_argmax. */
 static inline ht_tensor ht_first_max(ht_tensor x, int dim)
 {
     ht_tensor place = ht_argmax_over(x, (ht_over){ht_shape(dim), true});
     return ht_squeeze_at(ht_gather_at(x, place, ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)), dim);
 }
 
-/* log(sum(exp(x))), by the difference to the largest where that is finite. */
+/* Returns log(sum(exp(x))); subtracts the largest element first where it is finite, so that exp
+ * does not overflow. */
 static inline ht_tensor ht_logsumexp_over(ht_tensor x, ht_over over)
 {
     ht_over kept = {over.dim, true};
@@ -344,10 +342,10 @@ static inline ht_tensor ht_logsumexp_over(ht_tensor x, ht_over over)
 typedef struct ht_var_options {
     ht_dims dim;
     bool keepdim;
-    int correction; // taken off the number of elements
+    int correction; // subtracted from the number of elements in the divisor
 } ht_var_options;
 
-/* What flows back through the mean adds up to nothing. */
+/* Detaches the mean: its gradient is sum(x - mean) = 0. */
 static inline ht_tensor ht_var_over(ht_tensor x, ht_var_options o)
 {
     ht_over over = {o.dim, o.keepdim};

@@ -11,12 +11,11 @@
 #include <string.h>
 
 /* In front of a function with hot loops: it is compiled for several instruction sets, and the
- * machine's best is chosen at load time. GCC compiles what OpenMP splits off for each of them,
- * too. */
+ * machine's best is chosen at load time. GCC clones the bodies of OpenMP regions, too. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define HT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-/* The same for a body that is told numbers: calls are through a pointer, so that it is not compiled
- * once more for these (HT_SHARED_BODY). */
+/* HT_CLONES for a function that the compiler must not clone for constant arguments
+ * (HT_SHARED_BODY). */
 #define HT_SHARED_CLONES static __attribute__((noinline)) HT_CLONES
 #else
 #define HT_CLONES

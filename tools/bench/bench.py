@@ -21,7 +21,7 @@ import switching
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPT = ROOT / "examples" / "gpt"
 COMMON = [ROOT / "examples" / "common" / f"{n}.c" for n in ("options", "progress", "text")]
-# Threads that wait do not spin: on a machine with two threads a core, a spinning thread takes half of what the other needs.
+# Waiting threads sleep instead of spinning: with two hardware threads a core, a spinning thread slows down the other one.
 THREADS = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive", "OMPI_ALLOW_RUN_AS_ROOT": "1",
            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

@@ -1,4 +1,4 @@
-/* Times the planner, which does the same on all devices:
+/* Times the conversion planner, whose work is equal on all devices:
  *
  *     planning
  *

@@ -1,4 +1,4 @@
-/* How long a program of 12 layers stands still when its strategy changes.
+/* Measures how long a program of 12 layers pauses when its strategy changes.
  *
  *     switching between A B N      the shortest of N switches each way between strategies of the
  *                                  binary

@@ -28,13 +28,13 @@ enum { RANKS = 4, SMALL_BYTES = 4 << 10, LARGE_BYTES = 16 << 20, ALIGNMENT = 64 
 enum { MOST_REPEATS = 100, LEAST_SAMPLES = 8, WARM_UPS = 3, PATIENCE = 10 };
 static const double SAMPLE_SECONDS = 5e-4, MOST_RATIO = 1.1;
 
-/* What is strided: nothing, what a rank sends, or what it receives. */
+/* Which buffer of a rank is strided: none, the sent one, or the received one. */
 typedef enum Strided { NOT_STRIDED, SENT_STRIDED, RECEIVED_STRIDED } Strided;
 
 typedef struct Job Job;
 
-/* A conversion, the call that it stands beside, and how many times a rank's largest piece the
- * tensor has. */
+/* A conversion, the MPI call that it is compared with, and the tensor's size as a multiple of a
+ * rank's largest piece. */
 typedef struct Textbook {
     const char *name, *from, *to;
     void (*call)(const Job *job, const float *from, float *to);
@@ -146,7 +146,7 @@ static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int r
     return job;
 }
 
-/* ---- two ways ---- */
+/* ---- MPI call and library ---- */
 
 /* One copy of the piece, from its rows to four packed blocks of columns or back. */
 static void copy_piece(const Job *job, bool pack, float *stored, float *packed) {

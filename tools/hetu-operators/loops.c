@@ -14,14 +14,16 @@
 
 #include <string.h>
 
-/* A function at work. */
+/* State while one function is written. */
 typedef struct Loops {
     Text *out;
     const OpDef *def;
     const Rule *rule;
-    int operand;       // whose gradient it is; -1: of the values
-    uint32_t integers; // operands and results
-    bool wide;         // in double
+    int operand;       // operand whose gradient is written; -1: the values
+    uint32_t integers; // bit per operand, then per result: of an integer type
+
+    bool wide; // computes in double
+
 } Loops;
 
 /* A value that is computed: a result, a local value of equations, or dx. */
@@ -34,9 +36,9 @@ typedef struct Value {
 
 static const char *real_type(const Loops *loops) { return loops->wide ? "double" : "float"; }
 
-/* ---- what an expression needs ---- */
+/* ---- operands and factors of an expression ---- */
 
-/* The tensor of a leaf; NULL of leaves that are none. */
+/* Returns the tensor of a leaf; NULL where the leaf is no tensor. */
 static const Access *leaf_access(const Loops *loops, const Expr *leaf) {
     const Rule *rule = loops->rule;
     if (leaf->kind == EXPR_ACCESS)
@@ -55,7 +57,7 @@ static bool needs_factor(const Loops *loops, const Expr *expr, int factor) {
     return needs;
 }
 
-/* The factors that a term has and the value lacks, as bits. */
+/* Returns, as bits, the contracted factors: those of a term that the value lacks. */
 static uint32_t contracted(const Loops *loops, const Expr *term, const Access *value) {
     uint32_t set = 0;
     for (int f = 0; f < loops->rule->factor_count; f++)
@@ -69,7 +71,7 @@ static bool is_integer(const Loops *loops, int operand) {
 
 /* ---- expressions ---- */
 
-/* (i_a * n_b + i_b) * n_c + i_c, row-major. */
+/* Writes a row-major index: (i_a * n_b + i_b) * n_c + i_c. */
 static void write_index(Text *out, const Rule *rule, const Access *access) {
     const char *index = NULL;
     for (int d = 0; d < access->dim_count; d++)
@@ -97,7 +99,7 @@ static const char *attr_name(const OpDef *def, int index) {
     BUG("%s has no argument %d", def->name, index);
 }
 
-/* A tensor's element; a number where an operand is absent for which one stands. */
+/* Writes a tensor's element; for an absent operand, the number that the rule gives in its place. */
 static void write_access(Text *out, const Expr *leaf, const Loops *loops) {
     const Access *access = leaf_access(loops, leaf);
     const char *name = access_name(loops, leaf);
@@ -122,7 +124,7 @@ static void write_leaf(Text *out, const Expr *leaf, void *context) {
     }
 }
 
-/* An operand without which the term is left out; -1 when there is none. */
+/* Returns an optional operand whose absence drops the term; -1: none. */
 static int needed_operand(const Loops *loops, const Expr *term) {
     for (int k = 0; k < loops->rule->operand_count; k++)
         if (loops->rule->operands[k].optional && !loops->rule->operands[k].absent &&
@@ -131,8 +133,8 @@ static int needed_operand(const Loops *loops, const Expr *term) {
     return -1;
 }
 
-/* The terms that are summed over the factors `set`, and how many there are; `first`: nothing stands
- * before them. */
+/* Writes the terms that are summed over the factors `set`; returns how many. `first`: no term
+ * precedes them. */
 static int write_terms(const Loops *loops, const Value *value, uint32_t set, bool first) {
     int count = expr_terms(value->expr, NULL, 0), written = 0;
     ExprTerm *terms = arena_array(loops->out->arena, ExprTerm, count);
@@ -165,7 +167,7 @@ static void write_for(Text *out, int depth, const char *factor, const char *end)
                factor, end);
 }
 
-/* n_a * n_b, or 1. */
+/* Writes the product of extents of the factors `set`: n_a * n_b, or 1. */
 static void write_volume(Text *out, const Rule *rule, uint32_t set) {
     const char *sign = "";
     for (int f = 0; f < rule->factor_count; f++)
@@ -182,7 +184,7 @@ static uint32_t factors_of(const Access *access) {
     return set;
 }
 
-/* The loops over all elements of a value; returns how deep what stands inside is. */
+/* Opens the loops over all elements of a value; returns the indentation depth inside. */
 static int open_value(const Loops *loops, const Value *value, uint32_t all, const char *end) {
     const Access *access = value->access;
     int depth = 1, last = access->dim_count - 1;
@@ -205,7 +207,7 @@ static void write_left_side(const Loops *loops, const Value *value, int depth) {
     text_string(loops->out, " = ");
 }
 
-/* SUM += TERMS inside loops over the factors `set`. */
+/* Writes SUM += TERMS inside loops over the factors `set`. */
 static void write_sum(const Loops *loops, const Value *value, uint32_t set, int depth) {
     for (int f = 0; f < loops->rule->factor_count; f++)
         if (set >> f & 1) write_for(loops->out, depth++, loops->rule->factors[f].name, "");
@@ -215,8 +217,8 @@ static void write_sum(const Loops *loops, const Value *value, uint32_t set, int 
     text_string(loops->out, ";\n");
 }
 
-/* The sets of factors that terms of a value are summed over, in `sets`, and all of them together
- * with the value's own. */
+/* Collects in `sets` the different sets of factors that the value's terms are summed over, and in
+ * *all the union with the value's own; returns how many sets. */
 static int sum_sets(const Loops *loops, const Value *value, uint32_t *sets, uint32_t *all) {
     int count = expr_terms(value->expr, NULL, 0), found = 0;
     ExprTerm *terms = arena_array(loops->out->arena, ExprTerm, count);
@@ -271,7 +273,7 @@ static void write_value(const Loops *loops, const Value *value) {
 
 /* ---- products ---- */
 
-/* Whether a value has a factor that one of two tensors has and the other lacks. */
+/* Returns whether the value has a factor that exactly one of x and w has. */
 static bool is_matrix(const Loops *loops, const Value *value, const Expr *x, const Expr *w) {
     for (int f = 0; f < loops->rule->factor_count; f++)
         if (access_has(value->access, f) && needs_factor(loops, x, f) != needs_factor(loops, w, f))
@@ -279,8 +281,8 @@ static bool is_matrix(const Loops *loops, const Value *value, const Expr *x, con
     return false;
 }
 
-/* x * w, or that and a bias, summed over some factor, as in a product of matrices: what
- * operator_product computes. */
+/* Returns whether a value is a matrix product, x * w summed over a factor, with or without a bias;
+ * operator_product computes it then. */
 static bool is_product(const Loops *loops, const Value *value, const Expr **product,
                        const Expr **bias) {
     const Expr *expr = value->expr;
@@ -301,7 +303,8 @@ static bool is_product(const Loops *loops, const Value *value, const Expr **prod
            !(*bias && is_integer(loops, (*bias)->index));
 }
 
-/* The stride of a factor in a tensor: 0, or the extents behind it multiplied. */
+/* Writes the stride of a factor in a tensor: the product of the extents of later factors; 0 where
+ * the tensor lacks the factor. */
 static void write_stride(Text *out, const Rule *rule, const Access *access, int factor) {
     bool behind = false;
     const char *sign = "";
@@ -338,7 +341,8 @@ static void write_product(const Loops *loops, const Value *value, const Expr *pr
 
 /* ---- functions ---- */
 
-/* The values that a function computes, in order: those of a body, of equations, or dx. */
+/* Collects the values that a function computes, in order: of the rule's body, of its equations, or
+ * dx. */
 static int values_of(const Loops *loops, Arena *arena, Value **values) {
     const Rule *rule = loops->rule;
     int count = loops->operand >= 0 || rule->kind == RULE_BODY ? 1 : rule->equation_count;
@@ -367,7 +371,7 @@ static bool any_mentions(const Value *values, int count, ExprKind kind, int inde
     return false;
 }
 
-/* The extents, arguments and tensors that the values need. */
+/* Declares the extents, arguments and tensors that the values use. */
 static void write_names(const Loops *loops, const Value *values, int count) {
     Text *out = loops->out;
     const Rule *rule = loops->rule;
@@ -401,7 +405,7 @@ static void write_names(const Loops *loops, const Value *values, int count) {
                    rule->results[r].name, r);
 }
 
-/* Memory for a local value of equations. */
+/* Allocates memory for a local value of equations. */
 static void write_local(const Loops *loops, const Access *local) {
     bool fixed = local->element.kind == ELEMENT_FIXED;
     const char *type = fixed && local->element.index == DTYPE_F64 ? "double"
@@ -412,7 +416,7 @@ static void write_local(const Loops *loops, const Access *local) {
     text_print(loops->out, ") * sizeof *%s);\n", local->name);
 }
 
-/* Rounds a value that others use to bf16, where it is of that type. */
+/* Rounds a value of type bf16 to bf16 where later values read it. */
 static void write_rounding(const Loops *loops, const Value *values, int count, int at) {
     const Rule *rule = loops->rule;
     int value = rule->kind == RULE_EQUATIONS ? rule->equations[at].value : 0,

@@ -1,11 +1,11 @@
-/* hetu-operators: writes what the one-device library has of each operator from the operator's rule.
+/* hetu-operators: generates the one-device library's operators from their rules.
  *
  *     hetu-operators include/hetu/ops.h operators.c kernels.h names.h
  *     hetu-operators --reference HEADER... > operators.md
  *
  * operators.c    the C functions of the operators: tables and loops for runtime/eager/operator.h
- * kernels.h      prototypes of the kernels that the rules name names.h        UNCOMPILED(name) for
- * each operator: what a backend that computes no model by itself has of it
+ * kernels.h      prototypes of the kernels that the rules name
+ * names.h        UNCOMPILED(name) for each operator, for backends without the one-device library
  */
 #include "operators.h"
 

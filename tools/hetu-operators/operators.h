@@ -1,5 +1,5 @@
-/* What the files of hetu-operators share: declarations.c reads the operators of a header, loops.c
- * writes how expressions are computed, tables.c the rest. */
+/* Declarations that the files of hetu-operators share: declarations.c reads the operators of a
+ * header, loops.c writes how expressions are computed, tables.c the rest. */
 #ifndef HETU_OPERATORS_OPERATORS_H
 #define HETU_OPERATORS_OPERATORS_H
 
@@ -17,14 +17,13 @@ typedef Array(Declaration) Declarations;
 /* Reads the operators of a header, those without a body; errors are reported. */
 Declarations declarations_read(Arena *arena, Diag *diag, const char *file, const char *text);
 
-/* Writes the loops of an operator: of its values, or for `operand` of what flows back to it (-1: of
- * the values). `name` is the function's; `integers` has a bit for each operand, and behind them
- * each result, that is of integers; `wide`: in double. */
+/* Writes the C function `name` with the loops of an operator: the gradient of operand `operand`, or
+ * the values (-1). `integers` has a bit for each operand, then for each result, of an integer type.
+ * `wide`: computes in double. */
 void loops_write(Text *out, const OpDef *def, const char *name, int operand, uint32_t integers,
                  bool wide);
 
-/* What is written of all operators: for the one-device library, the prototypes of kernels, and the
- * operators' names. */
+/* Write a file about all operators: operators.c, kernels.h and names.h (main.c). */
 void operators_write(Text *out, const Declarations *all);
 void kernels_write(Text *out, const Declarations *all);
 void names_write(Text *out, const Declarations *all);

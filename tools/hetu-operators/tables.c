@@ -1,5 +1,4 @@
-/* What the build writes of each operator beside its loops: the table that runtime/eager/operator.h
- * describes, and the C function. */
+/* Writes each operator's table (runtime/eager/operator.h) and its C function. */
 #include "operators.h"
 
 #include "rule/equations.h"
@@ -69,7 +68,7 @@ static void write_numbers(Text *out, const OpDef *def) {
 
 enum { MOST_TERMS = 256 };
 
-/* The operands that an expression reads, a bit each. */
+/* Returns the operands that an expression reads, as bits. */
 static uint32_t read_operands(const Expr *expr) {
     uint32_t read = expr->kind == EXPR_ACCESS ? UINT32_C(1) << expr->index : 0;
     for (int i = 0; i < expr->arg_count; i++) read |= read_operands(expr->arg[i]);
@@ -82,8 +81,8 @@ static int first_of(const Rule *rule, const Access *value) {
     return f;
 }
 
-/* The operations that give a value, as compiler/cost/computing.c counts them: of each term, over
- * its factors and the value's. */
+/* Writes the number of floating-point operations of a value, counted as in
+ * compiler/cost/computing.c: by term, over the factors of the term and of the value. */
 static void write_value_operations(Text *out, const Rule *rule, const Access *value,
                                    const Expr *expr) {
     ExprTerm terms[MOST_TERMS];
@@ -135,11 +134,12 @@ static void write_operations(Text *out, const OpDef *def) {
 
 /* ---- types ---- */
 
-/* A choice of types: what a rule leaves open is of integers or not, a bit each: bit 0 the operands
- * that have one type; else bit 1 + k operand k; behind the operands the arguments. */
+/* One choice of the types that a rule leaves open; a set bit means an integer type. Bit 0 is the
+ * common type of operands, bit 1 + k operand k with a type of its own; the arguments' bits
+ * follow. */
 typedef struct Choice {
     const OpDef *def;
-    uint32_t bits, used; // `used` are those that the rule asked for
+    uint32_t bits, used; // used: the bits that the rule depends on
 } Choice;
 
 static bool ask(Choice *choice, int bit) {
@@ -147,7 +147,7 @@ static bool ask(Choice *choice, int bit) {
     return choice->bits >> bit & 1;
 }
 
-/* Whether a tensor is of integers; index -1: the type that the call works in. */
+/* Returns whether a tensor has an integer type; index -1: the type in which the call computes. */
 static bool is_integer(Choice *choice, const Access *access, int operand) {
     const Rule *rule = choice->def->rule;
     const Element *element = &access->element;
@@ -171,7 +171,7 @@ static bool is_integer(Choice *choice, const Access *access, int operand) {
     return any ? !real : rule->operand_count && rule->operands[0].element.kind == ELEMENT_INTEGER;
 }
 
-/* The operands and results that are of integers, a bit each. */
+/* Returns the operands and results of integer types, as bits. */
 static uint32_t integers_of(Choice *choice) {
     const Rule *rule = choice->def->rule;
     uint32_t integers = 0;
@@ -183,7 +183,8 @@ static uint32_t integers_of(Choice *choice) {
     return integers;
 }
 
-/* Whether calls of these types are refused since the result would hold no fractions. */
+/* Returns whether calls of these types are refused because an integer result would lose
+ * fractions. */
 static bool loses_fractions(const OpDef *def, uint32_t integers) {
     ElementKind kind = def->rule->results[0].element.kind;
     return !opdef_is_integral(def) && kind != ELEMENT_FIXED && kind != ELEMENT_ARGUMENT &&
@@ -192,7 +193,7 @@ static bool loses_fractions(const OpDef *def, uint32_t integers) {
 
 typedef Array(uint32_t) Sets;
 
-/* The choices of types that an operator's calls may have. */
+/* Returns all choices of types that calls of an operator may have. */
 static Sets choices_of(Arena *arena, const OpDef *def) {
     Sets sets = {0};
     Choice all = {.def = def};
@@ -217,8 +218,8 @@ static const char *loops_name(Arena *arena, const OpDef *def, int operand, uint3
     return text_bytes(&name);
 }
 
-/* The choices for which there are loops: for a gradient those where both ends are of floating
- * point. */
+/* Returns the choices that loops are written for; a gradient needs a floating-point operand and
+ * result. */
 static Sets loops_of(Arena *arena, const OpDef *def, int operand) {
     Sets choices = choices_of(arena, def), found = {0};
     for (int c = 0; c < choices.count; c++) {
@@ -253,7 +254,7 @@ static void write_variants(Text *out, const OpDef *def, int operand, const char 
     text_print(out, "%s}}", blanks);
 }
 
-/* ---- what the rule says of whole tensors ---- */
+/* ---- operands that results equal ---- */
 
 static void list_factors(const Access *access, int *factors, int *count) {
     *count = 0;
@@ -262,8 +263,8 @@ static void list_factors(const Access *access, int *factors, int *count) {
             factors[(*count)++] = access->dims[d].factors[k];
 }
 
-/* Whether the factors of `part` are those of `whole` in the same order, some perhaps left out:
- * where both have one shape, they have the same elements. */
+/* Returns whether the factors of `part` are a subsequence of those of `whole`. With equal shapes,
+ * both tensors then have the same element order. */
 static bool is_within(const Access *part, const Access *whole) {
     int a[64], b[64], a_count, b_count, found = 0;
     list_factors(part, a, &a_count);
@@ -272,7 +273,7 @@ static bool is_within(const Access *part, const Access *whole) {
     return found == a_count;
 }
 
-/* The expression where every operand but one is 0, as far as that is certain. */
+/* Simplifies an expression for the case that every operand except `operand` is 0. */
 static const Expr *alone(Arena *arena, const Expr *expr, int operand) {
     if (expr->kind == EXPR_ACCESS)
         return expr->index == operand ? expr : expr_number(arena, 0, NULL);
@@ -281,7 +282,7 @@ static const Expr *alone(Arena *arena, const Expr *expr, int operand) {
                        alone(arena, expr->arg[1], operand));
 }
 
-/* The operands that are the result where all others are zero, as bits. */
+/* Returns, as bits, the operands that equal the result when all others are 0, as x in x + z. */
 static uint32_t passing(Arena *arena, const Rule *rule) {
     uint32_t set = 0;
     for (int k = 0; rule->kind == RULE_BODY && k < rule->operand_count; k++) {
@@ -293,7 +294,7 @@ static uint32_t passing(Arena *arena, const Rule *rule) {
     return set;
 }
 
-/* The kernel of the one-device library; NULL where loops compute. */
+/* Returns the name of the CPU kernel; NULL where loops compute the operator. */
 static const char *kernel_of(const Rule *rule) {
     const RuleKernel *kernel = rule_kernel(rule, "cpu");
     return kernel ? kernel->function : NULL;
@@ -308,7 +309,7 @@ static bool flows(const Rule *rule) { return !rule->grad || strcmp(rule->grad, "
 
 static bool has_function(const Rule *rule) { return rule->grad && strcmp(rule->grad, "none"); }
 
-/* Whether the gradient is written out from the rule, and to which operands it flows. */
+/* Returns whether the gradient is derived from the rule's expression. */
 static bool by_rule(const Rule *rule) { return rule->kind == RULE_BODY && !rule->grad; }
 
 static const Expr *gradient(Arena *arena, const Rule *rule, int operand) {

@@ -56,7 +56,7 @@ static void run_product(const int64_t *s) {
                                   .axes = axes});
 }
 
-/* Of s[0] rows, s[1] positions, s[2] heads of s[3]; causal. */
+/* Runs causal attention on (s[0] sequences, s[1] positions, s[2] heads, width s[3]). */
 static void run_attention(const int64_t *s) {
     ht_view results[] = {VIEW(memory_of(0), s[0], s[1], s[2], s[3]),
                          VIEW(memory_of(4), s[0], s[1], s[2])};
@@ -156,7 +156,7 @@ int computing_samples(Arena *arena, Sample **samples) {
 
 /* ---- clocks ---- */
 
-/* The longest that a rank says. */
+/* Returns the maximum of `mine` over all ranks. */
 static double longest(double mine) {
     double *all = memory_array(world_size(), sizeof *all), most = 0;
     world_gather(&mine, sizeof mine, all);
@@ -166,7 +166,7 @@ static double longest(double mine) {
     return most;
 }
 
-/* Seconds of one of so many runs in a row. */
+/* Returns the seconds of one run, the mean of `runs` in a row. */
 static double time_runs(void (*run)(const int64_t *), const int64_t *shape, int64_t runs) {
     longest(0);
     double begin = now();
@@ -204,7 +204,7 @@ static const struct {
 
 enum { LAYER_KERNELS = sizeof layer / sizeof *layer };
 
-/* So many layers, and what stands in front of all and behind them. */
+/* Runs a stack of *depth layers, with the kernels before and after the layers. */
 static void run_stack(const int64_t *depth) {
     run_product((int64_t[]){TOKENS, WIDTH, 256});
     for (int64_t l = 0; l < depth[0]; l++)
@@ -246,8 +246,7 @@ static void *compute(void *argument) {
     return NULL;
 }
 
-/* Seconds of so many products in a thread, and of so many exchanges beside them; of whichever takes
- * longer. */
+/* Returns the seconds until both end: `products` in another thread, and `exchanges` in this one. */
 static double time_both(int64_t products, int64_t exchanges) {
     pthread_t thread;
     Computer computer = {products, 0};

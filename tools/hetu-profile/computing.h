@@ -1,4 +1,4 @@
-/* What computing takes: the kernels of the run-time library, on all ranks at once. */
+/* Measures how long kernels of the run-time library take, on all ranks at once. */
 #ifndef HETU_PROFILE_COMPUTING_H
 #define HETU_PROFILE_COMPUTING_H
 
@@ -7,26 +7,27 @@
 /* A kernel on a shape. */
 typedef struct Sample {
     const char *what;
-    int64_t shape[4]; // what it means is the kernel's
-    Work work;        // as the rule of the operator says
-    bool fits;        // the class's rates are taken from it; else it checks them
-    double seconds;   // measured
+    int64_t shape[4]; // extents; each kernel defines their meaning
+
+    Work work;      // floating-point operations and bytes, by the operator's rule
+    bool fits;      // the sample is used to fit the device class's rates; else to check them
+    double seconds; // measured
 } Sample;
 
-/* The samples of all kernels, with nothing measured; how many. */
+/* Lists the samples of all kernels, not yet measured; returns how many. */
 int computing_samples(Arena *arena, Sample **samples);
 
-/* The seconds of a sample on the slowest rank, of the best of some batches of runs; all ranks call
- * it together. */
+/* Returns the seconds of a sample on the slowest rank, the minimum over several batches of runs.
+ * All ranks call it together. */
 double computing_seconds(const Sample *sample);
 
-/* Seconds of a layer of a transformer, its forward kernels in a row, from a stack of two depths
- * by difference; and its work, kernel by kernel, at most `room` entries. All ranks call it
- * together. */
+/* Returns the seconds of the forward kernels of one transformer layer: the difference of two stacks
+ * of unequal depth. Writes the work of each kernel to `works`, at most `room` entries. All ranks
+ * call it together. */
 double layer_seconds(Work *works, int room, int *count);
 
-/* By how much the longer of a product and an exchange with a neighbour takes longer when both go on
- * at once: 1 at least, and 2 at most, as where one goes on behind the other. */
+/* Returns the slowdown when a matrix product and an exchange with a neighbour overlap, relative to
+ * the longer one alone. From 1, full overlap, to 2, no overlap. */
 double overlap_of_both(void);
 
 #endif

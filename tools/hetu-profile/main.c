@@ -4,9 +4,9 @@
  *
  * First all that hetu-reshard --measure measures: memory, messages, and collectives by size and
  * group. Then products, attention and operators that memory bounds, on all ranks at once; a layer
- * of a transformer from two depths of a stack; and what computing and communicating lose when they
- * go on at once. A rank has as many threads as in a program. Rates are fitted on some samples, and
- * the others say how well they hold: that is printed.
+ * of a transformer from two depths of a stack; and the slowdown when computing and communication
+ * overlap. A rank has as many threads as in a program. Rates are fitted on some samples and checked
+ * on the others; the errors are printed.
  */
 #include "case.h"
 #include "computing.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Seconds in which links are measured again and again; the rest takes some ten. */
+/* Time limit for measuring links, in seconds; all else takes about ten seconds. */
 static const double LINKS_LIMIT = 75;
 
 static double seconds_of_day(void) {
@@ -34,8 +34,8 @@ static double seconds_of_day(void) {
 
 enum { SMALL = 1000 }; // operations of a kernel that does little but start
 
-/* The rates that the samples marked so give: a kernel's start is the shortest of all, products have
- * rates by their sizes, and what is neither a product nor small gives arithmetic, as a mean. */
+/* Fits the rates of a device class to the samples marked `fits`. Kernel launch time is the shortest
+ * sample; products give a rate by size; other samples above SMALL give the mean arithmetic rate. */
 static void fit(Arena *arena, DeviceClass *class, const Sample *samples, int count) {
     Point *points = arena_array(arena, Point, count);
     double logarithms = 0;
@@ -86,7 +86,7 @@ static bool extend_file(const char *path, const DeviceClass *class) {
     return good;
 }
 
-/* ---- how well it holds ---- */
+/* ---- errors of the fit ---- */
 
 static void print_samples(const DeviceClass *class, const Sample *samples, int count) {
     double worst = 0, sum = 0;

@@ -2,7 +2,7 @@
 #ifndef HETU_PROFILE_THREADS_H
 #define HETU_PROFILE_THREADS_H
 
-/* This rank has as many threads for kernels as in a program. */
+/* Sets the number of kernel threads of this rank as programs do. */
 void threads_take(void);
 
 #endif

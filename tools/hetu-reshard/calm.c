@@ -7,14 +7,14 @@
 #include <math.h>
 #include <time.h>
 
-/* What is no more than so many times as long is as long; the seconds between two looks. */
+/* Ratio up to which two times count as equal; seconds between two probes. */
 static const double like = 1.3, nap = 0.05;
 
 static struct {
     Set set;
     bool described;  // by a cluster file
     double shortest; // seconds
-    double patience; // seconds of naps that are left
+    double patience; // seconds that may still be spent waiting
 } calm;
 
 void calm_begin(Arena *arena, const Cluster *cluster) {
@@ -47,7 +47,7 @@ static void note_seconds(double seconds) {
     if (seconds < calm.shortest) calm.shortest = seconds;
 }
 
-/* Whether there is nothing to wait for, or no time. */
+/* Returns whether to stop waiting: the probe is fast enough, or the waiting time is used up. */
 static bool is_calm(double seconds) {
     if (seconds <= like * calm.shortest || calm.patience < 0) return true;
     calm.patience -= nap;

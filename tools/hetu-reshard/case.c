@@ -43,7 +43,7 @@ static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversi
     return false;
 }
 
-/* One extent of the shape; `left` is how many elements the tensor may still be multiplied by. */
+/* Reads one extent of the shape; *left is the largest product of the extents still to come. */
 static bool read_extent(Diag *diag, Position at, const char *text, const char **next, int64_t *left,
                         int64_t *extent) {
     const char *begin = *next;
@@ -105,7 +105,7 @@ static const Layout *read_layout(Arena *arena, Diag *diag, Position at, const ch
     return layout && layout_check(diag, at, layout, shape) ? layout : NULL;
 }
 
-/* Where a layout's text says that it is partial. */
+/* Returns the column of a layout's text where it is marked partial (sum or max). */
 static size_t partial_column(const Layout *layout) {
     if (layout->top == TOP_SUM || layout->top == TOP_MAX) return (size_t)layout->top_column;
     for (int g = 0; g < layout->group_count; g++)
@@ -117,7 +117,7 @@ static size_t partial_column(const Layout *layout) {
     return 0;
 }
 
-/* Whether the bytes that all devices together send and receive can be counted. */
+/* Checks that the bytes that all devices send and receive together do not overflow. */
 static bool check_size(Arena *arena, Diag *diag, Position at, const Case *conversion) {
     int from, to;
     __int128 bytes = case_element(conversion);

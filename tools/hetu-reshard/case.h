@@ -29,10 +29,10 @@ typedef struct Set {
 /* Reads and checks a case, whose text begins at `at`; NULL after an error was reported. */
 Case *case_read(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Whether the cluster lists all devices of a case; what is missing is reported. */
+/* Returns whether the cluster lists all devices of a case; reports the devices that are missing. */
 bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster);
 
-/* Whether a case can be planned; what cannot is reported. */
+/* Returns whether a case can be planned; reports the reason when not. */
 bool case_plannable(Diag *diag, const Case *conversion);
 
 /* Bytes of an element. */
@@ -54,8 +54,8 @@ typedef struct Folders {
     const char *fill, *dump;
 } Folders;
 
-/* Runs cases as test/conformance/check_reshard.py says: what the device holds of each is read from
- * its `fill`, what it then holds is written to its `dump`, and rank 0 writes the traffic of all to
+/* Runs cases for test/conformance/check_reshard.py. The device's source pieces are read from folder
+ * `fill`, its result is written to folder `dump`; rank 0 writes the traffic of all ranks to
  * `folder`. Ends the program with a message when a file cannot be read or written. */
 void run_set(const Set *set, int rank, const Folders *folders, const char *folder);
 

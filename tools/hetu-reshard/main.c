@@ -1,11 +1,11 @@
 /* hetu-reshard 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}'
  *
  * Prints the plan of a conversion, as a table or as JSON; under mpirun, with --fill and --dump,
- * runs it. Several cases are converted together, by one plan. With --time, under mpirun, it tells
- * what cases take beside what they should; with --measure it writes a cluster file of the ranks.
- * With --batch, each line of a file is a case; lines that are empty or begin with '#' or '!' are
- * left out. The cases of a batch are run one after another, or with --together by one plan. Where
- * there are several cases, case n (from 0) uses the subfolders n of both folders.
+ * runs it. Several cases are converted together, by one plan. With --time, under mpirun, prints
+ * measured beside predicted times; with --measure, writes a cluster file of the ranks. With
+ * --batch, each line of a file is a case; lines that are empty or begin with '#' or '!' are left
+ * out. The cases of a batch are run one after another, or with --together by one plan. Where there
+ * are several cases, case n (from 0) uses the subfolders n of both folders.
  */
 #include "calm.h"
 #include "timing.h"
@@ -170,7 +170,7 @@ static void show(const Options *options, const Set *set) {
         ht_fail("cannot write to standard output: %s", strerror(errno));
 }
 
-/* The seconds that a case should take, and those that it takes in a while. */
+/* Predicts, and measures, the seconds of a case. */
 static void time_case(Case *conversion, const Cluster *cluster, int ranks, double *predicted,
                       double *measured) {
     const double budget = 0.04;
@@ -182,8 +182,8 @@ static void time_case(Case *conversion, const Cluster *cluster, int ranks, doubl
     arena_destroy(arena);
 }
 
-/* One after another, each by itself, and all of them again: what disturbs the machine does so for a
- * while, and the shortest time counts. */
+/* Times the cases one after another, in several rounds. The minimum over the rounds counts, since
+ * disturbances of the machine last a while. */
 static void time_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank,
                       int ranks) {
     enum { PASSES = 3 };

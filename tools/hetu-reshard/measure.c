@@ -2,10 +2,10 @@
 /* hetu-reshard --measure: the cluster file of the ranks that were launched.
  *
  * Everything is measured with the planner's own conversions on the program's own channel. A link's
- * latency and bandwidth are those of messages that go to and fro between two ranks; what each verb
- * takes by bytes, on two ranks of a host, on more and on all, and on two that share a processor, is
- * measured beside, since ranks of a host share its processors and its memory. The copies that a
- * conversion makes in a device's own memory are taken off: they are predicted by themselves.
+ * latency and bandwidth come from ping-pong messages between two ranks. Each verb (collective) is
+ * also timed by bytes: on two ranks of a host, on more, on all, and on two that share a processor,
+ * since ranks of a host share processors and memory. Copies within a device's memory are
+ * subtracted; the planner predicts them separately.
  */
 #include "calm.h"
 #include "timing.h"
@@ -23,8 +23,8 @@
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-/* Seconds a point and pass. What disturbs the machine does so for a while: of several passes the
- * best counts, point by point. */
+/* Seconds a point and pass. Disturbances of the machine last a while: point by point, the best of
+ * several passes counts. */
 static const double BUDGET = 0.015;
 enum { PASSES = 3 };
 
@@ -61,9 +61,9 @@ static int host_ranks(const Hosts *hosts, int host, int *ranks) {
 
 /* ---- conversions ---- */
 
-/* What is measured: its word, and layouts between which a conversion is one step of its verb. D
- * stands for the devices, R for the same beginning with the second, A for the first of them, F for
- * the first half and S for the second; n for how many there are, h for half of them. */
+/* Measured verbs: the word in the cluster file, and layouts whose conversion is one step of that
+ * verb. In the layouts, D is the list of n devices, R the same list from the second device on, A
+ * the first device, F and S the first and second half; h is n / 2. */
 static const struct {
     const char *word;
     ht_verb verb;
@@ -89,8 +89,8 @@ static void print_devices(Text *text, const int *devices, int count, int first) 
     text_string(text, "]");
 }
 
-/* Such a conversion of a tensor of so many bytes, or of the least with something for each of the
- * devices. Its rows are a power of two, as they often are. */
+/* Makes the case of a verb for a tensor of `bytes`, or of the smallest tensor that has an element
+ * for each device. The number of rows is a power of two. */
 static Case *case_of(Arena *arena, const char *pattern, const int *devices, int count,
                      int64_t bytes) {
     Text text = {.arena = arena};
@@ -117,7 +117,7 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
     return read;
 }
 
-/* The same in each of several groups of `count` devices at once. */
+/* Plans the case for several groups of `count` devices at once. */
 static Set set_of(Arena *arena, const char *pattern, const int *devices, int count, int groups,
                   int64_t bytes) {
     Case **cases = arena_array(arena, Case *, groups);
@@ -135,8 +135,8 @@ static bool is_verb(const Plan *plan, ht_verb verb, int groups) {
 
 /* ---- memory ---- */
 
-/* Seconds by bytes. What disturbs a measurement makes it longer, and fewer bytes never take longer
- * than more of them. The least tensor that can be divided stands for smaller ones. */
+/* Seconds by bytes, made monotonic: a point is at most the time of any larger one, since
+ * disturbances only add time. The smallest tensor that can be divided stands for smaller ones. */
 typedef struct Series {
     int count;
     Point at[32];
@@ -156,9 +156,9 @@ static json_t *json_curve(const Curve *curve) {
     return points;
 }
 
-/* Bytes a second that are read and written, by how many there are, with all ranks copying: in one
- * row, or in rows of so many bytes, each of which begins `apart` behind the one before. What the
- * least copy takes is that of any copy's start. */
+/* Measures the memory bandwidth by copy size, bytes read and written a second, with all ranks
+ * copying. Rows have `row` bytes and begin `apart` bytes after each other, or the copy is one row.
+ * The time of the smallest copy counts as every copy's start. */
 static Curve measure_memory(Arena *arena, int64_t row, int64_t apart) {
     Series series = {0};
     double start = time_copies(2, 1, 1, BUDGET);
@@ -187,7 +187,7 @@ static double measure_start(Arena *arena) {
     return time_set(&set, BUDGET);
 }
 
-/* What copies and combinations take on a rank. */
+/* Measures the rates of copies and combinations on a rank. */
 static DeviceClass measure_class(Arena *arena) {
     DeviceClass class = {.memory = rank_memory(),
                          .copy = measure_start(arena),
@@ -224,13 +224,13 @@ static const Cluster *describe(Arena *arena, const Hosts *hosts, const DeviceCla
 
 /* ---- links ---- */
 
-/* Seconds of a plan beside copies; these take at most a half. */
+/* Returns the seconds of a plan without its local copies, at least half of the measured time. */
 static double exchange_seconds(const Set *set, const Cluster *machine) {
     double seconds = time_set(set, BUDGET), moving = moving_seconds(machine, set->plan);
     return moving > seconds / 2 ? seconds / 2 : seconds - moving;
 }
 
-/* On how many processors so many devices are. */
+/* Counts the different processors of `count` devices. */
 static int count_processors(const Cluster *machine, const int *devices, int count) {
     int found = 0;
     for (int i = 0; i < count; i++) {
@@ -269,7 +269,7 @@ static void add_verb(json_t *list, int number, const int *devices, int count, in
                                         alone, "seconds", json_curve(&seconds)));
 }
 
-/* Adds what was measured of every verb in groups of some devices; an odd number has no halves, and
+/* Adds the times of every verb in groups of `count` devices. An odd count has no halves; the
  * messages of several groups are one exchange. */
 static void add_verbs(json_t *list, const int *devices, int count, int groups,
                       const Cluster *machine) {
@@ -277,8 +277,8 @@ static void add_verbs(json_t *list, const int *devices, int count, int groups,
         if (v != SEND || count % 2 == 0) add_verb(list, v, devices, count, groups, false, machine);
 }
 
-/* Adds what the first rank takes for broadcasts and reductions with two others that share a
- * processor which is not its own. */
+/* Adds the times of broadcasts and reductions of the first rank with two other ranks that share
+ * another processor. */
 static void add_alone(json_t *list, const int *ranks, int count, const Cluster *machine) {
     for (int i = 2; i < count; i++)
         for (int k = 1; k < i; k++) {
@@ -291,7 +291,7 @@ static void add_alone(json_t *list, const int *ranks, int count, const Cluster *
         }
 }
 
-/* Adds what the first two ranks take that share a processor. */
+/* Adds the times of the first two ranks that share a processor. */
 static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster *machine) {
     for (int i = 1; i < count; i++)
         for (int k = 0; k < i; k++) {
@@ -312,8 +312,8 @@ static double pair_seconds(const char *pattern, const int *devices, int64_t byte
     return seconds;
 }
 
-/* A link of two devices, by what they exchange in both directions at once; `measured` goes with
- * it. */
+/* Measures the link of two devices by an exchange in both directions; adds `measured` to its JSON
+ * object. */
 static json_t *measure_link(const int *devices, json_t *measured) {
     const char *both = verbs[SEND_RECEIVE].text;
     double shortest = pair_seconds(both, devices, 1),
@@ -323,8 +323,8 @@ static json_t *measure_link(const int *devices, json_t *measured) {
                      "measured", measured);
 }
 
-/* The link of ranks of one host, of which two act, three, four, eight and so on, and all, by
- * themselves and in as many groups as there are; NULL where there are no two. */
+/* Measures the link within a host, with 2, 3, 4, 8, ... and all ranks, in one group and in as many
+ * groups as fit; NULL for a host of one rank. */
 static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machine) {
     int ranks[world_size()], count = host_ranks(hosts, host, ranks);
     json_t *measured = json_array();
@@ -356,8 +356,8 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *mac
     return link;
 }
 
-/* Local links of the host with most ranks, and each pair of hosts. A link of a kind that there is
- * not is like the other. */
+/* Measures the local link on the host with most ranks, and the link of each pair of hosts. A kind
+ * of link that no host or pair has gets the values of the other kind. */
 static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
     int ranks[world_size()], widest = 0;
     json_t *pairs = json_array();
@@ -422,8 +422,7 @@ static bool is_rate(const char *key) {
     return strstr(key, "bandwidth") || !strcmp(key, "sums") || !strcmp(key, "maxima");
 }
 
-/* The shorter of the times and the higher of the rates of two passes, in the first; `rates` of
- * values that are rates. */
+/* Merges two passes into `first`: the minimum of times, or the maximum where `rates`. */
 static void keep_best(json_t *first, const json_t *second, bool rates) {
     const char *key;
     json_t *value;

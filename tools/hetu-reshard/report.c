@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-/* By tensor, whether segments have something of it; the number of these is the result. */
+/* Marks the tensors that segments have elements of; returns how many tensors that are. */
 static int mark_tensors(const Plan *plan, const Segments *segments, bool *marked) {
     int count = 0;
     for (int i = 0; i < segments->count; i++) {

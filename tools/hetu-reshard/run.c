@@ -70,7 +70,7 @@ static void read_data(void *data, size_t bytes, int device, const char *fill) {
     fclose(file);
 }
 
-/* Fills with NaN what nothing may leave as it is. */
+/* Fills a buffer with NaN, so that an element that the conversion does not write is noticed. */
 static void spoil_data(void *data, size_t bytes) {
     void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
     memset(host, 0xff, bytes);

@@ -1,7 +1,6 @@
-/* Ranks share processors with each other and with the rest of the machine: what one run takes says
- * little. Runs are timed in batches, long enough for the ranks to take turns; a batch takes until
- * its slowest rank is done, and of all batches the shortest counts, since what disturbs one makes
- * it longer. */
+/* Times runs on ranks that share processors with other processes. Runs are timed in batches, long
+ * enough for the ranks to take turns. A batch ends when its slowest rank is done; the shortest
+ * batch counts, since disturbances only add time. */
 #define _GNU_SOURCE // sched.h: processors
 #include "timing.h"
 
@@ -28,7 +27,7 @@ int bind_rank(void) {
     return sched_setaffinity(0, sizeof own, &own) ? -1 : processor;
 }
 
-/* What is timed. */
+/* The function that is timed. */
 typedef void Run(void *context);
 
 static double now(void) {
@@ -37,7 +36,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* The least of all ranks' numbers, on all of them. */
+/* Returns the minimum of `mine` over all ranks, on every rank (all-reduce). */
 static double least_of_ranks(double mine) {
     double least = mine, all[world_size()];
     world_gather(&mine, sizeof mine, all);
@@ -45,9 +44,9 @@ static double least_of_ranks(double mine) {
     return least;
 }
 
-/* Seconds of a run in a batch of `runs`, from when the last rank came to begin until all are done.
- * A rank's own begin would not do: one whose processor another has, which then runs by itself,
- * would begin late, and seem to take as long as if it were alone. */
+/* Returns the seconds of a run in a batch of `runs`, from the arrival of the last rank until all
+ * ranks are done. Each rank's own start would be wrong: a rank that waits for a shared processor
+ * starts late, and would hide the wait. */
 static double time_batch(Run *run, void *context, int runs) {
     double begin = now();
     world_least(0);
@@ -68,8 +67,8 @@ static void note_batch(Shortest *shortest, double seconds) {
         shortest->second = seconds;
 }
 
-/* Batches of so many runs, until the budget is spent; until a few of it are where no two of the
- * shortest batches are alike, since then all may have been disturbed. */
+/* Runs batches until `budget` seconds are spent. While the two shortest batches differ, all may
+ * have been disturbed: then goes on for a few times the budget. */
 static double time_batches(Run *run, void *context, int runs, double budget) {
     const double alike = 1.1;
     Shortest shortest = {INFINITY, INFINITY};
@@ -84,8 +83,8 @@ static double time_batches(Run *run, void *context, int runs, double budget) {
     return shortest.first;
 }
 
-/* The first run, which opens connections and touches memory, does not count; then there are twice
- * as many in a batch until it is long enough. */
+/* Discards the first run, which opens connections and touches memory. Doubles the runs a batch
+ * until a batch is long enough, then times batches. */
 static double time_runs(Run *run, void *context, double budget) {
     int runs = 1;
     time_batch(run, context, 1);

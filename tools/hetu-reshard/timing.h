@@ -5,21 +5,22 @@
 
 #include "case.h"
 
-/* Keeps this rank on one processor of those that it may run on, the ranks of a host on all of them
- * in turn: where the system moves ranks, two of four share one processor in one run and have two in
- * the next, and take twice as long or half. The processor's number; -1 where the system does not
- * say which there are. */
+/* Binds this rank to one processor, round-robin over the ranks of a host; returns the processor's
+ * number, or -1 when the system does not list processors. Without binding, two ranks may share a
+ * processor in one run and not in the next, which changes times by a factor of 2. */
 int bind_rank(void);
 
-/* Seconds of a conversion of cases until its last device is done: the least of batches of runs in a
- * row, which take `budget` seconds together. All ranks call it together, and get the same. */
+/* Returns the seconds of a conversion of cases until the last device is done: the minimum over
+ * batches of runs, for `budget` seconds in all. All ranks call it together and get the same
+ * value. */
 double time_set(const Set *set, double budget);
 
-/* Seconds in which every rank at once makes a copy that reads and writes `bytes` in all, in rows of
- * so many, each of which begins `apart` behind the one before. */
+/* Returns the seconds of a strided copy on all ranks at once. `bytes` counts reads and writes; rows
+ * have `row` bytes and begin `apart` bytes after each other. */
 double time_copies(int64_t bytes, int64_t row, int64_t apart, double budget);
 
-/* Seconds in which every rank at once combines so many bytes of elements with as many. */
+/* Returns the seconds in which all ranks at once combine two buffers of `bytes` each by
+ * `reduction`. */
 double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget);
 
 /* Measures the links and the memory of the ranks, and writes a cluster file: several times, of

@@ -1,15 +1,15 @@
-/* heturun: runs a program of hetucc's on what slots there are, and goes on when ranks die or the
- * slots change.
+/* heturun: runs a hetucc program on the available slots, and restarts it when ranks die or the
+ * slots change (elastic training).
  *
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
  *
- * The ranks are started under the first strategy that the slots are enough for. When a rank dies (a
- * signal ends it, or a fault of its device), its slot is lost until FILE is written anew; all ranks
- * are ended and started again on the slots left. So they are when FILE changes what they run on.
- * SIGTERM, SIGUSR1 and SIGUSR2 go on to all ranks, which save and end (ht_told_to_end); behind
- * SIGTERM they have the time of --grace. The program goes on from what it has saved (ht_resume).
- * When all ranks end well, so does heturun; when one ends with an error of its own, heturun ends
- * with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
+ * heturun starts the ranks under the first strategy that fits the slots. A rank dies by a signal or
+ * a device fault; its slot is lost until FILE is rewritten. heturun then ends all ranks and
+ * restarts them on the slots left, also when a new FILE changes the slots in use. The program
+ * resumes from its last checkpoint (ht_resume). heturun forwards SIGTERM, SIGUSR1 and SIGUSR2 to
+ * all ranks, which save and end (ht_told_to_end), after SIGTERM within --grace seconds. heturun
+ * exits with 0 when all ranks do, or with the status of a rank that ends with an error of its own.
+ * Where no strategy fits, heturun waits for a new FILE for HETU_TIMEOUT seconds.
  */
 #define _GNU_SOURCE
 #include "place.h"
@@ -101,9 +101,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     }
 }
 
-/* ---- what is left in a file system ---- */
+/* ---- files and shared memory ---- */
 
-/* A number for the slots' path; the same for each heturun on these slots. */
+/* Hashes the path of the slots file; every heturun on the same file gets the same number. */
 static uint64_t hash_slots(const Options *options) {
     char *whole = realpath(options->slots, NULL);
     uint64_t hash = hash_text(HASH_START, whole ? whole : options->slots);
@@ -111,7 +111,8 @@ static uint64_t hash_slots(const Options *options) {
     return hash;
 }
 
-/* Where the ranks keep copies, the same for each heturun on these slots. */
+/* Makes the job; the folder of in-memory checkpoints is the same for every heturun on these
+ * slots. */
 static Job make_job(const Options *options) {
     char *copies = NULL;
     if (asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(),
@@ -126,8 +127,8 @@ static bool all_slots_here(const Slots *slots) {
     return here;
 }
 
-/* Where the ranks of a start meet: in this heturun's own folder, or beside the slots, which all
- * machines see; NULL after a message. */
+/* Returns the path of the file through which ranks meet: in this heturun's private folder, or for
+ * ranks on several machines beside the slots file, which all machines see. NULL after a message. */
 static char *choose_meeting(const Place *place, const Slots *slots) {
     char *whole = realpath(slots->path, NULL);
     char *path =
@@ -159,7 +160,8 @@ static sigset_t heeded(void) {
     return set;
 }
 
-/* Waits for a signal that is heeded; the signal that tells this process to end, or 0. */
+/* Waits for a signal of heeded(), at most so many milliseconds; returns a signal that asks this
+ * process to end, else 0. */
 static int await_signal(int milliseconds) {
     sigset_t set = heeded();
     int signal_number =
@@ -169,10 +171,11 @@ static int await_signal(int milliseconds) {
 
 typedef struct Outcome {
     bool again, refused; // refused: the strategy, by the program
-    int status;          // where nothing is started again
+    int status;          // exit status, where `again` is false
 } Outcome;
 
-/* The status of the first rank that ended with an error, 0: none, when `all` have ended. */
+/* Returns the status of the first rank that ended with an error, 0: none. *all: whether all ranks
+ * have ended. */
 static int worst_status(const Ranks *ranks, bool *all) {
     int worst = 0;
     *all = true;
@@ -183,7 +186,7 @@ static int worst_status(const Ranks *ranks, bool *all) {
     return worst;
 }
 
-/* Takes the slots away on which ranks have died. Returns how many. */
+/* Marks the slots of ranks that died as lost; returns how many. */
 static int lose_slots(const Ranks *ranks, int number) {
     int lost = 0;
     for (int rank = 0; rank < ranks->count; rank++) {
@@ -202,8 +205,8 @@ static int lose_slots(const Ranks *ranks, int number) {
     return lost;
 }
 
-/* Whether the first rank that ended could not exchange with others, which is nobody's fault that is
- * known. The second time within the patience for slots its slot is lost. */
+/* Returns whether the first rank that ended reported a communication failure, whose culprit is
+ * unknown. At the second failure within the waiting time for slots, the rank's slot is lost. */
 static bool failed_to_exchange(const Ranks *ranks, int number) {
     static time_t last;
     const Rank *first = ranks->first;
@@ -218,15 +221,15 @@ static bool failed_to_exchange(const Ranks *ranks, int number) {
     return true;
 }
 
-/* Whether all ranks are on this machine. */
+/* Returns whether all ranks are on this machine. */
 static bool all_here(const Ranks *ranks) {
     bool here = true;
     for (int rank = 0; rank < ranks->count; rank++) here = here && ranks->at[rank].slot->here;
     return here;
 }
 
-/* When a rank has ended with an error: waits for a moment, so that those are seen that ended
- * because of another's death. */
+/* Decides on a restart after a rank ended with an error. Waits for a moment first, so that a rank
+ * that died, and caused the error, is noticed. */
 static Outcome judge(Ranks *ranks, int number, int status) {
     struct timespec pause = {.tv_nsec = LOOK * 1000000L};
     int lost = 0;
@@ -243,7 +246,7 @@ static Outcome judge(Ranks *ranks, int number, int status) {
     return (Outcome){.again = again, .refused = refused, .status = status};
 }
 
-/* Whether the slots have changed so that the ranks would run elsewhere, or under another
+/* Returns whether the changed slots file moves ranks to other slots, or selects another
  * strategy. */
 static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceList *list,
                            const Choice *choice) {
@@ -259,21 +262,20 @@ static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceL
     return false;
 }
 
-/* The ranks stay where they are; their slots are those of the file that was read. */
+/* Points the running ranks at the slots of the file that was read again; no rank moves. */
 static void rebind(Ranks *ranks, const Slots *slots) {
     for (int i = 0, rank = 0; i < slots->count && rank < ranks->count; i++)
         if (!slots->at[i].lost) ranks->at[rank++].slot = &slots->at[i];
 }
 
-/* Seconds since some moment. */
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits until all ranks have ended by themselves at a signal, for the time of `grace`, and ends
- * those that have not. Another SIGTERM, and other signals that end this process, cut it short. */
+/* Waits up to `grace` seconds until all ranks have ended after a signal, then kills the others. A
+ * second SIGTERM, or another signal that ends this process, cuts the wait short. */
 static Outcome await_ends(Ranks *ranks, int signal_number, int grace) {
     double since = now();
     bool all = false, cut = false;
@@ -291,7 +293,7 @@ static Outcome await_ends(Ranks *ranks, int signal_number, int grace) {
     return (Outcome){.status = all ? status : 128 + signal_number};
 }
 
-/* Watches the ranks until they are to be started again, or nothing is left to do. */
+/* Watches the ranks until they need a restart, or heturun ends. */
 static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Choice *choice,
                      int number, int grace) {
     for (int passed = 0;;) {
@@ -345,7 +347,7 @@ static int await_slots(Slots *slots, const ChoiceList *list) {
     }
 }
 
-/* Goes on without a strategy that the program does not have; whether others are left. */
+/* Drops a strategy that the program was not compiled with; returns whether others are left. */
 static bool leave_out(ChoiceList *list, const Choice *choice) {
     fprintf(stderr, "heturun: strategy \"%s\" is left out%s\n", choice->name,
             list->count > 1 ? "" : "; there is no other");
@@ -353,14 +355,14 @@ static bool leave_out(ChoiceList *list, const Choice *choice) {
     return list->count > 0;
 }
 
-/* Removes what a start has left where its ranks met. */
+/* Removes the meeting file of a start. */
 static void leave_meeting(char *meeting, const Place *place) {
     unlink(meeting);
     *strrchr(meeting, '/') = 0;
     if (strcmp(meeting, place->folder) != 0) place_remove(meeting);
 }
 
-/* Starts the ranks again and again until there is nothing left to do; the exit status. */
+/* Starts and restarts the ranks until the program ends; returns the exit status. */
 static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int grace) {
     Outcome outcome = {.again = true};
     for (int number = 1; outcome.again; number++) {
@@ -391,7 +393,7 @@ static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int
     return outcome.status;
 }
 
-/* HETU_HOSTS: into how many hosts this machine is divided. */
+/* Returns HETU_HOSTS: the number of hosts that this machine simulates, for tests. */
 static int host_parts(void) {
     const char *text = getenv("HETU_HOSTS");
     char *end;

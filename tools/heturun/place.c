@@ -25,8 +25,8 @@ static const char *shared_memory(void) {
     return secure_parent_wrong("/dev/shm") ? secure_parent() : "/dev/shm";
 }
 
-/* Calls a function for each private folder whose path begins so, until it says true; whether it
- * did. */
+/* Calls is_it for each private folder whose path begins with `head`, until a call returns true;
+ * returns whether one did. */
 static bool any_private(const char *head, bool (*is_it)(const char *path, const void *argument),
                         const void *argument) {
     char parent[PATH_ROOM], path[PATH_ROOM];
@@ -57,7 +57,7 @@ void place_remove(const char *head) { any_private(head, remove_it, NULL); }
 
 /* ---- the lock ---- */
 
-/* Whether the heturun of a folder runs; what a dead one has left goes. */
+/* Returns whether another live heturun owns the folder; removes the folder of a dead one. */
 static bool is_other(const char *path, const void *own) {
     char name[PATH_ROOM + 16];
     if (!strcmp(path, own)) return false;
@@ -69,9 +69,8 @@ static bool is_other(const char *path, const void *own) {
     return runs;
 }
 
-/* Makes the folder with a lock that is held, under a name of its own at first: who sees the folder
- * sees the lock. Returns 0, or an errno.
- */
+/* Makes the folder with a held lock under a temporary name, then renames the folder, so that other
+ * processes never see it without the lock. Returns 0 or an errno. */
 static int make(Place *place, const char *head) {
     char fresh[sizeof place->folder], lock[sizeof fresh + 16];
     if (snprintf(fresh, sizeof fresh, "%s/heturun-new-%d.XXXXXX", shared_memory(),
@@ -91,8 +90,8 @@ static int make(Place *place, const char *head) {
     return 0;
 }
 
-/* Two that start at once see one another, and both step back for a while; the first to come again
- * finds nobody. */
+/* Backs off for a random time: two heturun that start at once see each other's folder, and both
+ * retry. */
 static void step_back(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

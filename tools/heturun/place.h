@@ -1,10 +1,9 @@
-/* Where a heturun keeps what other users must not reach: a folder of its own in shared memory,
- * /dev/shm/heturun-UID-HASH.XXXXXX.
+/* The private folder of a heturun in shared memory: /dev/shm/heturun-UID-HASH.XXXXXX.
  *
- * HASH is of the slots' path; nobody can foresee the end of the name, and nobody else may enter the
- * folder. A lock in it says that its heturun runs, and goes with it, however it ends. So another
- * one of this user on the same slots sees it, and no other user can pretend to be one, or be in its
- * way.
+ * HASH is a hash of the slots file's path; the suffix is random, and only the user may enter the
+ * folder. heturun holds a lock in the folder, which the kernel releases when heturun ends. A second
+ * heturun of the user on the same slots finds the lock and refuses to run. Other users can neither
+ * fake a lock nor block the name.
  */
 #ifndef HETURUN_PLACE_H
 #define HETURUN_PLACE_H
@@ -17,22 +16,21 @@ typedef struct Place {
     int lock;
 } Place;
 
-/* Makes the folder; false after a message where another heturun runs on these slots, or there is no
- * room. */
+/* Makes the folder. Returns false after a message when another heturun runs on these slots, or
+ * shared memory is full. */
 bool place_open(Place *place, const char *slots, uint64_t hash);
 
 void place_close(Place *place);
 
-/* Where the ranks meet when all are on this machine: a file in the folder. Returns a path to
+/* Returns the meeting file of ranks that are all on this machine: a path in the folder, to
  * free(). */
 char *place_inside(const Place *place);
 
-/* Where the ranks meet when some are on other machines: a private folder beside the slots, of a
- * name that nobody can foresee. What dead ones have left there goes. Returns a path to free(), NULL
- * after a message. */
+/* Makes a private folder with a random name beside the slots file, where ranks on several machines
+ * meet. Removes such folders of dead heturun. Returns a path to free(), or NULL after a message. */
 char *place_beside(const char *slots);
 
-/* Removes the private folders, with what is in them, whose paths begin so. */
+/* Removes the private folders whose paths begin with `head`, with their files. */
 void place_remove(const char *head);
 
 #endif

@@ -20,7 +20,7 @@ static void set_number(const char *name, int number) {
     setenv(name, text, 1);
 }
 
-/* Ranks on the host of a slot in front of a rank. */
+/* Returns the local rank: how many lower ranks are on the host of `rank`. */
 static int local_rank(const Ranks *ranks, int rank) {
     int local = 0;
     for (int i = 0; i < rank; i++)
@@ -29,7 +29,7 @@ static int local_rank(const Ranks *ranks, int rank) {
     return local;
 }
 
-/* What the rank finds in its environment. */
+/* Sets the rank's environment variables. */
 static void set_environment(const Job *job, const Ranks *ranks, int rank, const Choice *choice) {
     const Slot *slot = ranks->at[rank].slot;
     char copies[512], digest[20];
@@ -46,7 +46,8 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
     if (slot->part >= 0) set_number("HETU_NODE", slot->part);
 }
 
-/* In the child: becomes the rank, or what starts it on its machine. */
+/* Runs in the child process: executes the program, or the remote shell that starts the program on
+ * another machine. */
 static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
                              pid_t parent, int input) {
     sigset_t none;

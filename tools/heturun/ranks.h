@@ -1,5 +1,5 @@
-/* The ranks of a run: starting them, seeing how they end, ending them. They end when this process
- * does, however that ends. */
+/* Processes of the ranks of a run: starts, watches and ends them. All ranks end when this process
+ * ends, even when it is killed. */
 #ifndef HETURUN_RANKS_H
 #define HETURUN_RANKS_H
 
@@ -12,47 +12,47 @@ typedef struct Rank {
     pid_t process;
     Slot *slot;
     bool ended;
-    bool died;  // by a signal that this process has not sent, of a fault of its device, or its
+    bool died;  // killed by a signal of another process, by a device fault, or its
                 // machine is out of reach
-    int held;   // the other end of the standard input of one on another machine; -1: it is here
+    int held;   // write end of a remote rank's standard input; -1: a local rank
     int status; // of its end: an exit status, or 128 and the signal
 } Rank;
 
 typedef struct Ranks {
     int count;
-    const Rank *first; // that has ended; NULL: none has
+    const Rank *first; // the first rank that ended; NULL: none has
     Rank *at;
 } Ranks;
 
-/* What all ranks of all starts have in common. */
+/* Data that all ranks of all starts share. */
 typedef struct Job {
     char **words;        // the program and its arguments
     const char *meeting; // the file through which they meet
-    const char *copies;  // the folder in shared memory for copies of what they have learnt
-    const char *shell;   // the command that starts others on another machine
+    const char *copies;  // folder in shared memory for in-memory checkpoints (ht_remember)
+    const char *shell;   // remote shell, such as ssh
 } Job;
 
-/* The exit status of rank 0 where the program cannot begin under the strategy
+/* Exit status of rank 0 when the program cannot begin under the strategy
  * (runtime/session/core/initial_strategy.h). */
 enum { NO_STRATEGY = 121 };
 
-/* That of a rank whose device or machine is at fault, and of one that could not exchange with
- * others (runtime/base/fail.h). */
+/* Exit statuses of a rank after a fault of its device or machine, and after a communication failure
+ * (runtime/base/fail.h). */
 enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 
-/* That of ssh, where it does not reach the other machine. */
+/* Exit status of ssh when the other machine is unreachable. */
 enum { UNREACHED = 255 };
 
-/* Starts so many ranks on the slots that are not lost, in their order. */
+/* Starts `count` ranks on the slots that are not lost, in the order of the file. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
-/* Notes which have ended since. Returns whether any has. */
+/* Records the ranks that ended since the last call; returns whether any did. */
 bool ranks_look(Ranks *ranks);
 
-/* Sends a signal to those that run. */
+/* Sends a signal to all running ranks. */
 void ranks_tell(const Ranks *ranks, int signal_number);
 
-/* Kills those that run, with all that they have started, and waits for their ends. */
+/* Kills all running ranks with their child processes, and waits until they have ended. */
 void ranks_end(Ranks *ranks);
 
 /* ---- ranks on other machines: remote.c ----
@@ -68,9 +68,9 @@ char **remote_words(const char *shell, const char *host, char **words);
 /* Removes the folders PATTERN on a host. */
 void remote_remove(const char *shell, const char *host, const char *pattern);
 
-/* Carries out `heturun --hold`: runs the program until it ends or the standard input does. Each
- * byte of the standard input is a signal to the program. Returns its exit status, or 128 and the
- * signal by which it ended. */
+/* Carries out `heturun --hold`: runs the program until it ends or the standard input does. Sends
+ * the program a signal for each byte of the standard input, whose value is the signal's number.
+ * Returns its exit status, or 128 and the signal by which it ended. */
 int remote_hold(char **words);
 
 #endif

@@ -16,9 +16,9 @@ enum { MOST_WORDS = 64, PATH_ROOM = 4096, CANNOT_START = 127, LOOK = 20 }; // mi
 
 extern char **environ;
 
-/* ---- here ---- */
+/* ---- local side ---- */
 
-/* A word as a shell takes it for itself. */
+/* Writes a word quoted for a shell. */
 static void quote(FILE *out, const char *word) {
     fputs(" '", out);
     for (; *word; word++)
@@ -29,7 +29,7 @@ static void quote(FILE *out, const char *word) {
     fputc('\'', out);
 }
 
-/* Whether a variable, "NAME=VALUE", goes along. */
+/* Returns whether a remote rank gets the environment variable "NAME=VALUE". */
 static int goes_along(const char *variable) {
     static const char *const heads[] = {"HETU_", "OMP_", "OPENBLAS_", "PATH=", "LD_LIBRARY_PATH="};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
@@ -84,9 +84,10 @@ void remote_remove(const char *shell, const char *host, const char *pattern) {
     free(command);
 }
 
-/* ---- there ---- */
+/* ---- remote side (heturun --hold) ---- */
 
-/* In the child: becomes the program, in a group of its own, without this one's standard input. */
+/* Runs in the child process: executes the program in its own process group, without this process's
+ * standard input. */
 static _Noreturn void become(char **words, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CANNOT_START);
@@ -98,7 +99,8 @@ static _Noreturn void become(char **words, pid_t parent) {
     _exit(CANNOT_START);
 }
 
-/* Hands the process the signals that come by the standard input. Returns whether that has ended. */
+/* Sends the process the signals that arrive on the standard input; returns whether the standard
+ * input has ended. */
 static int input_ended(pid_t process) {
     char byte;
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};

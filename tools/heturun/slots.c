@@ -21,7 +21,7 @@ char *file_text(Arena *arena, Diag *diag, const char *path) {
     return diag_errors(diag) || !text ? NULL : arena_string(arena, text);
 }
 
-/* What is read of a file before it counts. */
+/* Slots read so far; they replace the old ones when the whole file has no error. */
 typedef struct Reading {
     Diag *diag;
     const char *path;
@@ -35,7 +35,7 @@ static bool is_here(const char *host) {
     return !strcmp(host, "localhost") || !strcmp(host, "127.0.0.1") || !strcmp(host, own);
 }
 
-/* Further slots of a host. */
+/* Adds `count` slots of a host. */
 static void add_slots(Reading *reading, const char *host, int count) {
     int number = 0;
     for (int i = 0; i < reading->count; i++) number += !strcmp(reading->at[i].host, host);
@@ -45,7 +45,7 @@ static void add_slots(Reading *reading, const char *host, int count) {
             (Slot){.host = host, .here = is_here(host), .number = number + i, .part = -1};
 }
 
-/* The number behind "slots="; -1 after an error. */
+/* Reads the number after "slots="; -1 after an error. */
 static int read_count(Reading *reading, const char *word, Position at) {
     char *end;
     errno = 0;
@@ -78,7 +78,7 @@ static void read_line(Reading *reading, char *line, int number) {
                         : 1);
 }
 
-/* Numbers the parts of this machine; they have its slots in turn, as evenly as can be. */
+/* Divides this machine's slots evenly among `parts` simulated hosts. */
 static void divide(Reading *reading, int parts) {
     int here = 0, number = 0;
     for (int i = 0; i < reading->count; i++) here += reading->at[i].here;
@@ -86,7 +86,7 @@ static void divide(Reading *reading, int parts) {
         if (reading->at[i].here) reading->at[i].part = (int)((long)number++ * parts / here);
 }
 
-/* Reads the file; what it lists takes the place of what was there, unless there are errors. */
+/* Reads the file and replaces the slots; keeps the old slots after an error. */
 static bool read_slots(Slots *slots) {
     Arena *arena = arena_create();
     Reading reading = {

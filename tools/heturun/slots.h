@@ -4,8 +4,7 @@
  *     localhost slots=4
  *     node7
  *
- * What the file lists when it is written anew counts from then on; a slot that was lost is back
- * then, if it is listed.
+ * A rewritten file replaces the slots; a lost slot that the file lists is available again.
  */
 #ifndef HETURUN_SLOTS_H
 #define HETURUN_SLOTS_H
@@ -19,14 +18,14 @@
 typedef struct Slot {
     const char *host;
     bool here;  // the host is this machine
-    int number; // among the host's slots, from 0 on
-    int part;   // of this machine, where it is divided (HETU_HOSTS); else -1
+    int number; // index among the host's slots, from 0
+    int part;   // simulated host of this machine (HETU_HOSTS); -1: not divided
     bool lost;  // a rank has died there
 } Slot;
 
 typedef struct Slots {
     const char *path;
-    int parts; // into which this machine is divided, for tests; 1: into none
+    int parts; // simulated hosts on this machine, for tests; 1: not divided
     int count;
     Slot *at;
     struct stat seen, read; // the file as it was last looked at, and as it was read
@@ -35,9 +34,9 @@ typedef struct Slots {
 /* Reads the file for the first time. Returns whether that could be done; errors are reported. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
-/* Whether the file was written since it was read; then it is read again. What is no file of slots
- * is reported and changes nothing. A file that is still being written is let alone, and so is an
- * empty one: a writer begins with that; a comment alone says that there are none. */
+/* Reads the file again when it was rewritten; returns whether the slots changed. Reports an invalid
+ * file and keeps the old slots. Ignores a file that is still being written, or empty, as at the
+ * start of a write. A file with a comment alone lists no slots. */
 bool slots_changed(Slots *slots);
 
 /* Slots that are not lost. */

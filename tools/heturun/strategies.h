@@ -18,15 +18,15 @@ typedef struct Choice {
 } Choice;
 typedef Array(Choice) ChoiceList;
 
-/* Reads them; false after errors, which are reported. Devices of classes are those of the file
- * `cluster`, which may be NULL. */
+/* Reads the strategies; returns false after reported errors. The cluster file `cluster` defines
+ * device classes; NULL: none. */
 bool strategies_read(Arena *arena, const char *path, const char *cluster, ChoiceList *list);
 
-/* Leaves a strategy out from now on, which the program does not have. */
+/* Removes a strategy that the program was not compiled with. */
 void strategies_drop(ChoiceList *list, const Choice *choice);
 
-/* The first that so many slots are enough for; NULL: none. On as many ranks as *ranks says, main
- * may also switch to all others that the slots are enough for. */
+/* Returns the first strategy that fits `slots` slots; NULL: none. *ranks becomes the number of
+ * ranks with which main can switch to every other strategy that fits. */
 const Choice *strategies_fit(const ChoiceList *list, int slots, int *ranks);
 
 #endif
