@@ -1,6 +1,10 @@
-/* A call of an operator against its rule: element types, then how many dimensions ellipses stand
- * for, then extents, then what the rule requires. The words are hetucc's (compiler/ir/bind), which
- * checks the same before a program runs. */
+/* Binds a call of an operator to its rule: checks element types, learns how many dimensions each
+ * ellipsis stands for, learns extents, and checks requirements. The messages are those of hetucc
+ * (compiler/ir/bind), which makes the same checks at compile time.
+ *
+ * Example: under the rule y[b.., o] = x[b.., i] * w[i, o], operands x (2, 3, 4) and w (4, 5) give
+ * 2 dimensions for b, the extents b = (2, 3), i = 4, o = 5, and the result y (2, 3, 5).
+ */
 #include "eager/operator.h"
 
 #include <string.h>
@@ -13,12 +17,13 @@ static const char *type_name(ht_dtype dtype) {
     return names[dtype];
 }
 
-/* Whether the rule leaves it to the call in which type the operand comes. */
+/* Returns whether operand i is present and its rule accepts any element type. */
 static bool is_open(const Call *call, int i) {
     return call->operand[i] && call->access[i]->element == ELEMENT_FOLLOWS;
 }
 
-/* The operand whose type the call works in; NULL when there is none. */
+/* Returns the operand whose element type the call computes in: the first floating-point operand of
+ * open type, else the first present operand. Returns NULL if all are absent; *name is its name. */
 static const ht_node *working_operand(const Call *call, const char **name) {
     int found = -1;
     for (int i = call->count; i-- > 0;)
@@ -84,7 +89,8 @@ static void check_open(const Call *call) {
     }
 }
 
-/* A result that would be of integers because operands are is one of integers. */
+/* Ends the program if integer operands would make the result integer, unless the rule allows
+ * integer results (`integral`). */
 static void check_integral(const Call *call) {
     const OperatorAccess *result = &call->op->results[0];
     const char *name;
@@ -100,13 +106,13 @@ static void check_integral(const Call *call) {
 
 /* ---- dimensions ---- */
 
-/* What is known of the factors. */
+/* Dimensions and extents of the rule's factors, as far as they are known. */
 typedef struct Factors {
-    int count[OPERATOR_FACTORS]; // dimensions; -1: not known
+    int count[OPERATOR_FACTORS]; // number of dimensions; -1: not known
     bool known[OPERATOR_FACTORS];
     int64_t extent[OPERATOR_FACTORS][HT_MAX_RANK];
-    const OperatorAccess *from[OPERATOR_FACTORS]; // the operand that told the extents, from its
-                                                  // dimension `at` on; NULL: the clause size
+    const OperatorAccess *from[OPERATOR_FACTORS]; // operand that gave the extents, from its
+                                                  // dimension `at` on; NULL: the rule's size clause
     int at[OPERATOR_FACTORS];
 } Factors;
 
@@ -126,7 +132,8 @@ static void start_counts(const Call *call, Factors *factors) {
     }
 }
 
-/* Learns a count from an operand's rank; returns whether something was learnt. */
+/* Computes the length of operand i's one unknown ellipsis from the operand's rank. Returns whether
+ * it did; ends the program if the rank does not fit the rule. */
 static bool learn_count(const Call *call, Factors *factors, int i) {
     const OperatorAccess *access = call->access[i];
     int unknown = -1, unknowns = 0, rank = call->operand[i]->dims.rank, known = 0;
@@ -173,8 +180,8 @@ static bool know(Call *call, Factors *factors, int f, const int64_t *extent,
     return true;
 }
 
-/* Learns the extents of one factor from dimensions of an operand, or compares them; those of a
- * factor that each member has are added up. */
+/* Takes the extents of factor f from operand i, dimension `dim` on. Ends the program if known
+ * extents differ. Returns whether the extents are new. */
 static bool learn_single(Call *call, Factors *factors, int i, int dim, int f) {
     const OperatorAccess *access = call->access[i], *from = factors->from[f];
     const int64_t *extent = call->operand[i]->dims.extent + dim;
@@ -194,7 +201,8 @@ static bool learn_single(Call *call, Factors *factors, int i, int dim, int f) {
     return false;
 }
 
-/* Learns from a dimension of several factors: the one that is unknown, by division. */
+/* Computes the one unknown factor of a merged dimension by division: extent 12 with a known factor
+ * of 3 gives 4. Returns whether it did; ends the program at a remainder. */
 static bool learn_merged(Call *call, Factors *factors, int i, int dim, const OperatorDim *merged) {
     int unknown = -1;
     int64_t known = 1, extent = call->operand[i]->dims.extent[dim];
@@ -229,7 +237,8 @@ static bool learn_operand(Call *call, Factors *factors, int i, bool merged) {
     return learnt;
 }
 
-/* Learns from the clause size of one factor, where what it reads is known. */
+/* Evaluates the size clause of factor f once all factors that the clause reads are known. Returns
+ * whether it did. */
 static bool learn_size(Call *call, Factors *factors, int f) {
     const OperatorFactor *factor = &call->op->factors[f];
     if (!factor->size || factors->known[f]) return false;
@@ -242,7 +251,8 @@ static bool learn_size(Call *call, Factors *factors, int f) {
     return know(call, factors, f, &(int64_t){(int64_t)size}, NULL, 0);
 }
 
-/* Adds up the extents of factors that each member has. */
+/* Sums the extents of `each` factors over the members of a variadic operand: concatenating (2, 5)
+ * and (3, 5) gives extent 5. */
 static void sum_members(Call *call, Factors *factors) {
     for (int i = 0; i < call->count; i++)
         for (int d = 0, at = 0; call->operand[i] && d < call->access[i]->dim_count;
@@ -295,8 +305,8 @@ static ht_dims result_dims(const Call *call, const Factors *factors, const Opera
     return dims;
 }
 
-/* Puts into an extent of -1, of which there is one at most, what the others leave; false where they
- * leave no whole number. */
+/* Replaces the extent -1, at most one, so that the shape has `elements` elements: (2, -1) becomes
+ * (2, 6) for 12. Returns false if the element count cannot match. */
 static bool infer_extent(ht_dims *dims, int64_t elements) {
     int64_t known = 1, *open = NULL;
     for (int d = 0; d < dims->rank; d++) {

@@ -1,8 +1,8 @@
-/* The one-device library: runs a model as plain C, by its own path.
+/* The one-device library: runs a model as plain C, without hetucc.
  *
- * A program evaluates its model function anew each step. Operators compute at once and leave a node
- * on the step's tape; the loss then walks the tape backwards. The session
- * (runtime/session/core/session.c) is the only caller:
+ * A program evaluates its model function anew each step. Operators compute at once and record
+ * themselves on the step's tape. Backward then runs the tape in reverse (reverse-mode automatic
+ * differentiation). The session (runtime/session/core/session.c) is the only caller:
  *
  *     eager_store *store = eager_store_create(seed);
  *     eager_program *program = eager_program_create(store, model, &optimizer, &options);
@@ -17,53 +17,55 @@
 
 #include "session/core/eager.h"
 
-/* The parameters of a session. */
+/* Creates and destroys the parameters of a session; `seed` determines their initial values. */
 eager_store *eager_store_create(uint64_t seed);
 void eager_store_destroy(eager_store *store);
 
-/* Parameter number `index` in the order of their making, or of a name; NULL when there is none. */
+/* Return parameter `index` in order of creation, or the parameter called `name`; NULL: there is
+ * none. */
 eager_param *eager_store_param(eager_store *store, int index);
 eager_param *eager_store_find(eager_store *store, const char *name);
 
-/* A program; optimizer NULL: forward only. Evaluates the model once without computing anything,
- * which makes the parameters. The store must outlive it. */
+/* Creates a program; optimizer NULL: forward only. Evaluates the model once without computing, to
+ * create the parameters. The store must outlive the program. */
 eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void),
                                     const ht_optimizer *optimizer,
                                     const ht_program_options *options);
 void eager_program_destroy(eager_program *program);
 
-/* The type and the shape of an input; false: there is none of the name. */
+/* Gives the element type and shape of an input; returns false if no input has the name. */
 bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dtype, ht_dims *shape);
 
-/* One training step, or one forward run when the program has no optimizer. Feeds end with a NULL
- * name; inputs not fed keep the last value, and must have been fed once; `hyper` has the
- * optimizers' numbers. Returns the loss before the update, or the model's value where that is a
- * scalar, else 0. */
+/* Runs one training step, or one forward pass if the program has no optimizer. `feeds` ends with a
+ * NULL name. Inputs that are not fed keep their last value; the program ends if there is none.
+ * `hyper` has the optimizers' hyperparameters. Returns the model's value before the update if the
+ * value is an f32 scalar (such as the loss), else 0. */
 float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper);
 
-/* The values of the program that have names, by number: outputs of the last step, of which "" is
- * the model's value, parameters and states, inputs; false behind the last. */
+/* Gives named value `index` of the program; returns false past the last. The outputs of the last
+ * step come first ("" is the model's value), then parameters and states, then inputs. */
 bool eager_program_named(const eager_program *program, int index, Named *named);
 
-/* Copies such a value to `to`: of the last step, but for parameters and states what they are by
- * now. */
+/* Copies a named value to `to`. Outputs are those of the last step; parameters and states have
+ * their current values. */
 void eager_program_fetch(eager_program *program, const Named *named, void *to);
 
-/* Elements of the largest input of integers; 0 where there is none. */
+/* Returns the number of elements of the largest integer input; 0: there is none. */
 int64_t eager_program_tokens(const eager_program *program);
 
-/* The norm of all gradients of the last step together. */
+/* Returns the global L2 norm of the last step's gradients. */
 float eager_program_grad_norm(const eager_program *program);
 
-/* Evaluates the model anew, after variables that it reads have changed, and those of the store's
- * programs that run forward on parameters of this one, which trains. Their inputs have to be fed
- * again. */
+/* Evaluates the model again after variables that the model reads have changed. If this program
+ * trains, forward-only programs that share its parameters are evaluated again, too. The inputs of
+ * all these programs must be fed again. */
 void eager_program_forget(eager_program *program);
 
-/* State `index` of all optimizers of all programs; false behind the last. */
+/* Gives optimizer state `index`, counted over all programs that train; returns false past the
+ * last. */
 bool eager_store_state(eager_store *store, int index, eager_state *state);
 
-/* Another seed, and another number of a program's next step, as a checkpoint has them. */
+/* Set the store's seed, and the number of a program's next step, from a checkpoint. */
 void eager_store_resume(eager_store *store, uint64_t seed);
 void eager_program_resume(eager_program *program, int64_t step);
 

@@ -1,5 +1,5 @@
-/* What windows (session/observe/hooks.h) are told of the operators of a plain C model: their names,
- * scopes, and places in the source. */
+/* Reports the operators of a plain C model to the trace, the profile and the NaN check
+ * (session/observe/hooks.h): names, scopes and source locations. */
 #include "eager/operator.h"
 
 #include "base/memory.h"
@@ -16,9 +16,9 @@ static char *copy_of(const char *text) {
     return strcpy(memory_array((int64_t)strlen(text) + 1, 1), text);
 }
 
-/* A note on a call, which lives as long as the process: events refer to it. */
+/* Name and scope of one operator call. Never freed, since trace events point to it. */
 typedef struct Note {
-    ht_called called; // the first member: a note is known by it
+    ht_called called; // first member, so that a pointer to it is a pointer to the Note
     ht_whose whose;
 } Note;
 
@@ -32,8 +32,8 @@ static ht_called *new_note(const char *name, const char *value) {
     return &note->called;
 }
 
-/* The note for the next call of an evaluation, made when it is the first. A model's calls have the
- * places where they stand; those of gradients have the place of what they are the gradient of. */
+/* Returns the note of the evaluation's next call; the first evaluation creates it. A forward call
+ * gets its own source location, a gradient's call the location of its forward operator. */
 static ht_called *next_note(const char *name) {
     Trace *trace = eager_run.trace;
     if (trace->call < trace->call_count) return trace->calls[trace->call++];
@@ -69,15 +69,16 @@ static double bytes_of(int count, ht_node *const *nodes) {
     return bytes;
 }
 
-/* Whether infinities that an operator makes are no news: one of its arguments is infinite, or its
- * rule says so. */
+/* Returns whether the NaN check must allow infinite results: an argument is infinite, or the rule
+ * allows infinite results. */
 static bool is_endless(const Entry *entry) {
     bool endless = entry->op && entry->op->endless;
     for (int a = 0; a < entry->attr_count; a++) endless |= isinf(entry->attr[a].f) != 0;
     return endless;
 }
 
-/* The rule's operands that a call has, a bit each; all of them where one is variadic. */
+/* Returns the present operands as a bit mask in the rule's order; all bits if the call's operands
+ * do not match the rule's one by one (variadic). */
 static uint32_t present_operands(const Entry *entry) {
     uint32_t present = 0;
     if (entry->operand_count != entry->op->operand_count) return UINT32_MAX;
@@ -86,8 +87,8 @@ static uint32_t present_operands(const Entry *entry) {
     return present;
 }
 
-/* As the rule says; of an operator of the model's own as many as it touches elements. Views do
- * nothing. */
+/* Returns the number of operations of a call: 0 for a view, the rule's number if the rule has one,
+ * else one per element read or written. */
 static double operations_of(const Entry *entry) {
     double elements = 0;
     if (entry->op && entry->op->kind == OPERATOR_VIEW) return 0;

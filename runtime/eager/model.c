@@ -30,8 +30,8 @@ eager_program *eager_check_model(const char *function) {
     return eager_run.program;
 }
 
-/* Names have printable characters without blanks, quotes and backslashes; `what` is "a
- * parameter". */
+/* Returns `name`. Ends the program if the name is empty or has a blank, quote, backslash or
+ * unprintable character; `what` is "a parameter" in the message. */
 static const char *check_name(const char *what, const char *name) {
     if (!name || !*name) ht_fail("the name of %s is empty", what);
     for (const char *at = name; *at; at++)

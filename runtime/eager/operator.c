@@ -1,4 +1,4 @@
-/* Calls of operators: their results, and what flows back through them. */
+/* Calls operators: computes their results in forward, and their operands' gradients in backward. */
 #include "eager/operator.h"
 
 #include "cpu/cpu.h"
@@ -7,14 +7,15 @@
 
 #include <string.h>
 
-/* ---- numbers in the type that is computed in ---- */
+/* ---- conversion to the working type ---- */
 
-/* That of a tensor, where numbers of floating point are of type `real`. */
+/* Returns the working type of a tensor: i64 for integers, else `real` (f32 or f64). */
 static ht_dtype working_type(const ht_node *node, ht_dtype real) {
     return eager_is_integer(node) ? HT_I64 : real;
 }
 
-/* Where to write a node's elements in the type that is computed in: itself, or a copy. */
+/* Returns memory for a node's elements in the working type: the node's own if it has that type,
+ * else a new buffer. */
 static void *target_of(ht_node *node, ht_dtype real) {
     ht_dtype working = working_type(node, real);
     return working == node->dtype ? eager_data(node)
@@ -24,8 +25,8 @@ static void *target_of(ht_node *node, ht_dtype real) {
 #define CONVERT(TO, FROM, VALUE)                                                                   \
     for (int64_t i = 0; i < count; i++) ((TO *)to)[i] = (TO)VALUE(((const FROM *)from)[i])
 
-/* Copies elements of a node to the type that is computed in, `real` where they are of floating
- * point, or back. */
+/* widen converts elements of type `dtype` to the working type (i64, or `real`); narrow converts
+ * them back. */
 static void widen(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real) {
     if (dtype == HT_I32)
         CONVERT(int64_t, int32_t, );
@@ -48,7 +49,8 @@ static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht
         CONVERT(float, double, );
 }
 
-/* A node's elements in that type; NULL where it is absent. */
+/* Returns a node's elements in the working type, converted if needed; NULL if the operand is
+ * absent. */
 static const void *elements_of(ht_node *node, ht_dtype real) {
     if (!node || working_type(node, real) == node->dtype) return node ? eager_data(node) : NULL;
     void *to = target_of(node, real);
@@ -73,7 +75,8 @@ void operator_product(float *y, const float *x, const float *w, const float *bia
 
 /* ---- loops ---- */
 
-/* The loops for the types of some tensors, absent ones left out. */
+/* Returns the loops for the given combination of integer and floating-point tensors; absent tensors
+ * match both. NULL: there are none. */
 static const OperatorVariant *find_variant(const OperatorVariants *variants,
                                            ht_node *const *tensors, int count) {
     uint32_t integers = 0, present = 0;
@@ -86,8 +89,8 @@ static const OperatorVariant *find_variant(const OperatorVariants *variants,
     return NULL;
 }
 
-/* What loops compute in: f64 where a tensor is f64, and where none is of floating point, whose
- * constants are integers that f32 may lack. */
+/* Returns the floating-point working type of a call: f32, or f64 if a tensor is f64. All-integer
+ * calls also get f64, since f32 cannot represent every integer constant. */
 static ht_dtype real_of(ht_node *const *tensors, int count) {
     bool floating = false;
     for (int i = 0; i < count; i++) {
@@ -97,7 +100,8 @@ static ht_dtype real_of(ht_node *const *tensors, int count) {
     return floating ? HT_F32 : HT_F64;
 }
 
-/* Fills results from operands; `tensors` are the operands, then the results. */
+/* Runs the loops of a call: converts operands to the working type, computes, and converts the
+ * results back. `tensors` has the operands, then the results. */
 static void run_loops(const Call *call, const OperatorVariants *variants, ht_node *const *tensors,
                       int operand_count, int result_count) {
     const OperatorVariant *variant = find_variant(variants, tensors, operand_count + result_count);
@@ -118,7 +122,7 @@ static void run_loops(const Call *call, const OperatorVariants *variants, ht_nod
             narrow(results[i]->data, to[i], results[i]->count, results[i]->dtype, real);
 }
 
-/* The operands and results of a call in a row. */
+/* Returns a new array of the operands, followed by the results. */
 static ht_node **row_of(ht_node *const *operands, int operand_count, ht_node *const *results,
                         int result_count) {
     ht_node **row = eager_alloc((size_t)(operand_count + result_count) * sizeof *row);
@@ -129,12 +133,12 @@ static ht_node **row_of(ht_node *const *operands, int operand_count, ht_node *co
 
 /* ---- results that need no computing ---- */
 
-/* The bit of operand i of a call in sets of the rule's operands. */
+/* Returns the bit of call operand i in bit masks of the rule's operands. */
 static uint32_t bit_of(const Call *call, int i) {
     return UINT32_C(1) << (call->access[i] - call->op->operands);
 }
 
-/* How many operands of a set there are that are zero, or that are not. */
+/* Counts the present operands of a bit mask whose all-zero flag equals `zero`. */
 static int count_operands(const Call *call, uint32_t set, bool zero) {
     int count = 0;
     for (int i = 0; i < call->count; i++)
@@ -142,7 +146,8 @@ static int count_operands(const Call *call, uint32_t set, bool zero) {
     return count;
 }
 
-/* Whether the results are zero because they are linear in operands that are. */
+/* Returns whether the results are zero without computing: all operands of a linear group are
+ * zero. */
 static bool vanishes(const Call *call) {
     for (int g = 0; g < call->op->group_count; g++) {
         uint32_t set = call->op->groups[g];
@@ -151,7 +156,8 @@ static bool vanishes(const Call *call) {
     return false;
 }
 
-/* The operand that is the result as it is; NULL when there is none. */
+/* Returns the operand that equals the result because all others are zero, as x in x + 0; NULL:
+ * none. */
 static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims) {
     for (int i = 0; i < call->count; i++) {
         ht_node *node = call->operand[i];
@@ -163,7 +169,7 @@ static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims) {
     return NULL;
 }
 
-/* A node over the elements of x in another shape. */
+/* Returns a node that shares the elements of x but has shape `dims`. */
 static ht_node *alias(ht_node *x, ht_dims dims) {
     return eager_node_like((ht_node){.dtype = x->dtype,
                                      .dims = dims,
@@ -173,7 +179,8 @@ static ht_node *alias(ht_node *x, ht_dims dims) {
 
 /* ---- calls ---- */
 
-/* The operands of a call in a row, each looked at. */
+/* Sets the operands of a call, variadic ones member by member. Ends the program if a required
+ * operand is absent or a variadic one has no members. */
 static void take_operands(Call *call, const ht_tensors *operands) {
     const Operator *op = call->op;
     eager_run.op = op->name;
@@ -195,7 +202,7 @@ static void take_operands(Call *call, const ht_tensors *operands) {
     }
 }
 
-/* Whether operands that are to have one type are of bf16 and of f32, and of no other. */
+/* Returns whether operands that must have equal types are a mix of bf16 and f32. */
 static bool mixes_floats(const Operator *op, const ht_tensors *operands) {
     unsigned types = 0;
     for (int k = 0; k < op->operand_count; k++)
@@ -204,7 +211,7 @@ static bool mixes_floats(const Operator *op, const ht_tensors *operands) {
     return op->alike && types == (1u << HT_F32 | 1u << HT_BF16);
 }
 
-/* Where bf16 and f32 meet, the operator works in f32, as hetucc has it
+/* Returns the operands, with bf16 ones cast to f32 if bf16 and f32 are mixed, as in hetucc
  * (compiler/frontend/eval/op.c). */
 static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands) {
     if (!mixes_floats(op, operands)) return operands;
@@ -222,8 +229,8 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
     return wide;
 }
 
-/* Sets results that a kernel is not called for because a factor is empty, which is none of members;
- * whether there is one. */
+/* Fills the results with the reduction's identity (0, or the lowest value for a maximum) if a factor has
+ * extent 0; `each` factors do not count. Returns whether it did; the kernel then must not run. */
 static bool fill_empty(const Call *call, ht_node *const *results) {
     bool empty = false, maximum = false;
     for (int f = 0; f < call->op->factor_count; f++)
@@ -246,7 +253,8 @@ static void compute(const Call *call, ht_node *const *results) {
                          call->attr);
 }
 
-/* The results of a call, computed unless the evaluation only finds shapes. */
+/* Creates the results of a call and computes them, except in a dry evaluation (shapes alone).
+ * Results that are zero, a view, or equal to an operand need no computing. */
 static void make_results(const Call *call, const ht_dtype *types, const ht_dims *shapes,
                          ht_node **results) {
     const Operator *op = call->op;
@@ -299,7 +307,8 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
 
 /* ---- gradients ---- */
 
-/* What flows back to operand k. */
+/* Returns the gradient of operand k by the operator's rule: dy reshaped for a view, dy itself, or
+ * the result of the gradient loops. NULL: no gradient. */
 static ht_node *gradient_of(const Entry *entry, int k) {
     const Operator *op = entry->op;
     ht_node *x = entry->operand[k], *dy = eager_gradient_of(entry->result[0]), *dx;

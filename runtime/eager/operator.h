@@ -1,5 +1,5 @@
-/* The operators of <hetu/ops.h> on one device: what the build writes of each from its rule
- * (tools/hetu-operators), and how it is called.
+/* The operators of <hetu/ops.h> on one device. The build generates a table and a function for each
+ * operator from its rule (tools/hetu-operators):
  *
  *     static const Operator ht_relu_operator = {.name = "ht_relu", .kind = OPERATOR_LOOPS, ...};
  *
@@ -10,9 +10,9 @@
  *         return y;
  *     }
  *
- * Operands stand in the rule's order everywhere. Numbers of floating point are computed with in
- * float, or in double where a tensor of the call is of f64; integers in int64_t, and they wrap
- * around. An ellipsis is one index here, as long as its dimensions together.
+ * Operands are in the rule's order everywhere. Floating-point loops compute in float, or in double
+ * if a tensor of the call is f64. Integer loops compute in int64_t and wrap around. An ellipsis is
+ * one factor here; its extent is the product of its dimensions' extents.
  */
 #ifndef EAGER_OPERATOR_H
 #define EAGER_OPERATOR_H
@@ -23,23 +23,26 @@
 
 enum { OPERATOR_FACTORS = 16 };
 
-/* A number over arguments and the factors' extents. Its parts do not overflow. */
+/* An expression over a call's arguments and factor extents; 128 bits, so that intermediate results
+ * do not overflow. */
 typedef __int128 Wide;
 typedef Wide OperatorNumber(const ht_attr *attr, const int64_t *size);
 
-/* How many operations a call does that has some of the rule's operands, a bit each. */
+/* Returns the number of operations of a call; bit k of `present`: the call has operand k. */
 typedef double OperatorWork(const ht_attr *attr, const int64_t *size, uint32_t present);
 
 typedef struct OperatorFactor {
     const char *name;
     bool ellipsis;
-    bool contracted, maximum; // no result has it; it reduces by the maximum
-    bool each; // every member of the variadic operand has its own, and the extent is their sum
-    OperatorNumber *count, *size; // of dimensions, and the clause size; NULL: the operands tell
-    uint32_t size_of;             // the factors that `size` reads, as bits
+    bool contracted, maximum; // no result has the factor; its reduction is a maximum, not a sum
+    bool each; // each member of the variadic operand has its own extent; the factor's extent is
+               // their sum
+    OperatorNumber *count,
+        *size;        // number of dimensions, and the size clause; NULL: given by the operands
+    uint32_t size_of; // bit mask of the factors that `size` reads
 } OperatorFactor;
 
-/* As Element and Access of compiler/rule/rule.h. */
+/* How a rule fixes the element type of an operand or result; as Element of compiler/rule/rule.h. */
 typedef enum OperatorElement {
     ELEMENT_FOLLOWS,
     ELEMENT_FIXED,
@@ -58,7 +61,7 @@ typedef struct OperatorAccess {
     const char *name, *text; // "x", "x[b.., i]"
     bool optional;
     OperatorElement element;
-    int of; // the type, argument or operand
+    int of; // by `element`: the fixed ht_dtype, or the number of the argument or operand
     int dim_count;
     const OperatorDim *dims;
 } OperatorAccess;
@@ -68,9 +71,9 @@ typedef struct OperatorRequirement {
     const char *text;
 } OperatorRequirement;
 
-/* What loops compute with: extents by factor; results and operands in the types that are computed
- * in, absent ones NULL; whether a result is rounded to bf16. The loops of a gradient have one
- * result, dx, and dy behind the operands. */
+/* Arguments of generated loops: `size` is the extent by factor; `to` and `from` are results and
+ * operands in the working type (absent: NULL); half[k]: result k is rounded to bf16. Gradient loops
+ * have the result dx, and dy as last operand. */
 typedef struct OperatorData {
     const int64_t *size;
     const ht_attr *attr;
@@ -80,12 +83,12 @@ typedef struct OperatorData {
 } OperatorData;
 typedef void OperatorLoops(const OperatorData *data);
 
-/* The loops for a choice of tensors that are of integers: the operands, and behind them the
- * results, a bit each. */
+/* Loops for one combination of integer tensors. Bit i of `integers`: tensor i is integer, counted
+ * over operands, then results. */
 typedef struct OperatorVariant {
     uint32_t integers;
     OperatorLoops *f32, *f64;
-    const char *refusal; // NULL, or why there are none
+    const char *refusal; // why this combination has no loops; NULL: it has
 } OperatorVariant;
 
 typedef struct OperatorVariants {
@@ -93,17 +96,18 @@ typedef struct OperatorVariants {
     const OperatorVariant *at;
 } OperatorVariants;
 
-/* How the gradient flows back to an operand: not at all, where there is nothing here. */
+/* How the gradient of one operand is computed; no gradient if `same` is false and there are no
+ * loops. */
 typedef struct OperatorGradient {
-    bool same; // it is that of the result where both have one shape
+    bool same; // dx is dy if operand and result have the same shape
     OperatorVariants loops;
 } OperatorGradient;
 
 typedef enum OperatorKind {
     OPERATOR_LOOPS,
     OPERATOR_KERNEL,
-    OPERATOR_VIEW,  // the operand in the shape that argument `shape` gives
-    OPERATOR_UPDATE // in place: for optimizers, which run its kernel
+    OPERATOR_VIEW,  // the operand, reshaped to argument number `shape`
+    OPERATOR_UPDATE // optimizer kernel, in place; models cannot call it
 } OperatorKind;
 
 typedef struct Operator {
@@ -114,42 +118,46 @@ typedef struct Operator {
     const OperatorFactor *factors;
     const OperatorAccess *results, *operands;
     const OperatorRequirement *requirements;
-    unsigned types;  // that the operands without a type of their own may have, a bit each; 0: any
-    bool alike;      // those operands have one type
-    bool integral;   // of integers it makes integers
-    bool endless;    // results may be infinite though no operand is, by its rule
-    uint32_t passes; // operands, as bits, that are the result where all others are zero
-    const uint32_t *groups; // of operands in which the results are linear together, as bits
+    unsigned types; // bit mask of the ht_dtypes that operands of open type may have; 0: any
+    bool alike;     // operands of open type must have equal types
+    bool integral;  // integer operands may give an integer result
+    bool endless;   // results may be infinite though all operands are finite
+    uint32_t
+        passes; // bit mask of operands; one equals the result if all others are zero (as in x + 0)
+    const uint32_t *
+        groups; // bit masks; results are jointly linear in the operands of each, so zeros give zero
     OperatorVariants loops;
-    OperatorWork *operations; // NULL: one an element that it touches
+    OperatorWork *operations; // NULL: one operation per element read or written
     ht_kernel *kernel;
-    bool grows;                        // a gradient flows
-    void (*gradient)(ht_grad *g);      // NULL: by the rule
+    bool grows;                        // the operator has a gradient
+    void (*gradient)(ht_grad *g);      // NULL: `gradients` of the rule apply
     const OperatorGradient *gradients; // by operand; NULL: there are none
 } Operator;
 
-/* Calls an operator: checks the call, makes the results, computes them, and remembers what the
- * gradient needs. A call that does not keep to the rule ends the program with the words that hetucc
- * has for it. `operands` has an entry an operand of the rule. */
+/* Calls an operator: checks the call, computes the results, and records the call on the tape for
+ * backward. Ends the program with hetucc's message if the call breaks the rule. `operands` has one
+ * entry per operand of the rule. */
 void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr,
                    ht_tensor *results);
 
-/* A call at work. */
+/* One call of an operator. */
 typedef struct Call {
     const Operator *op;
     const ht_attr *attr;
-    int count;                     // of operands: the members of a variadic one stand in a row
+    int count;                     // number of operands, each member of a variadic operand counted
     ht_node **operand;             // NULL: absent
-    const OperatorAccess **access; // the operand of the rule that each one is
+    const OperatorAccess **access; // operand of the rule, by operand of the call
     int64_t size[OPERATOR_FACTORS];
 } Call;
 
-/* Checks a call and sets its sizes; `types` and `shapes` are those of the results. */
+/* Checks a call against its rule and sets call->size (extents by factor) and the results' types and
+ * shapes. Ends the program if the call breaks the rule. */
 void call_bind(Call *call, ht_dtype *types, ht_dims *shapes);
 
 /* ---- for loops ---- */
 
-/* y = x * w summed over the axes that y lacks, plus the bias. */
+/* Computes y = x * w, summed over the axes that y lacks, plus the bias. Does nothing if y is
+ * empty. */
 void operator_product(float *y, const float *x, const float *w, const float *bias, int rank,
                       const ht_axis *axes);
 

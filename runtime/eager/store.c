@@ -1,4 +1,5 @@
-/* The parameters of a session, and programs over them. */
+/* Keeps the parameters of a session, and evaluates, trains and fetches from programs that use
+ * them. */
 #include "eager/tape.h"
 
 #include "base/c_locale.h"
@@ -17,19 +18,19 @@ struct eager_store {
     uint64_t seed;
     int count, program_count;
     eager_param **params;
-    eager_program **programs; // in the order of their making
+    eager_program **programs; // in order of creation
 };
 
-/* What a program keeps of a parameter: the optimizer's states, and the node of this step. */
+/* A parameter or state in one program, with its optimizer states and its node of this step. */
 typedef struct Trained {
     eager_param *param;
     bool no_decay, frozen;
-    bool assigned; // a state
-    int group;     // 0: that of ht_train's optimizer
+    bool assigned; // made by ht_state, so that ht_assign may assign it
+    int group;     // parameter group; 0: the optimizer given to ht_train
     float *state[4];
-    const ht_called *note; // of its update, for windows; NULL: none yet
+    const ht_called *note; // its update in trace and profile; NULL: none yet
     ht_node *node;
-    ht_node *next; // what this step's model assigns; NULL: nothing
+    ht_node *next; // value that it takes at the end of this step; NULL: unchanged
 } Trained;
 
 typedef struct Input {
@@ -45,16 +46,17 @@ typedef struct Input {
 typedef struct Output {
     char *name;
     ht_node *node;
-    const void *kept; // a copy, where the update changes what the node refers to; else NULL
+    const void *kept; // copy of an output that shares memory with a parameter, taken before the
+                      // update; else NULL
 } Output;
 
 struct eager_program {
     eager_store *store;
     ht_tensor (*model)(void);
     bool trains, ran, averaged, clipped;
-    int group_count; // with the one that has no pattern, which is first
+    int group_count; // groups, including the first, which has no name pattern
     ht_param_group groups[HT_GROUPS];
-    float hyper[HT_GROUPS * HT_HYPER]; // of this step
+    float hyper[HT_GROUPS * HT_HYPER]; // hyperparameters of this step, by optimizer
     int64_t step;
     Tape *tape;
     Trace trace;
@@ -72,7 +74,7 @@ static void *allocate(size_t bytes) {
 
 static char *copy_text(const char *text) { return strcpy(allocate(strlen(text) + 1), text); }
 
-/* Makes room for one more element behind `count`. */
+/* Grows a list of `count` elements for one more; capacities are powers of two. */
 static void *grow(void *list, int count, size_t size) {
     if (count & (count - 1)) return list;
     void *more = realloc(list, (size_t)(count ? 2 * count : 1) * size);
@@ -131,11 +133,11 @@ eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shap
     return param;
 }
 
-/* ---- what the model's functions ask of the program ---- */
+/* ---- parameters, states, inputs and outputs of a program ---- */
 
 bool eager_program_averaged(const eager_program *program) { return program->averaged; }
 
-/* The group that a parameter belongs to, as hetucc finds it. */
+/* Returns the first parameter group whose name pattern matches, as in hetucc; 0: none does. */
 static int find_group(const eager_program *program, const char *name) {
     int found = 0;
     locale_t own = c_locale_enter();
@@ -250,8 +252,8 @@ static void forget_step(eager_program *program) {
     for (int i = 0; i < program->input_count; i++) program->inputs[i].node = NULL;
 }
 
-/* Evaluates the model; a dry evaluation finds shapes alone. The tape is ready for backward behind
- * it. */
+/* Evaluates the model and returns its value; the tape is then ready for backward. `dry`: computes
+ * shapes alone. */
 static ht_node *evaluate(eager_program *program, bool dry) {
     forget_step(program);
     eager_tape_begin(program->tape);
@@ -280,7 +282,7 @@ static ht_node *evaluate(eager_program *program, bool dry) {
 
 static void update_by_rules(eager_program *program, ht_node *norm);
 
-/* Every pattern stands for some parameter that is trained. */
+/* Ends the program if no trained parameter matches a group's name pattern. */
 static void check_groups(const eager_program *program) {
     for (int g = 1; g < program->group_count; g++) {
         bool found = false;
@@ -292,7 +294,7 @@ static void check_groups(const eager_program *program) {
     }
 }
 
-/* The optimizers, and what else the options say. */
+/* Sets the parameter groups, their optimizers and other options of a program. */
 static void take_options(eager_program *program, const ht_optimizer *optimizer,
                          const ht_program_options *options) {
     program->averaged = options->averaged;
@@ -303,7 +305,8 @@ static void take_options(eager_program *program, const ht_optimizer *optimizer,
     }
 }
 
-/* Makes what the optimizers' rules keep. */
+/* Evaluates the optimizers' rules once without computing, so that they create their states. The
+ * trace keeps no hashes of this evaluation. */
 static void make_kept(eager_program *program) {
     int known = program->trace.count;
     eager_run.backward = true;
@@ -337,7 +340,7 @@ static void forget_inputs(eager_program *program) {
     program->input_count = 0;
 }
 
-/* Whether a program runs forward on parameters of one that trains. */
+/* Returns whether a forward-only program shares a parameter with program `trains`. */
 static bool follows(const eager_program *program, const eager_program *trains) {
     for (int i = 0; !program->trains && trains->trains && i < program->trained_count; i++)
         for (int j = 0; j < trains->trained_count; j++)
@@ -395,7 +398,7 @@ void eager_program_destroy(eager_program *program) {
 
 /* ---- a step ---- */
 
-/* The names of a program's inputs, for a message. */
+/* Returns the names of a program's inputs, "tokens, targets", in a static buffer. */
 static const char *input_names(const eager_program *program) {
     static char text[512];
     size_t at = 0;
@@ -431,7 +434,7 @@ static void take_feeds(eager_program *program, const ht_fed *feeds) {
 
 static ht_node *gradient_of(const Trained *t) { return t->node ? t->node->gradient : NULL; }
 
-/* The square of the norm of all gradients together. */
+/* Returns the square of the global L2 norm of all gradients. */
 static float square_norm(const eager_program *program) {
     double total = 0;
     for (int i = 0; i < program->trained_count; i++) {
@@ -474,8 +477,8 @@ static void update_by_kernels(const eager_program *program, float *norm) {
     }
 }
 
-/* Runs the rules of one parameter's optimizer: its new value, and what comes behind. In a dry
- * evaluation every gradient is there. */
+/* Runs the optimizer's `rule`, which builds the new value of a parameter from operators, then its
+ * `after` function. A dry evaluation assumes a gradient for each parameter. */
 static void update_by_rule(eager_program *program, int number, ht_node *norm) {
     const Trained *t = &program->trained[number];
     const ht_optimizer *o = optimizer_of(program, t);
@@ -514,7 +517,8 @@ static void update_all(eager_program *program) {
     update_by_rules(program, norm);
 }
 
-/* States take the values that the model gives them, made of the old ones. */
+/* Copies the new values into parameters and states. Copies all new values aside first, since they
+ * may share memory with old values. */
 static void assign_all(const eager_program *program) {
     for (int i = 0; i < program->trained_count; i++) {
         const Trained *t = &program->trained[i];
@@ -527,8 +531,7 @@ static void assign_all(const eager_program *program) {
     }
 }
 
-/* Outputs that are parameters, or views of them, are copied: an output is what the step computed
- * with. */
+/* Copies outputs that are parameters or views of parameters, before the update overwrites them. */
 static void keep_outputs(const eager_program *program) {
     for (int i = 0; i < program->output_count; i++) {
         Output *output = &program->outputs[i];

@@ -12,10 +12,11 @@
 
 Run eager_run;
 
-/* Of a tensor, as for hetucc (compiler/ir/module.h). */
+/* Largest number of elements of a tensor, as in hetucc (compiler/ir/module.h). */
 static const int64_t MAX_ELEMENTS = INT64_C(1) << 56;
 
-/* Blocks that stay between steps; within a step memory is only handed out. */
+/* A block of the step's bump allocator; kept between steps and freed with the tape. Sizes in
+ * bytes. */
 typedef struct Chunk {
     char *memory;
     size_t size, used;
@@ -241,7 +242,8 @@ ht_node *eager_gradient_of(ht_node *node) {
     return node->gradient ? node->gradient : eager_zeros(node);
 }
 
-/* The gradient of a result, in a node that nothing else has. */
+/* Returns a copy of the node of a result's gradient, whose `used` flag shows whether a gradient
+ * function reads it. */
 static ht_node *own_gradient_of(ht_node *result) {
     ht_node *own = eager_alloc(sizeof *own);
     *own = *eager_gradient_of(result);
@@ -249,7 +251,8 @@ static ht_node *own_gradient_of(ht_node *result) {
     return own;
 }
 
-/* What flows back through a result must go on. */
+/* Ends the program if the gradient function has ignored the gradient dy of a result that the loss
+ * depends on. */
 static void check_ignored(const Entry *entry, const ht_grad *g) {
     for (int i = 0; i < entry->result_count; i++) {
         bool used = g->dy[i].node->used || !entry->result[i]->gradient;
@@ -265,7 +268,7 @@ static void check_ignored(const Entry *entry, const ht_grad *g) {
     }
 }
 
-/* Backward by the gradient function that the operator names. */
+/* Calls the gradient function of an entry and adds each dx to the gradient of its operand. */
 static void backward_by_gradient(const Entry *entry) {
     int n = entry->operand_count;
     ht_tensor dy[EAGER_RESULTS], y[EAGER_RESULTS];
@@ -326,7 +329,7 @@ void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_cou
     uselocale(outside);
 }
 
-/* Ends the program where an operator's body applies what is incomplete. */
+/* Ends the program if the arguments of ht_apply are incomplete or too many. */
 static void check_application(const ht_application *a, const ht_tensor *results) {
     if (!a || !results)
         ht_fail("ht_apply was called with NULL for the %s", a ? "results" : "application");
@@ -341,7 +344,8 @@ static void check_application(const ht_application *a, const ht_tensor *results)
                                                                 : "arguments");
 }
 
-/* A kernel of a user is not called where a tensor is empty: the results are zero then. */
+/* Runs a user's kernel. If an operand is empty, sets the results to zero instead; empty results
+ * need no call. */
 static void run_application(const ht_application *a, ht_node *const *results,
                             ht_node *const *operands) {
     bool empty = false, any = false;

@@ -1,4 +1,4 @@
-/* Inside the one-device library: nodes, the tape, and the step's memory. */
+/* Internals of the one-device library: nodes, the tape for backward, and the memory of a step. */
 #ifndef EAGER_TAPE_H
 #define EAGER_TAPE_H
 
@@ -15,27 +15,27 @@ typedef struct ht_node {
     ht_dtype dtype;
     ht_dims dims;
     int64_t count;
-    void *data; // NULL in a dry evaluation, and while `zero` holds
-    bool zero;  // all elements are zero; eager_data makes them
+    void *data; // NULL in a dry evaluation, and while `zero` is true
+    bool zero;  // all elements are zero and `data` is not allocated; eager_data allocates it
     bool needs_gradient;
     struct ht_node *gradient; // NULL: none yet
-    bool owns_gradient;       // it was made by adding up, and may be added to
-    bool used;                // of what a gradient function gets: an operator took it
-    eager_param *param;       // of a parameter
-    int64_t evaluation;       // in which it was made
-    int64_t number;           // in that evaluation
+    bool owns_gradient; // `gradient` is this node's own sum, so that it can be added to in place
+    bool used;          // an operator or gradient function read the node (check_ignored)
+    eager_param *param; // the node is this parameter; NULL: it is none
+    int64_t evaluation; // number of the evaluation that created the node
+    int64_t number;     // number of the node, counted from 1 in its evaluation
 } ht_node;
 
-/* An operator that ran: what backward needs. */
+/* An operator call on the tape, as backward needs it. */
 typedef struct Entry {
-    const struct Operator *op;    // of <hetu/ops.h>; NULL: one that ht_apply ran
+    const struct Operator *op; // operator of <hetu/ops.h>; NULL: a user's kernel, run by ht_apply
     void (*gradient)(ht_grad *g); // NULL: by the operator's rule
     int result_count, operand_count, attr_count;
     ht_node **result, **operand;
     const ht_attr *attr;
     int size_count;
-    const int64_t *size;   // of the rule's factors
-    const ht_called *note; // for windows; NULL: there is none
+    const int64_t *size;   // extents by factor of the rule
+    const ht_called *note; // the call's name and place, for trace and profile; NULL: none
 } Entry;
 
 /* ---- memory of a step ---- */
@@ -46,27 +46,28 @@ void *eager_alloc(size_t bytes);
 
 ht_node *eager_node(ht_dtype dtype, ht_dims dims);
 
-/* A node of this evaluation with the given members. */
+/* Returns a copy of `node`, numbered as a node of this evaluation. */
 ht_node *eager_node_like(ht_node node);
 ht_tensor eager_tensor(ht_node *node);
 
-/* The elements of a node; makes those of a zero node. */
+/* Return the elements of a node; allocate and clear them first if the node is zero. */
 void *eager_data(ht_node *node);
 float *eager_f32(ht_node *node);
 
-/* Ends the program unless a model is evaluated. */
+/* Returns the program whose model is being evaluated; ends the program if there is none. */
 eager_program *eager_check_model(const char *function);
 
-/* Whether this evaluation only finds shapes. */
+/* Returns whether this evaluation computes shapes alone. */
 bool eager_dry(void);
 
-/* The node of an operand, which must be present. */
+/* Returns the node of an operand. Ends the program if the operand is absent or of another
+ * evaluation. */
 ht_node *eager_operand(const char *op, ht_tensor x);
 
-/* A shape as text: "(3, 4)"; valid until the fourth next call. */
+/* Returns a shape as text, "(3, 4)"; the text is overwritten four calls later. */
 const char *eager_shape_text(ht_dims dims);
 
-/* End the program where a tensor cannot have so many dimensions, or this shape. */
+/* End the program if a tensor cannot have this rank, or this shape. */
 void eager_check_rank(int rank);
 void eager_check_shape(ht_dims dims);
 
@@ -77,67 +78,69 @@ bool eager_is_integer(const ht_node *node);
 
 /* ---- the tape ---- */
 
-/* Puts an operator on the tape when it takes part in the gradient; the results then need gradients,
- * too. What the entry points to is copied. */
+/* Copies an entry to the tape if an operand needs a gradient, and marks the floating-point results
+ * as needing gradients, too. */
 void eager_record(const Entry *entry);
 
-/* Adds to the gradient of a node; `gradient` may be shared by several nodes and is not changed. */
+/* Adds `gradient` to the gradient of a node. Does not change `gradient`, which several nodes may
+ * share. */
 void eager_add_gradient(ht_node *node, ht_node *gradient);
 
-/* A node of zeros like another. */
+/* Returns a zero node with the type and shape of `like`. */
 ht_node *eager_zeros(const ht_node *like);
 
-/* The gradient of a result, zero where nothing flows back. */
+/* Returns the gradient of a node; a zero node if backward has not reached the node. */
 ht_node *eager_gradient_of(ht_node *node);
 
-/* Runs the operators behind `loss` backwards. */
+/* Runs the tape in reverse from `loss`, whose gradient is 1. */
 void eager_backward(ht_node *loss);
 
-/* What flows back through an operator of <hetu/ops.h> whose gradient its rule gives. */
+/* Adds the operands' gradients of an <hetu/ops.h> operator by its rule. Ends the program if the
+ * rule has no gradient. */
 void operator_backward(const Entry *entry);
 
-/* Runs a kernel on whole tensors. */
+/* Calls a kernel once on whole tensors, in the locale of main. */
 void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_count,
                       ht_node *const *operands, int operand_count, const ht_attr *attr);
 
 /* ---- the same program at every step ---- */
 
-/* What the first evaluation of a model did, in order: a fingerprint each of operators, parameters,
- * inputs and outputs. */
+/* Hashes of the first evaluation's operators, arguments, parameters, inputs and outputs, in
+ * order. */
 typedef struct Trace {
-    int count, room, at; // `at` is the next one
+    int count, room, at; // `at`: index of the next hash to compare
     uint64_t *print;
-    int forward; // how many belong to the model; the others to gradients. -1 until they are known,
-                 // which is after the first evaluation
-    bool whole;  // those of gradients are known, too
-    int call, call_count; // for windows: the next call of an operator, and those that are known
+    int forward; // hashes of the forward part; the rest is backward. -1: the first evaluation has
+                 // not ended
+    bool whole;  // the hashes of the backward part are complete
+    int call, call_count; // for trace and profile: next call of an operator, and calls in `calls`
     ht_called **calls;
 } Trace;
 
-/* Begins an evaluation, and ends its forward and its backward part. */
+/* Begin an evaluation, end its forward part, and end its backward part. */
 void eager_trace_begin(Trace *trace);
 void eager_trace_forward(Trace *trace);
 void eager_trace_backward(Trace *trace);
 
-/* Notes an operator by what it is, its tensors and its numbers. Ends the program when the first
- * evaluation did something else here. */
+/* Hash an operator's identity and tensors, or one argument. End the program if the first evaluation
+ * had another hash here. */
 void eager_trace_operator(const void *op, int result_count, ht_node *const *results,
                           int operand_count, ht_node *const *operands);
 void eager_trace_argument(const ht_attr *argument);
 
-/* The same for what has a name; `kind` is "the parameter ". */
+/* Does the same for a named value; `kind` is "the parameter " or the like. */
 void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dims dims);
 
-/* ---- windows ---- */
+/* ---- trace and profile ---- */
 
-/* Tells the windows that an operator has made its results; its name is kept by reference. Of
- * `entry` they read results, operands and arguments. */
+/* Reports a finished operator call to the hooks (session/observe/hooks.h) for trace, profile and
+ * NaN check. */
 void eager_look(const char *name, const Entry *entry);
 
-/* The same of what flows back through an entry whose rule gives the gradient. */
+/* Reports the backward of an entry whose gradient its rule gives. */
 void eager_look_backward(const Entry *entry);
 
-/* The same of the update of a parameter; *note is NULL the first time. */
+/* Reports the optimizer update of a parameter; creates *note if it is NULL. */
 void eager_look_update(const ht_called **note, const char *name, const eager_param *param);
 
 /* ---- the running program ---- */
@@ -146,18 +149,16 @@ typedef struct Run {
     eager_store *store;
     eager_program *program;
     Trace *trace;
-    const char *op;          // the last one whose operands were looked at
-    const ht_called *looked; // of the operator of the model that is at work, forward or backward;
-                             // NULL: not known
-    int64_t evaluation;      // counts evaluations of all programs
+    const char *op;          // name of the last operator called, for messages
+    const ht_called *looked; // model operator that runs, forward or backward; NULL: not known
+    int64_t evaluation;      // number of this evaluation, counted over all programs
     int64_t node_count;
     bool dry, training, recording, backward;
     int64_t step;
     uint64_t seed;
-    const float *hyper; // of the optimizers
+    const float *hyper; // hyperparameters by optimizer
     int64_t next_stream;
-    locale_t own; // of main, while the model is evaluated in the C locale, which hetucc evaluates
-                  // it in, too
+    locale_t own; // main's locale; the model is evaluated in the C locale, as in hetucc
     char scope[512];
     size_t scope_length;
 } Run;
@@ -169,15 +170,15 @@ eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shap
 ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen,
                              bool assigned);
 
-/* Whether parameters stand for their averages. */
+/* Returns whether ht_param returns the average of a parameter (its state NAME.average). */
 bool eager_program_averaged(const eager_program *program);
 void eager_program_assign(eager_program *program, ht_node *state, ht_node *value);
 ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype,
                              ht_dims dims);
 void eager_program_output(eager_program *program, const char *name, ht_node *node);
 
-/* The tape and memory of a program, made with it; eager_tape_begin makes it the current one and
- * forgets the step before. */
+/* The tape and step memory of a program. eager_tape_begin makes a tape the current one and discards
+ * the entries and memory of its last step. */
 typedef struct Tape Tape;
 Tape *eager_tape_create(void);
 void eager_tape_destroy(Tape *tape);

@@ -1,5 +1,6 @@
-/* A model is evaluated at every step, and must be the same program each time, as the one that
- * hetucc evaluates once. */
+/* Checks that a model function builds the same program at every step, since hetucc evaluates the
+ * function only once. The first evaluation records a hash per operator, argument, parameter, input
+ * and output; later evaluations must produce the same hashes in the same order. */
 #include "eager/tape.h"
 #include "base/hash.h"
 
