@@ -37,9 +37,8 @@ typedef struct OperatorFactor {
     bool contracted, maximum; // no result has the factor; its reduction is a maximum, not a sum
     bool each; // each member of the variadic operand has its own extent; the factor's extent is
                // their sum
-    OperatorNumber *count,
-        *size;        // number of dimensions, and the size clause; NULL: given by the operands
-    uint32_t size_of; // bit mask of the factors that `size` reads
+    OperatorNumber *count, *size; // number of dimensions; size clause; NULL: operands decide
+    uint32_t size_of;             // bit mask of the factors that `size` reads
 } OperatorFactor;
 
 /* How a rule fixes the element type of an operand or result; as Element of compiler/rule/rule.h. */
@@ -122,10 +121,11 @@ typedef struct Operator {
     bool alike;     // operands of open type must have equal types
     bool integral;  // integer operands may give an integer result
     bool endless;   // results may be infinite though all operands are finite
-    uint32_t
-        passes; // bit mask of operands; one equals the result if all others are zero (as in x + 0)
-    const uint32_t *
-        groups; // bit masks; results are jointly linear in the operands of each, so zeros give zero
+    /* Bit mask of operands that equal the result if all other operands are zero (x in x + 0). */
+    uint32_t passes;
+    /* Bit masks of operands in which the results are jointly linear: if all are zero, so is the
+     * result. */
+    const uint32_t *groups;
     OperatorVariants loops;
     OperatorWork *operations; // NULL: one operation per element read or written
     ht_kernel *kernel;
