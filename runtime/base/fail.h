@@ -1,4 +1,4 @@
-/* How a rank ends when something is wrong, and what it says it was doing. */
+/* Ends a rank after an error, with a message that says what the rank was doing. */
 #ifndef BASE_FAIL_H
 #define BASE_FAIL_H
 
@@ -9,56 +9,54 @@
 extern "C" {
 #endif
 
-/* What failing knows of the ranks, and how they end; transport gives it (transport/world.c). */
+/* Callbacks of the transport layer (transport/world.c), which knows the ranks and ends them. */
 typedef struct FailRanks {
     int (*rank)(void), (*size)(void);
-    void (*leave)(bool told); // before this rank ends, at a signal or together with others: removes
-                              // what a start has left behind
-    void (*abort)(int status); // ends all ranks with this exit status, where they end together
+    void (*leave)(
+        bool told); // called before this rank ends; removes files that the start of the run left
+    void (*abort)(int status); // ends all ranks with this exit status
 } FailRanks;
 
-/* Why a rank ends: its exit status, by which heturun knows (tools/heturun/ranks.h). */
+/* Exit statuses of a rank, from which heturun learns the cause (tools/heturun/ranks.h). */
 typedef enum FailStatus {
-    FAIL_PROGRAM = 1,  // an error of the program, or of another rank
-    FAIL_DEVICE = 122, // its device or its machine is at fault: the program can go on without it
-    FAIL_EXCHANGE =
-        123 // what connects devices is at fault, or another rank has gone: the program can go on
+    FAIL_PROGRAM = 1,  // error in the program, or in another rank
+    FAIL_DEVICE = 122, // fault of this rank's device or host: the run can continue without the rank
+    FAIL_EXCHANGE = 123 // fault of a connection, or another rank is lost: the run can continue
 } FailStatus;
 
-/* From now on this process is one of several ranks. */
+/* Sets the callbacks; from then on this process is one of several ranks. */
 void fail_connect(const FailRanks *ranks);
 
-/* Notes what this rank does from now on, "gpt.c:42 h3"; the text is kept by reference. NULL:
- * nothing in particular. */
+/* Sets the current operation for messages, "gpt.c:42 h3"; NULL: none. Keeps the pointer. */
 void fail_doing(const char *what);
 
-/* What was noted last. */
+/* Returns the current operation, as set by fail_doing. */
 const char *fail_doing_what(void);
 
-/* Notes of which part of a step that is, "backward, micro-batch 3"; kept by reference. NULL: of
- * none. */
+/* Sets the current part of a step for messages, "backward, micro-batch 3"; NULL: none. Keeps the
+ * pointer. */
 void fail_part(const char *part);
 
-/* All that this rank does, as messages have it: " (backward, micro-batch 3) at gpt.c:42 h2"; ""
- * where nothing was noted. Safe in a signal handler. */
+/* Writes the current part and operation: " (backward, micro-batch 3) at gpt.c:42 h2"; "" if neither
+ * is set. Safe in a signal handler. */
 void fail_describe(char *text, size_t size);
 
-/* Notes the step, for messages. */
+/* Sets the current step for messages. */
 void fail_step(long long step);
 
-/* Says which signal ends this rank, and what it was doing; `more` stands behind it. Safe in a
+/* Prints which signal ends this rank and what the rank was doing, followed by `more`. Safe in a
  * signal handler. */
 void fail_ended_by(const char *signal_name, const char *more);
 
-/* What a device noted when it began to communicate: "all-reduce", "gpt.c:42". */
+/* The collective that a device runs, "all-reduce", and its source location, "gpt.c:42". */
 typedef struct FailNote {
     const char *what, *where;
 } FailNote;
 
-/* Where the device notes it; NULL: nowhere. */
+/* Sets the memory to which the device writes its note; NULL: none. */
 void fail_noted(const volatile FailNote *note);
 
-/* As ht_fail, with another exit status. */
+/* Ends the program as ht_fail does, with exit status `status`. */
 #ifdef __cplusplus
 [[noreturn]]
 #else
@@ -66,8 +64,8 @@ _Noreturn
 #endif
 void fail_as(FailStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* From any thread: ends this rank at once with a message that says `why`, and what the rank
- * does. */
+/* Ends this rank at once with a message: `why`, and what the rank was doing. Any thread may call
+ * it. */
 #ifdef __cplusplus
 [[noreturn]]
 #else

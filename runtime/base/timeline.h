@@ -1,12 +1,13 @@
-/* The timeline of this rank: what it did when, for HETU_TRACE (session/observe/trace.h).
+/* Records the trace events of this rank for HETU_TRACE (session/observe/trace.h).
  *
  *     timeline_open(1000000);
  *     timeline_add(&(TimelineEvent){.begin = begin, .end = timeline_now(), .stream =
  *         HT_STREAM_SUMS, .name = "all-reduce", ...});
  *     timeline_each(visit, argument);
  *
- * The main thread adds to all streams but messages and sums, and each of these has a thread of its
- * own: so nothing is locked. What events point to lives until timeline_close.
+ * The streams of messages and of sums have one thread each; the main thread adds to all others.
+ * Threads share no list, so there are no locks. Texts that events point to must live until
+ * timeline_close.
  */
 #ifndef BASE_TIMELINE_H
 #define BASE_TIMELINE_H
@@ -20,32 +21,33 @@ extern "C" {
 
 typedef struct TimelineEvent {
     double begin, end;     // seconds on this rank's clock
-    const ht_whose *whose; // of a call
-    const ht_called *call; // what was called; NULL: `name`, at a place in the source or NULL
+    const ht_whose *whose; // scope and layer of the call; NULL: none
+    const ht_called
+        *call; // the operator call; NULL: `name` and source location `at` (may be NULL) instead
     const char *name, *at;
-    const char *phase;    // "forward"; NULL: of none
-    int step;             // -1: of none
-    short microbatch;     // -1: of none
+    const char *phase;    // "forward"; NULL: outside a phase
+    int step;             // -1: outside a step
+    short microbatch;     // -1: none
     unsigned char stream; // an ht_stream_kind
 } TimelineEvent;
 
-/* Seconds on a clock that only goes on, with or without a timeline. */
+/* Returns the seconds of a monotonic clock; works before timeline_open, too. */
 double timeline_now(void);
 
-/* From now on up to `room` events of a thread are kept. */
+/* Starts recording, with room for `room` events per thread. */
 void timeline_open(int64_t room);
 
-/* Whether events are kept at the moment; and whether they are from now on. */
+/* Return whether events are recorded now, and switch recording on or off. */
 bool timeline_keeps(void);
 void timeline_keep(bool keep);
 
-/* Notes an event; where there is no room, it is lost. */
+/* Records an event; counts it as lost if there is no room. */
 void timeline_add(const TimelineEvent *event);
 
-/* Events that were lost. */
+/* Returns the number of lost events. */
 int64_t timeline_lost(void);
 
-/* Calls `visit` with each event, those of a thread in the order of their ends. */
+/* Calls `visit` for each event; events of a thread come in the order of their end times. */
 void timeline_each(void (*visit)(const TimelineEvent *event, void *argument), void *argument);
 
 void timeline_close(void);
