@@ -19,20 +19,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- what is asked for ---- */
+/* ---- requests ---- */
 
 typedef enum Progress { ASKED, MADE_NOW, THERE, TAKEN, REFUSED } Progress;
 
 typedef struct Arrival {
     Progress progress;
     RecompileCommand *recipe;
-    char *word;   // as it was given
-    char *option; // --strategy=WORD, of a file by its whole name
-    char *object; // the file that is made
+    char *word;   // argument of ht_prepare
+    char *option; // --strategy=WORD, with absolute file name
+    char *object; // path of the shared object
     pid_t maker;
-    const char *name; // the strategy's, once it is known
-    uint64_t stamp;   // what the answer depends on (recompile_stamp)
-    bool again;       // it was refused for what may be otherwise when it is asked for once more
+    const char *name; // name of the strategy; NULL: not known yet
+    uint64_t stamp;   // hash of the files that the result depends on (recompile_stamp)
+    bool again;       // a new request may succeed where this one failed
     char reason[REASON];
 } Arrival;
 
@@ -41,8 +41,8 @@ static struct {
     int count;
 } arrivals;
 
-/* The option that means the same strategy in every folder: of FILE and FILE:NAME the whole name of
- * the file. */
+/* Returns --strategy=WORD, where FILE or FILE:NAME gets an absolute path, so that the option does
+ * not depend on the current folder. */
 static char *option_of(const char *word) {
     char *option = NULL, *colon = strrchr(word, ':'), *whole = realpath(word, NULL), *before = NULL;
     if (!whole && colon && (before = strndup(word, (size_t)(colon - word))))
@@ -69,14 +69,14 @@ static Arrival *first_open(void) {
     return NULL;
 }
 
-/* ---- making ---- */
+/* ---- compiling ---- */
 
 static void refuse(Arrival *arrival, const char *reason) {
     arrival->progress = REFUSED;
     snprintf(arrival->reason, sizeof arrival->reason, "%s", reason);
 }
 
-/* Starts hetucc. */
+/* Starts hetucc for a request; refuses the request if hetucc cannot be started. */
 static void begin(Arrival *arrival) {
     char known[32], reason[REASON];
     arrival->object = recompile_file("arrival", (int)(arrival - arrivals.at), ".so", reason);
@@ -92,8 +92,8 @@ static void begin(Arrival *arrival) {
     if (!arrival->maker) refuse(arrival, reason);
 }
 
-/* Starts the next one where none is being made, and sees whether the one at work has ended; `wait`:
- * until it has. */
+/* Starts hetucc for the first open request if none is compiling, then checks whether it has ended.
+ * `wait`: waits until it has ended. */
 static void advance(bool wait) {
     Arrival *arrival = first_open();
     if (arrival && arrival->progress == ASKED) begin(arrival);
@@ -114,7 +114,8 @@ static void advance(bool wait) {
     refuse(arrival, status > RECOMPILE_KILLED ? killed : "hetucc could not make it");
 }
 
-/* Whether the strategy was asked for before, and what became of it would be the same again. */
+/* Returns whether an equal request was made before and is open, or would have the same result
+ * again. */
 static bool is_answered(const Arrival *asked) {
     for (const Arrival *before = asked - 1; before >= arrivals.at; before--)
         if (before->recipe == asked->recipe && !strcmp(before->option, asked->option) &&
@@ -202,8 +203,7 @@ void arrivals_close(void) {
 
 /* ---- taking ---- */
 
-/* A file without a name in any folder, which nobody else can open or change; -1 where there is
- * none. */
+/* Creates an anonymous file in memory (memfd) and returns its descriptor; -1: failed. */
 static int anonymous_file(void) {
     enum { EXECUTABLE = 0x10 }; // MFD_EXEC, which kernels before 6.3 do not know
     int file = memfd_create("hetu-arrival", MFD_CLOEXEC | MFD_ALLOW_SEALING | EXECUTABLE);
@@ -212,13 +212,13 @@ static int anonymous_file(void) {
                : file;
 }
 
-/* Why a rank does not take an object. */
+/* Why a rank does not accept an object. */
 typedef struct Refusal {
-    char reason[REASON]; // "": it takes it
-    bool lasts;          // for the program's sake: it takes no other of its source either
+    char reason[REASON]; // "": the rank accepts it
+    bool lasts;          // the cause is the program, so that all strategies of its source fail
 } Refusal;
 
-/* What to do about an object that the loader refuses. */
+/* Returns the hint for an error message of the dynamic loader; "": none. */
 static const char *loader_hint(const char *error) {
     return strstr(error, "undefined symbol") ? "; link the program by hetucc, or with -rdynamic, "
                                                "and do not hide its functions (-fvisibility)"
@@ -297,10 +297,10 @@ static const volatile void *const *find_reads(const ht_image *fresh, const Regis
     return now;
 }
 
-/* What an arrival becomes when it is registered. */
+/* A loaded object, linked to the images of the program. */
 typedef struct Joined {
     const ht_arrival *arrival;
-    int *known;                       // the numbers of its known images
+    int *known; // numbers of the program's images for the object's known images
     const volatile void *const **now; // by fresh image
 } Joined;
 
@@ -314,7 +314,8 @@ static bool check_ranks(const ht_arrival *arrival, char *reason) {
     return true;
 }
 
-/* Finds what an object refers to; false with a reason. */
+/* Finds the images and variables of the program that an object refers to. Returns false with a
+ * reason if one is missing. */
 static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     char *reason = refusal->reason;
     refusal->lasts = true;
@@ -336,14 +337,15 @@ static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     return check_ranks(arrival, reason);
 }
 
-/* The program's image for one of an object's: of a known one that for which it stands. */
+/* Returns the program's image that a known image of the object stands for; a new image itself. */
 static const ht_image *own_image(const Joined *joined, const ht_image *image) {
     for (int k = 0; k < joined->arrival->known_count; k++)
         if (joined->arrival->known[k] == image) return image_at(joined->known[k])->image;
     return image;
 }
 
-/* Registers what has arrived; it lives as long as the program. */
+/* Registers the new images and migrations of an object, which stays loaded until the process
+ * ends. */
 static void register_joined(const Joined *joined) {
     const ht_arrival *arrival = joined->arrival;
     int count = arrival->migrations ? arrival->migrations->count : 0;
@@ -370,8 +372,8 @@ static const Refusal *gather_refusals(const Refusal *mine, Refusal *all) {
     return NULL;
 }
 
-/* Rank 0 notes what became of the strategy: those that come know of one that is there, and none
- * comes where the program takes none. */
+/* Notes the result of a request on rank 0. An accepted strategy is passed to later hetucc runs; a
+ * lasting refusal stops further requests of the source. */
 static void note_answer(Arrival *arrival, const Refusal *refusal, const ht_arrival *found) {
     const char *name = found && found->fresh_count ? found->fresh[0]->strategy : NULL;
     if (!refusal) {

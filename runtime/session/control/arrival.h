@@ -1,9 +1,8 @@
-/* Strategies that arrive at run time: ht_prepare.
+/* ht_prepare: compiles further strategies while the program runs.
  *
- * On rank 0 a strategy is asked for; hetucc makes a shared object of it in a process of its own,
- * one strategy after another. What is there is taken by all ranks together: rank 0 sends the
- * object, each loads it, and the images join those of the program when all could, in the order in
- * which they were asked for.
+ * Rank 0 runs hetucc in another process, which compiles one requested strategy at a time to a
+ * shared object. Rank 0 then broadcasts the object, and all ranks load it. Its images are
+ * registered if every rank could load them, in the order of the requests.
  */
 #ifndef SESSION_CONTROL_ARRIVAL_H
 #define SESSION_CONTROL_ARRIVAL_H
@@ -12,31 +11,30 @@
 
 #include <stddef.h>
 
-/* On rank 0: asks for a strategy, as --strategy takes it, of the program of an image. Returns at
- * once. */
+/* On rank 0: requests a strategy for the program of `image`; `word` is an argument of --strategy.
+ * Returns without waiting. */
 void arrivals_ask(int image, const char *word);
 
-/* On rank 0: the object that is there to be taken next, NULL: none; `wait`: for the one that is
- * asked for. Its bytes go to *size. */
+/* On rank 0: returns the next compiled object, of *size bytes; NULL: none is ready. `wait`: waits
+ * for hetucc first. */
 void *arrivals_next(bool wait, size_t *size);
 
-/* All ranks together: loads an object, and registers its images when all ranks could, else none.
- * Rank 0 notes what became of it. */
+/* On all ranks together: loads an object, and registers its images if every rank accepts it. Rank 0
+ * notes the result for arrivals_name. */
 void arrivals_take(const void *object, size_t size);
 
-/* On rank 0: the name of the strategy that arrived by this word, or the word itself; NULL, with
- * *reason, when it could not be had, or may be the name of one of which not even the name could be
- * found out. */
+/* On rank 0: returns the name of the strategy that was requested as `word`, or `word` itself if
+ * there was no such request or it has not arrived. Returns NULL with *reason if the request failed,
+ * or if a failed request of unknown name may have been meant. */
 const char *arrivals_name(const char *word, const char **reason);
 
-/* On rank 0: whether a strategy that was refused, or another of its source, may be had when it is
- * asked for once more. */
+/* On rank 0: returns whether a failed request may succeed if it is made again. */
 bool arrivals_again(const char *word);
 
-/* On rank 0: whether a strategy that was asked for has not come yet. */
+/* On rank 0: returns whether a requested strategy has neither arrived nor failed. */
 bool arrivals_open(const char *word);
 
-/* On rank 0: ends what is still being made. */
+/* On rank 0: ends running hetucc processes and deletes their objects. */
 void arrivals_close(void);
 
 #endif

@@ -22,22 +22,22 @@ enum {
     WINDOW = 100, // steps in which a rank may cause PER_WINDOW switches by small moves
     PER_WINDOW = 2,
     NAME = 64,     // characters of a strategy's name
-    STEPS_KEPT = 3 // steps of which the middle one says how long a step takes
+    STEPS_KEPT = 3 // last steps, whose median is the usual step time
 };
 
 typedef enum Phase { WATCHING, PLANNING, MAKING } Phase;
 
-/* A plan that is asked for. */
+/* A plan of hetu-balance: the request and its answer. */
 typedef struct Asked {
-    double *rates;           // that it is for
-    bool *cause;             // ranks that have moved
-    char *output, *strategy; // files: what the planner says, and the strategy
+    double *rates;           // by rank: rates that the plan is for
+    bool *cause;             // by rank: whether its rate has changed
+    char *output, *strategy; // paths: output of hetu-balance, and its strategy file
     pid_t planner;
-    char name[NAME];                  // of the strategy
-    bool made;                        // it is new
-    double now, then, moves, seconds; // predicted: of a step as it is and would be, in one unit;
-                                      // bytes of the switch, and its seconds
-    double *work;                     // of each rank, under the first strategy and under this one
+    char name[NAME]; // name of the planned strategy
+    bool made;       // the strategy is new and must be compiled
+    double now, then, moves,
+        seconds;  // predicted step time now and then, in one unit; bytes and seconds of the switch
+    double *work; // by rank: work under the first strategy; then by rank under this one
 } Asked;
 
 typedef struct Balance Balance;
@@ -48,20 +48,19 @@ struct Balance {
     bool quiet;
     RecompileCommand *recipe;
     Rates *rates;
-    int image, base; // the strategy in force, and the first one
-    bool rests;      // nothing is planned under the strategy in force: it would be refused again
+    int image, base; // images of the current and of the first strategy
+    bool rests;      // no more plans under the current strategy: they would fail again
     Phase phase;
     Asked asked;
     int plans;
-    double step_began, took[STEPS_KEPT]; // seconds of the last steps
-    int64_t steps, at;                   // seen; the one at work, or to come
-    double base_seconds;                 // of a step under the first one, healthy; 0: not known
-    double switch_seconds;               // of the last switch; 0: there was none
-    int64_t *switched; // by rank: the steps of the last PER_WINDOW switches that it caused; -WINDOW
-                       // before
+    double step_began, took[STEPS_KEPT]; // seconds: begin of the step; last step times
+    int64_t steps, at;                   // steps seen; number of the current or next step
+    double base_seconds;   // step time under the first strategy with healthy ranks; 0: not known
+    double switch_seconds; // duration of the last switch; 0: there was none
+    int64_t *switched;     // by rank: steps of its last PER_WINDOW switches; below -WINDOW: none
 };
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static void say(const Balance *balance, const char *format, ...) {
     char line[512];
@@ -78,8 +77,8 @@ static const char *strategy_of(int image) {
     return name ? name : "";
 }
 
-/* Whether all ranks are healthy again: then the first strategy is best, and what a step takes under
- * it is known. */
+/* Returns whether all ranks are healthy again under another strategy than the first. The first is
+ * then best, and its step time is known. */
 static bool is_healed(const Balance *balance) {
     for (int r = 0; r < balance->rates->count; r++)
         if (balance->asked.rates[r] != 1) return false;
@@ -134,7 +133,7 @@ static int own_image(const ht_program *program) {
     return program->session->programs[program->number]->number;
 }
 
-/* Why a program of several ranks cannot be balanced; NULL: it can. */
+/* Returns why a program of several ranks cannot be balanced; NULL: it can. */
 static const char *reason_against(const ht_program *program) {
     if (channel_of_device()->memory) return "how long a stage computes is measured on CPUs alone";
     if (!recompile_command_of(own_image(program)))
@@ -192,7 +191,7 @@ void ht_balance_with(ht_program *program, ht_balance_options options) {
         program->session->balance = open_balance(program, options);
 }
 
-/* Ends the planner, and drops what it has said. */
+/* Ends hetu-balance if it runs, and deletes its output. */
 static void drop_plan(Balance *balance) {
     Asked *asked = &balance->asked;
     if (balance->phase == PLANNING && asked->planner) {
@@ -221,7 +220,7 @@ void balance_close(ht_session *session) {
 
 /* ---- the planner ---- */
 
-/* --rates=1,1,4,... */
+/* Returns the option --rates=1,1,4 of hetu-balance; free() it. */
 static char *rates_word(const Asked *asked, int count) {
     size_t size = 16 + 24 * (size_t)count;
     char *word = memory_array((int64_t)size, 1);
@@ -231,13 +230,13 @@ static char *rates_word(const Asked *asked, int count) {
     return word;
 }
 
-/* The first name of the kind that no strategy of the program has. */
+/* Chooses the next unused strategy name: balanced1, balanced2, ... */
 static void new_name(Balance *balance) {
     do snprintf(balance->asked.name, NAME, "balanced%d", ++balance->plans);
     while (image_under(balance->image, balance->asked.name) >= 0);
 }
 
-/* Plans nothing more under this strategy, since what was refused would be refused again. */
+/* Stops planning under the current strategy, since the next plan would fail for the same reason. */
 static void rest(Balance *balance) {
     say(balance, "nothing more is planned under strategy \"%s\": it would be refused again",
         strategy_of(balance->image));
@@ -269,7 +268,8 @@ static void start_planner(Balance *balance) {
     free(rates);
 }
 
-/* Reads what the planner says, lines of a word and numbers; false where something is missing. */
+/* Reads the output of hetu-balance, such as the lines "strategy balanced1 new", "now 4", "then
+ * 1.3", "work 0 1 1.2". Returns false if a line is missing. */
 static bool read_plan(Balance *balance) {
     Asked *asked = &balance->asked;
     char line[256], kind[16] = "";
@@ -295,13 +295,13 @@ static bool read_plan(Balance *balance) {
 
 /* ---- decisions ---- */
 
-/* The middle one of the last steps' seconds. */
+/* Returns the median of the last three step times, in seconds. */
 static double usual_step(const Balance *balance) {
     double a = balance->took[0], b = balance->took[1], c = balance->took[2];
     return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 
-/* Switches of the last WINDOW steps. */
+/* Counts the switches of the last WINDOW steps. */
 static int recent_switches(const Balance *balance) {
     int64_t seen[PER_WINDOW * 64];
     int count = 0;
@@ -313,14 +313,14 @@ static int recent_switches(const Balance *balance) {
     return count;
 }
 
-/* What a switch costs: what the last one took, or what is predicted where that is more; twice as
- * much for each of the last WINDOW steps' switches, which this one might undo. */
+/* Returns the cost of a switch in seconds: the larger of the last duration and the prediction.
+ * Doubles it for each switch of the last WINDOW steps, against oscillation. */
 static double switch_cost(const Balance *balance) {
     return fmax(balance->switch_seconds, balance->asked.seconds) * pow(2, recent_switches(balance));
 }
 
-/* How many steps in a row a rank must be away from its planned rate. One that has caused PER_WINDOW
- * switches of late flickers: it is left as it is unless it moves far, and for long. */
+/* Returns for how many steps in a row a rank must differ from its planned rate. A rank that has
+ * caused PER_WINDOW recent switches needs many more (hysteresis). */
 static int steps_needed(const Balance *balance, int rank) {
     const double far = 1.5;
     const Rates *rates = balance->rates;
@@ -331,7 +331,8 @@ static int steps_needed(const Balance *balance, int rank) {
     return fabs(rates->rate[rank] - rates->planned[rank]) >= far ? 8 * needed : WINDOW;
 }
 
-/* Whether ranks have moved for long enough; then what is asked for is set. */
+/* Returns whether a rank's rate has differed long enough from its planned rate. If so, sets the
+ * rates to plan for. */
 static bool find_moved(Balance *balance) {
     const Rates *rates = balance->rates;
     bool found = false;
@@ -343,7 +344,8 @@ static bool find_moved(Balance *balance) {
     return found;
 }
 
-/* Whether what is planned pays back; says so. */
+/* Returns whether the planned strategy saves more within `horizon` steps than the switch costs.
+ * Prints the decision. */
 static bool pays_back(const Balance *balance) {
     const Asked *asked = &balance->asked;
     double gain = usual_step(balance) * (1 - asked->then / asked->now), cost = switch_cost(balance);
@@ -363,7 +365,8 @@ static bool pays_back(const Balance *balance) {
     return pays && strcmp(asked->name, strategy_of(balance->image));
 }
 
-/* What was asked for is done with, without a switch: these rates ask for nothing again. */
+/* Ends a plan without a switch. Its rates become the planned ones, so that they do not cause
+ * another plan. */
 static void leave(Balance *balance) {
     memcpy(balance->rates->planned, balance->asked.rates,
            sizeof(double) * (size_t)balance->rates->count);
@@ -375,15 +378,15 @@ static void take_plan(Balance *balance) {
     if (balance->asked.made) arrivals_ask(balance->image, balance->asked.strategy);
 }
 
-/* The most work of a rank. */
+/* Returns the work of the busiest rank. */
 static double busiest(const double *work, int count) {
     double most = 0;
     for (int r = 0; r < count; r++) most = fmax(most, work[r]);
     return most;
 }
 
-/* To the first strategy: what a step saves is known from the steps that it had, and from what the
- * busiest rank does under either. */
+/* Plans the return to the first strategy. Predicts its step time from earlier steps, and from the
+ * busiest rank's work under both strategies. */
 static void go_home(Balance *balance) {
     Asked *asked = &balance->asked;
     snprintf(asked->name, NAME, "%s", strategy_of(balance->base));
@@ -429,7 +432,7 @@ static void note_switch(Balance *balance, double seconds) {
     }
 }
 
-/* Goes to the strategy; inputs that were fed stay fed. */
+/* Switches to the planned strategy; fed inputs stay fed. */
 static void go(Balance *balance, int image) {
     double begin = pace_now();
     Command command = {
@@ -444,7 +447,7 @@ static void go(Balance *balance, int image) {
     balance->rests = balance->recipe->refuses;
 }
 
-/* Goes to what is ready, where that is what the ranks need now. */
+/* Switches to the planned strategy once it is compiled, unless the rates have changed meanwhile. */
 static void end_making(Balance *balance) {
     const char *reason = NULL;
     int image = image_under(balance->image, balance->asked.name);
@@ -469,7 +472,7 @@ static void end_making(Balance *balance) {
 
 /* ---- in a step ---- */
 
-/* The balance of a program; NULL: it has none. */
+/* Returns the state of ht_balance for a program; NULL: the program is not balanced. */
 static Balance *balance_of(const ht_program *program) {
     Balance *balance = program->session->balance;
     return balance && balance->program == program ? balance : NULL;
@@ -479,7 +482,7 @@ void balance_turn(ht_program *program) {
     Balance *balance = balance_of(program);
     if (!balance) return;
     balance->at = program->step;
-    if (own_image(program) != balance->image) { // main has gone elsewhere
+    if (own_image(program) != balance->image) { // main has called ht_switch
         drop_plan(balance);
         begin_under(balance, own_image(program));
     }

@@ -1,10 +1,15 @@
-/* Programs that stay balanced while they train: ht_balance.
+/* ht_balance: replans the strategy of a training program when ranks straggle.
  *
- * On rank 0, step by step: balance_turn in front of a step goes to a strategy that is ready;
- * balance_ask has the ranks report their pace with the step's command, and balance_note reads the
- * reports (session/control/rates.h). When rates have moved, hetu-balance plans in a process of its
- * own (session/control/recompile_command.h), ht_prepare has what it has planned made, and the
- * switch is the one of ht_switch. No step waits for either process.
+ * All functions run on rank 0.
+ *
+ * 1. balance_turn, before a step, switches to a new strategy once it is compiled.
+ * 2. balance_ask makes the step's command request a PaceReport from each rank.
+ * 3. balance_note, after the step, computes the ranks' rates (session/control/rates.h).
+ * 4. If rates have changed, hetu-balance plans a strategy in another process
+ *    (session/control/recompile_command.h), and hetucc compiles it as for ht_prepare.
+ *
+ * No step waits for these processes. Example: rank 5 slows to rate 4; some steps later the program
+ * trains under "balanced1", which gives rank 5 less work.
  */
 #ifndef SESSION_CONTROL_BALANCE_H
 #define SESSION_CONTROL_BALANCE_H

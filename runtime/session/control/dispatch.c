@@ -10,20 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a strategy holds. */
+/* A strategy: its rows, and its step time. */
 typedef struct Holds {
     int image;
-    int64_t rows, length; // of the batch; the most that a row holds
-    int64_t *capacity;    // of each row
-    int64_t *order;       // rows, those with the most room first
-    double tokens;        // that the slowest pipeline computes a device: a first guess at its time
-    double seconds;       // of a step; 0: not measured
-    double lost;          // seconds that were lost since the last switch by not being under it
+    int64_t rows, length; // rows of a batch; largest capacity, in tokens
+    int64_t *capacity;    // by row, in tokens
+    int64_t *order;       // rows, by falling capacity
+    double tokens;        // tokens per device of the slowest pipeline; estimates the step time
+    double seconds;       // measured time of a step; 0: not measured
+    double lost;          // seconds lost since the last switch by not using this strategy
 } Holds;
 
-/* A batch and its plan. */
+/* A batch and its plan: the strategy, and a row for each sequence. */
 typedef struct Batch {
-    int64_t count, *lengths, *order; // sequences, the longest first
+    int64_t count, *lengths,
+        *order; // number of sequences; their lengths in tokens; sequences by falling length
     int64_t *row;
     int chosen; // of the strategies
     double *lost;
@@ -32,11 +33,11 @@ typedef struct Batch {
 
 struct Dispatch {
     ht_program *program;
-    int known;           // images when the strategies were listed
-    const int *variable; // of the lengths
+    int known;           // number of images when the strategies were listed
+    const int *variable; // variable of main that holds the sequence length
     int count;
     Holds *at;
-    int in_force; // of the strategies
+    int in_force; // index of the current strategy; -1: none yet
     double switch_seconds;
     Batch now, next;
     bool planning; // the thread plans `next`
@@ -47,7 +48,7 @@ struct Dispatch {
 
 /* ---- strategies ---- */
 
-/* The input whose rows are read only so far; NULL: all are read as they are. */
+/* Returns the padding lengths of the first input that has them; NULL: all rows are read whole. */
 static const ht_padding *padding_of(const ht_image *image) {
     for (int i = 0; i < image->input_count; i++)
         if (image->inputs[i].padding && image->inputs[i].padding->rank > 1)
@@ -63,7 +64,7 @@ static int64_t rows_of(const ht_image *image) {
     return rows;
 }
 
-/* How far each row is read. */
+/* Sets the capacity of each row, in tokens. */
 static void find_capacity(Holds *holds, const ht_image *image) {
     const ht_padding *padding = padding_of(image);
     for (int64_t r = 0; r < holds->rows; r++) holds->capacity[r] = holds->length;
@@ -86,7 +87,7 @@ static double tokens_of(const Holds *holds, const ht_image *image) {
     return most > 0 ? most : all / image_devices(image);
 }
 
-/* Of two numbers the larger first; then the one that comes first. */
+/* Sizes that by_size compares: larger sizes first, then smaller indices. */
 static const int64_t *sorted_by;
 
 static int by_size(const void *a, const void *b) {
@@ -131,8 +132,8 @@ static int own_image(const ht_program *program) {
     return program->session->programs[program->number]->number;
 }
 
-/* Lists the strategies, where there are more than before, or the variable is another; those that
- * were known keep their numbers, and what was measured of them. */
+/* Lists the strategies again if there are new ones or the variable has changed. Known strategies
+ * keep their indices and step times. */
 static void list_strategies(struct Dispatch *dispatch, const int *variable) {
     int own = own_image(dispatch->program), old_count = dispatch->count;
     Holds *old = dispatch->at;
@@ -157,7 +158,7 @@ static void list_strategies(struct Dispatch *dispatch, const int *variable) {
 
 /* ---- plans ---- */
 
-/* Whether a strategy holds a batch. */
+/* Returns whether each sequence of a batch fits into a row of a strategy. */
 static bool holds(const Holds *own, const Batch *batch) {
     for (int64_t i = 0; i < batch->count; i++)
         if (i >= own->rows || batch->lengths[batch->order[i]] > own->capacity[own->order[i]])
@@ -165,8 +166,8 @@ static bool holds(const Holds *own, const Batch *batch) {
     return true;
 }
 
-/* Seconds of a step under each strategy: as measured, and else by tokens, as those that were
- * measured took. */
+/* Returns the step time of strategy k in seconds: measured, or else estimated from its tokens and
+ * the measured strategies' seconds per token. */
 static double seconds_of(const struct Dispatch *dispatch, int k) {
     double seconds = 0, tokens = 0;
     if (dispatch->at[k].seconds > 0) return dispatch->at[k].seconds;
@@ -178,7 +179,7 @@ static double seconds_of(const struct Dispatch *dispatch, int k) {
     return dispatch->at[k].tokens * (tokens > 0 ? seconds / tokens : 1e-6);
 }
 
-/* The fastest strategy that holds the batch; -1: none does. */
+/* Returns the fastest strategy that holds the batch; -1: none does. */
 static int fastest(const struct Dispatch *dispatch, const Batch *batch) {
     int best = -1;
     for (int k = 0; k < dispatch->count; k++)
@@ -188,7 +189,8 @@ static int fastest(const struct Dispatch *dispatch, const Batch *batch) {
     return best;
 }
 
-/* The strategy that a batch is trained under. `lost` becomes what is then lost under each. */
+/* Returns the strategy for a batch; -1: none holds it. Adds the time lost by staying to
+ * batch->lost, and switches once that exceeds the time of a switch. */
 static int choose(const struct Dispatch *dispatch, const Batch *batch) {
     int now = dispatch->in_force, best = fastest(dispatch, batch);
     if (best < 0 || now < 0 || !holds(&dispatch->at[now], batch)) return best;
@@ -231,14 +233,15 @@ static void end_planning(struct Dispatch *dispatch) {
     dispatch->planning = false;
 }
 
-/* Begins to plan the batch to come. */
+/* Starts a thread that plans the next batch. */
 static void begin_planning(struct Dispatch *dispatch, const int64_t *lengths, int64_t count) {
     free_batch(&dispatch->next);
     dispatch->next = new_batch(dispatch, lengths, count);
     dispatch->planning = !pthread_create(&dispatch->thread, NULL, plan_next, dispatch);
 }
 
-/* The batch's plan is in `now`: what was planned for it before, or made here. */
+/* Sets `now` to the plan of a batch: the thread's plan if it was for the same lengths, else a new
+ * plan. */
 static void take_plan(struct Dispatch *dispatch, const int64_t *lengths, int64_t count) {
     end_planning(dispatch);
     Batch *next = &dispatch->next;
@@ -275,7 +278,8 @@ static void check(const ht_program *program, const int *variable, const int64_t 
                     (long long)options.next[i], (long long)i);
 }
 
-/* Ends the program, none of whose strategies holds a batch: says which sequence finds no room. */
+/* Ends the program if no strategy holds a batch. Names the first sequence that fits no row of the
+ * strategy that gets furthest. */
 static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batch) {
     int64_t rows = 0, found = 0;
     const Holds *most = &dispatch->at[0];
@@ -304,7 +308,7 @@ static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batc
             (long long)(found < most->rows ? most->capacity[most->order[found]] : 0));
 }
 
-/* On one device: rows as they come, as long as the longest. */
+/* Plans a batch on one device: sequence i in row i, all rows as long as the longest sequence. */
 static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variable,
                                          const int64_t *lengths, int64_t count) {
     int64_t longest = 0;
@@ -320,7 +324,7 @@ static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variabl
     return &dispatch->answer;
 }
 
-/* Goes to the strategy of the plan. */
+/* Switches to the planned strategy if it is not the current one, and measures the switch. */
 static void go(struct Dispatch *dispatch) {
     Batch *batch = &dispatch->now;
     int own = own_image(dispatch->program), image = dispatch->at[batch->chosen].image;

@@ -1,19 +1,21 @@
-/* Batches of unequal lengths: ht_dispatch says under which strategy a batch is trained, and to
- * which row each of its sequences goes.
+/* ht_dispatch: chooses the strategy for a batch of sequences of unequal lengths, and the row for
+ * each sequence.
  *
- * A strategy has rows, and reads each so far as its pipeline does. It holds a batch when the
- * longest sequences find room in the longest rows. A step takes as long under a strategy whatever
- * the rows hold, so of those that hold a batch the fastest is best: by the steps that were
- * measured, and before there are any by tokens a device. Going to another costs a switch; the
- * program goes there when what it has lost since by staying is as much. The next batch is planned
- * by a thread while the current one trains.
+ * 1. Each row of a strategy has a capacity, the padding length of its pipeline. A strategy holds a
+ *    batch if the i-th longest sequence fits into the i-th longest row, for all i.
+ * 2. Step time depends on the strategy, not on the batch: measured, or else estimated by tokens per
+ *    device. The fastest strategy that holds the batch is best.
+ * 3. The program switches once the time lost by staying exceeds the time of a switch.
+ *
+ * A thread plans the next batch while the current one trains. Example: rows of capacities 4096,
+ * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0.
  */
 #ifndef SESSION_CONTROL_DISPATCH_H
 #define SESSION_CONTROL_DISPATCH_H
 
 #include "session/core/session.h"
 
-/* Notes how long a step of a program took. */
+/* Updates the measured step time of the current strategy. */
 void dispatch_note(const ht_program *program, double seconds);
 void dispatch_close(ht_session *session);
 

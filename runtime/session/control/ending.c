@@ -17,22 +17,22 @@
 
 enum { SIGNAL_STATUS = 128, PATH_ROOM = 4096 };
 
-static const double PATIENCE = 2; // seconds for which main's next ht_save is waited for
+static const double PATIENCE = 2; // seconds after the signal in which main's own ht_save is awaited
 
-/* How main saves, and at which place of its loop. */
+/* How main saves, and at which point of its loop. */
 struct Ending {
     char *folder;         // NULL: nothing was saved
     ht_noted *notes;      // main's numbers, ended by {0}
-    int64_t noted_at;     // the step that they are of
-    bool vary;            // they are others from one save to the next, as far as is known
-    int64_t keeps;        // how often they were kept
+    int64_t noted_at;     // step at which `notes` were given
+    bool vary;            // the notes differ from save to save, as far as known
+    int64_t keeps;        // how many times notes were given
     bool asks;            // main calls ht_told_to_end
-    int64_t steps, every; // when it saved last, and how many steps that was after the one before
-    int64_t runs;         // of all programs that train, at the last save
-    double saved, told; // seconds: when it saved last, and when the signal was seen; 0: it was not
-    const ht_program *before, *next; // which of several programs trained last in front of the last
-                                     // save, and first behind it
-    const ht_program *last;          // which trained last
+    int64_t steps, every; // step of the last save; steps between the last two saves
+    int64_t runs;         // steps of all training programs at the last save
+    double saved, told;   // times of the last save and of the signal, in seconds; told 0: no signal
+    const ht_program *before,
+        *next;              // programs that trained last before, and first after, the last save
+    const ht_program *last; // program that trained last
 };
 
 static struct Ending *ending_of(ht_session *session) {
@@ -40,14 +40,14 @@ static struct Ending *ending_of(ht_session *session) {
     return session->ending;
 }
 
-/* ---- what main does ---- */
+/* ---- main's saves ---- */
 
 static void free_notes(ht_noted *notes) {
     for (ht_noted *note = notes; note && note->name; note++) free((char *)note->name);
     free(notes);
 }
 
-/* Whether two lists have the same numbers. */
+/* Returns whether two lists have the same names and values. */
 static bool same_notes(const ht_noted *a, const ht_noted *b) {
     for (; a->name && b->name; a++, b++)
         if (strcmp(a->name, b->name) || memcmp(&a->value, &b->value, sizeof a->value)) return false;
@@ -66,7 +66,7 @@ static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t ste
     ending->noted_at = step;
 }
 
-/* Steps of all programs that train together. */
+/* Returns the sum of the steps of all training programs. */
 static int64_t runs_of(const ht_session *session) {
     int64_t runs = 0;
     for (int p = 0; p < session->handle_count; p++)
@@ -74,7 +74,7 @@ static int64_t runs_of(const ht_session *session) {
     return runs;
 }
 
-/* Notes the place at which what there is has been saved. */
+/* Notes that the current state has been saved in `folder`, and at which point of main's loop. */
 static void note_place(ht_session *session, const char *folder) {
     struct Ending *ending = session->ending;
     char *copy = strdup(folder);
@@ -128,15 +128,15 @@ bool ht_told_to_end(ht_session *session) {
 
 /* ---- ending ---- */
 
-/* Programs that train. */
+/* Returns the number of programs that train. */
 static int trained(const ht_session *session) {
     int count = 0;
     for (int p = 0; p < session->handle_count; p++) count += session->handles[p]->trains;
     return count;
 }
 
-/* Whether main's loop is where it was at the last save, so that a checkpoint has no half of a turn
- * in which several programs train. */
+/* Returns whether main's loop is at the point of its last save. If several programs train in turn,
+ * a checkpoint then has equal numbers of steps of all. */
 static bool same_place(const ht_session *session, const ht_program *next) {
     const struct Ending *ending = session->ending;
     if (trained(session) < 2 || runs_of(session) == ending->runs) return true;
@@ -144,7 +144,8 @@ static bool same_place(const ht_session *session, const ht_program *next) {
     return ending->last == ending->before && (!next->trains || next == ending->next);
 }
 
-/* Whether main itself is about to save, with numbers that only main knows. */
+/* Returns whether main will soon save itself, with numbers that only main knows; PATIENCE limits
+ * the wait. */
 static bool saves_soon(const ht_session *session) {
     const struct Ending *ending = session->ending;
     int64_t made = saved_steps(session) - ending->steps;
@@ -155,7 +156,7 @@ static bool saves_soon(const ht_session *session) {
     return now + (double)until * each < ending->told + PATIENCE;
 }
 
-/* Ends the program when all that was saved is on the disk. */
+/* Waits until the checkpoint is on disk, then ends the program with status 128 + signal. */
 _Noreturn static void end(ht_session *session, int number) {
     char manifest[PATH_ROOM];
     const struct Ending *ending = session->ending;
@@ -167,7 +168,7 @@ _Noreturn static void end(ht_session *session, int number) {
     exit(SIGNAL_STATUS + number);
 }
 
-/* Says that main's numbers in the checkpoint are older than the rest. */
+/* Warns if main's numbers in the checkpoint are older than its tensors. */
 static void warn_stale(const ht_session *session) {
     const struct Ending *ending = session->ending;
     if (ending->notes->name && ending->vary && ending->noted_at != saved_steps(session))

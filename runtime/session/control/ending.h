@@ -1,27 +1,29 @@
-/* Programs that are told to end by a signal (base/signals.h), on rank 0.
+/* Saves a checkpoint and ends the program after a signal (base/signals.h). All functions run on
+ * rank 0.
  *
- * A main that calls ht_told_to_end ends by itself. Of one that does not, but has saved or gone on
- * from a checkpoint, the session saves once more, between two steps, as ht_save did last, and ends
- * the program with the status 128 + signal.
+ * A main that calls ht_told_to_end handles the signal itself. For a main that does not, but has
+ * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. It then
+ * ends the program with status 128 + signal.
  */
 #ifndef SESSION_CONTROL_ENDING_H
 #define SESSION_CONTROL_ENDING_H
 
 #include "session/core/session.h"
 
-/* From now on a signal does not end the ranks at once; on all of them. */
+/* Makes all ranks defer the signals, which otherwise end a rank at once. */
 void ending_heed(ht_session *session);
 
-/* Notes how main has saved, or what it has told ht_remember at the same place; and what it has gone
- * on from. */
+/* Note the folder and numbers of main's last ht_save, its last ht_remember, or the checkpoint that
+ * main loaded. */
 void ending_saved(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_resumed(ht_session *session, const char *folder);
 
-/* In front of a step or a run: ends the program if that is due. */
+/* Before a step of `next`: saves and ends the program if a signal asks for it and main's loop is at
+ * the place of its last save. */
 void ending_turn(const ht_program *next);
 
-/* At the end of a session. */
+/* Frees the state of this module at the end of a session. */
 void ending_close(ht_session *session);
 
 #endif

@@ -1,9 +1,9 @@
-/* The pace of this rank: how long its own computing takes in a step, without waiting for others.
+/* Measures this rank's computing time in a step, without waiting for other ranks.
  *
- * Time counts from pace_begin to pace_end, on the wall: around the parts of a step, but not around
- * conversions of layouts inside them, in which ranks wait for each other. What a device does behind
- * the host's back (CUDA) is not seen. Of the kernels that it calls the one that takes longest is
- * remembered, so that a rank that has become idle can tell by it how fast it is.
+ * The clock runs (wall time) from pace_begin to pace_end: in the parts of a step, but not in
+ * conversions, where ranks wait for each other. Asynchronous work of a GPU is not measured. The
+ * kernel that took longest is kept, so that a rank that becomes idle can run it to measure its
+ * rate.
  */
 #ifndef SESSION_CONTROL_PACE_H
 #define SESSION_CONTROL_PACE_H
@@ -15,19 +15,18 @@
 void pace_begin(void);
 void pace_end(void);
 
-/* Calls a kernel. */
+/* Calls a kernel and measures its time. */
 void pace_call(ht_kernel *kernel, const ht_call *call);
 
-/* Seconds on a clock that only goes on. */
+/* Returns the seconds of a monotonic clock. */
 double pace_now(void);
 
-/* What rank 0 hears of a rank at the end of a step. */
+/* A rank's report to rank 0 at the end of a step. */
 typedef struct PaceReport {
-    double computing; // seconds; -1: the rank is idle under the strategy
-    double kernel; // of a call, the shortest of those alike, of the kernel that took longest in the
-                   // step; where the rank is idle, of the same call as in its last step that was
-                   // not, with zeros in place of what it read; where there was none, of a small
-                   // product (device_trial); 0: not known
+    double computing; // computing seconds of the step; -1: the rank is idle
+    double kernel; // seconds of the step's longest kernel call, the minimum over equal calls. Idle
+                   // rank: that of the same call on zeros, or of a small product (device_trial). 0:
+                   // not known
 } PaceReport;
 
 /* Begins a step; `wanted`: the step will be reported. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARMING = 1 }; // steps under a strategy that say nothing
+enum { WARMING = 1 }; // warm-up steps after a switch, which are not measured
 
 static double *numbers(int count, double value) {
     double *list = memory_array(count, sizeof *list);
@@ -68,8 +68,8 @@ static RatesUnder *add(Rates *rates, int image) {
     return rates->under[rates->under_count++] = under;
 }
 
-/* Seconds a unit of work that ranks took when they were healthy under the first strategy: the mean
- * of those that are known. */
+/* Returns the seconds per unit of work of healthy ranks under the first strategy, averaged over
+ * ranks; 0: not known. */
 static double usual_unit(const Rates *rates, const double *work) {
     double seconds = 0, units = 0;
     for (int r = 0; r < rates->count; r++)
@@ -107,7 +107,7 @@ static int by_size(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The middle one of what was seen of a rank first. */
+/* Returns the median of a rank's computing seconds in the first RATES_FIRST steps. */
 static double middle(const Rates *rates, int rank) {
     double seen[RATES_FIRST];
     for (int i = 0; i < RATES_FIRST; i++) seen[i] = rates->now->first[i * rates->count + rank];
@@ -115,8 +115,8 @@ static double middle(const Rates *rates, int rank) {
     return seen[RATES_FIRST / 2];
 }
 
-/* What a rank takes when it is healthy, of what it took first: of the planner's word where the two
- * are further apart than a model of costs may be. */
+/* Returns a rank's healthy computing seconds: the first measurements over the planned rate, or the
+ * planner's prediction if the two differ by more than a factor of 1.5. */
 static double healthy_of(const Rates *rates, int rank) {
     const double most = 1.5;
     double own = middle(rates, rank) / rates->planned[rank], expected = rates->now->expected[rank];
@@ -131,8 +131,8 @@ static void learn(Rates *rates, const PaceReport *reports) {
     for (int r = 0; now->learnt && r < rates->count; r++) now->healthy[r] = healthy_of(rates, r);
 }
 
-/* What a rank's kernel takes at the rate that it has, while it computes: by that it will be known
- * when it is idle. */
+/* Notes each busy rank's kernel time and rate, from which rate_of computes the rate once the rank
+ * is idle. */
 static void take_kernels(Rates *rates, const PaceReport *reports) {
     for (int r = 0; r < rates->count; r++)
         if (reports[r].kernel > 0 && (reports[r].computing >= 0 || rates->kernel[r] == 0)) {
@@ -150,8 +150,8 @@ static double rate_of(const Rates *rates, int rank, const PaceReport *report) {
                : rates->rate[rank];
 }
 
-/* Whether a rate is another than one that was planned for: by `change`, and of a slow rank by that
- * part of its rate. */
+/* Returns whether a rate differs from the planned rate by `change`; by `change` times the planned
+ * rate if that is above 1. */
 static bool is_away(const Rates *rates, double rate, double planned) {
     return fabs(rate - planned) >= rates->change * fmax(1, planned);
 }
@@ -175,8 +175,8 @@ bool rates_take(Rates *rates, const PaceReport *reports) {
     return known;
 }
 
-/* What was seen of a rank that has moved: the middle one of the last three steps, where it was away
- * in all of them. */
+/* Returns the recent rate of a rank. If the rank differed from its planned rate in the last three
+ * steps, that is their median; in the last two, their mean; else the last value. */
 static double seen_last(const Rates *rates, int rank) {
     double a = rates->rate[rank], b = rates->before[rank], c = rates->earlier[rank];
     return rates->moved[rank] > 2   ? fmax(fmin(a, b), fmin(fmax(a, b), c))

@@ -1,11 +1,10 @@
-/* Straggling rates: how many times as long each rank takes for its work as it did when it was
- * healthy, from what ranks report step by step.
+/* Rates of straggling ranks: computing time now over computing time when healthy, from each step's
+ * PaceReports. Rate 1 is healthy; a rank of rate 4 takes 4 times as long.
  *
- * A rank's first steps under the first strategy are what healthy means. Under another strategy its
- * work is another: what it takes there when healthy is measured, too, in the first steps, where
- * that agrees with what the planner expects and the rank's rate at that time; otherwise the rate is
- * what has changed. A rank that is idle is known by a small product, which it also ran while it was
- * last planned for.
+ * The first steps under the first strategy define a rank's healthy time. Under another strategy its
+ * work differs, so its healthy time is measured again in the first steps. If that measurement is
+ * far from the planner's prediction, the prediction is used instead. An idle rank runs a kernel of
+ * its last busy step, or a small product, to measure its rate.
  */
 #ifndef SESSION_CONTROL_RATES_H
 #define SESSION_CONTROL_RATES_H
@@ -14,27 +13,26 @@
 
 #include <stdbool.h>
 
-enum { RATES_FIRST = 3 }; // steps that say what healthy is, behind one that warms up
+enum { RATES_FIRST = 3 }; // steps that define the healthy time, after one warm-up step
 
-/* What is known of the ranks under a strategy. */
+/* Measurements under one strategy. */
 typedef struct RatesUnder {
     int image;
-    int samples;      // steps since the program came to it last
-    bool learnt;      // what healthy means
-    double *healthy;  // seconds of each rank; 0: it is idle
-    double *expected; // what the planner expects of that; 0: nothing
-    double *first;    // by step, and rank: what was seen first
+    int samples;      // steps since the last switch to this strategy
+    bool learnt;      // `healthy` is known
+    double *healthy;  // by rank: computing seconds of a step when healthy; 0: idle
+    double *expected; // by rank: `healthy` as predicted by the planner; 0: no prediction
+    double *first;    // by step and rank: computing seconds of the first RATES_FIRST steps
 } RatesUnder;
 
 typedef struct Rates {
     int count; // ranks
     double change;
-    // of each rank now, in the step before, and in the one before that
+    // by rank: rate in the last step, the one before, and the one before that
     double *rate, *before, *earlier;
-    double *planned; // those that the strategy in force is for
-    int *moved; // for how many steps it has been away from that: by `change`, and of a slow rank by
-                // that part of its rate
-    double *kernel; // seconds of its longest kernel while its rate was `kernel_rate`; 0: not known
+    double *planned; // by rank: rates that the current strategy is planned for
+    int *moved;      // by rank: steps in a row that it differed from `planned` (is_away)
+    double *kernel;  // by rank: seconds of its longest kernel at rate `kernel_rate`; 0: not known
     double *kernel_rate;
     int under_count;
     RatesUnder **under;
@@ -44,19 +42,19 @@ typedef struct Rates {
 Rates *rates_create(int ranks, double change);
 void rates_destroy(Rates *rates);
 
-/* The program runs under the strategy of an image from now on, planned for these rates; `work`,
- * which may be NULL, is each rank's under the strategy that was first (0: idle there), and then
- * under this one, in one unit. */
+/* Notes a switch to the strategy of `image`, planned for the rates `planned`. `work` may be NULL;
+ * it has each rank's work under the first strategy (0: idle), then under this one. */
 void rates_go(Rates *rates, int image, const double *planned, const double *work);
 
-/* Takes what the ranks report of a step; false where it is not known yet how fast they are. */
+/* Updates the rates from the reports of a step. Returns false while the healthy times are not
+ * known. */
 bool rates_take(Rates *rates, const PaceReport *reports);
 
-/* The rates that a plan is made for: of ranks that have moved what was seen last, else what the
- * strategy in force is for; less than `change` away from healthy is healthy. */
+/* Sets the rates to plan for: recent rates of ranks that have changed, planned rates of the others.
+ * Rates within `change` of 1 become 1. */
 void rates_asked(const Rates *rates, double *asked);
 
-/* Whether no rank has been away from these rates in the last three steps. */
+/* Returns whether no rank has differed from the rates `asked` in all of the last three steps. */
 bool rates_near(const Rates *rates, const double *asked);
 
 #endif

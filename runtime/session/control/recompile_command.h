@@ -1,11 +1,10 @@
-/* How a program is compiled: the words by which hetucc, and tools beside it, are run again on its
- * sources while it runs, in processes of their own.
+/* Runs hetucc and its tools on the sources of a running program again, in other processes, with the
+ * options that the program was compiled with.
  *
  *     Recipe *recipe = recompile_command_of(image);
  *     pid_t maker = recompile_start(recipe, NULL, words, NULL, reason);
  *
- * On rank 0.
- */
+ * All functions run on rank 0. */
 #ifndef SESSION_CONTROL_RECOMPILE_COMMAND_H
 #define SESSION_CONTROL_RECOMPILE_COMMAND_H
 
@@ -14,29 +13,27 @@
 #include <sys/types.h>
 
 enum {
-    REASON = 512,          // characters of why something could not be had
-    RECOMPILE_KILLED = 256 // a status of recompile_ended: from here on, it did not end by itself
+    REASON = 512,          // characters of an error message
+    RECOMPILE_KILLED = 256 // statuses of recompile_ended from here on: ended by a signal
 };
 
 /* A source file of the program whose models can have further strategies. */
 typedef struct RecompileCommand {
-    const char *fingerprint;  // of its images
-    const char *const *words; // the folder, CC, and the command
-    const char *const *files; // that the source was read from; NULL: not known
-    const char *refuses;      // why it has no further strategies made, now and later; NULL: it may
-    char **more;              // options --strategy=WORD of those that have arrived
+    const char *fingerprint;  // fingerprint of the source's images
+    const char *const *words; // folder of the compilation, value of CC, and the command line
+    const char *const *files; // source files and headers; NULL: not known
+    const char *refuses;      // why no further strategies can be compiled; NULL: they can
+    char **more;              // options --strategy=WORD of strategies that have arrived
     int more_count;
 } RecompileCommand;
 
-/* Whether some source of the program can have strategies made. */
+/* Returns whether strategies can be compiled for some source of the program. */
 bool recompile_possible(void);
 
-/* The recipe of the source of an image: the one that any image of its model has been compiled with
- * from the beginning; NULL: it has none.
- */
+/* Returns the recompile command of an image's source; NULL: the source has none. */
 RecompileCommand *recompile_command_of(int image);
 
-/* Strategies that the program has: those that it was compiled with, and those that have arrived. */
+/* Returns the number of strategies of the source, compiled in or arrived later. */
 int recompile_strategies(const RecompileCommand *recipe);
 
 /* Returns what an answer of hetucc on an option --strategy=WORD depends on: the same number while
@@ -48,18 +45,18 @@ uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option);
 void recompile_add(RecompileCommand *recipe, char *option);
 
 /* Starts hetucc, or the tool of this name beside it, on the program's sources and strategies with
- * further words (NULL at the end), in the folder in which the program was compiled. What it prints
- * goes to the file `output`; NULL: where this program prints. 0 with a reason when it cannot be
- * started. */
+ * further words (NULL at the end), in the folder in which the program was compiled. The tool's
+ * output goes to the file `output`; NULL: to this program's output. Returns the process, or 0 with
+ * a reason if it cannot be started. */
 pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
                       const char *output, char *reason);
 
-/* The exit status of a process that recompile_start started; RECOMPILE_KILLED and the signal that
- * ended it, RECOMPILE_KILLED alone where that is not known; -1: it runs on. `wait`: until it has
- * ended. */
+/* Returns the exit status of a process of recompile_start; RECOMPILE_KILLED + signal if a signal
+ * ended it (signal 0: not known); -1 if it still runs. `wait`: waits for its end. */
 int recompile_ended(pid_t maker, bool wait);
 
-/* A file in this process's private folder (base/files.h); free() it. NULL with a reason. */
+/* Returns the path of a new file in the process's private folder (base/files.h); free() it. NULL
+ * with a reason: failed. */
 char *recompile_file(const char *kind, int number, const char *suffix, char *reason);
 
 #endif
