@@ -1,7 +1,7 @@
 /* The parameters of a session: this rank's pieces, shared by the programs that name them.
  *
- * Programs may want a parameter in different layouts. Each layout in use is a copy; the newest one
- * is moved into another when a program that reads that one runs.
+ * Programs may use a parameter in different layouts. Each layout in use has a copy. Before a
+ * program runs, param_refresh converts the newest copy to the program's layout.
  */
 #ifndef SESSION_CORE_PARAMS_H
 #define SESSION_CORE_PARAMS_H
@@ -12,13 +12,13 @@ typedef struct ParamCopy {
     const ht_pieces *pieces;
     float *data; // on the device
     int64_t version;
-    int users; // programs that have it
+    int users; // number of programs that use the copy
     struct ParamCopy *next;
 } ParamCopy;
 
 typedef struct Param {
     const char *name, *shape;
-    int init; // how it was initialised
+    int init; // kind of initialisation, as in ht_init; `a` is its argument
     double a;
     int64_t elements;
     int64_t version; // of the newest copy
@@ -28,32 +28,32 @@ typedef struct Param {
 
 typedef struct Params {
     void *by_name; // a tree of <search.h>
-    Param **at;    // in the order of their making
+    Param **at;    // in order of creation
     int count, capacity;
 } Params;
 
-/* The copy of a parameter in the layout of `image`, for one more user; made, with its initial
- * values where it is the first one. */
+/* Returns the parameter's copy in the layout of `image`, and counts one more user. Creates the copy
+ * if needed; the first copy gets the initial values. */
 ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed,
                        Param **param);
 
-/* A user gives a copy up. It goes with the last one, unless the parameter has no other; all ranks
- * together. */
+/* Counts one user less, and frees the copy after the last user unless it is the parameter's only
+ * copy. All ranks call it together. */
 void param_release(Param *param, ParamCopy *copy);
 
-/* The first copy with the newest values. */
+/* Returns the first copy with the newest values. */
 ParamCopy *param_newest(const Param *param);
 
 Param *params_find(const Params *params, const char *name);
 
-/* Brings a copy up to date; all ranks together. */
+/* Copies the newest values into a copy, if it has older ones. All ranks call it together. */
 void param_refresh(Param *param, ParamCopy *copy);
 
-/* Says that a copy has been given the newest values, or that it holds new ones. */
+/* Mark a copy as having received the newest values, or as changed, so that it is the newest. */
 void param_brought(const Param *param, ParamCopy *copy);
 void param_changed(Param *param, ParamCopy *copy);
 
-/* Copies the whole parameter to or from memory of rank 0; all ranks together. */
+/* Copy the whole parameter to or from memory of rank 0. All ranks call them together. */
 void param_get(const Param *param, float *to);
 void param_set(Param *param, const float *from);
 

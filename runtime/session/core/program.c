@@ -31,7 +31,7 @@ static void **input_slots(const Program *program) {
            (ptrdiff_t)program->image->param_count * (1 + program->image->state_count);
 }
 
-/* This rank's storage of a parameter's state, with zeros. */
+/* Allocates this rank's piece of an optimizer state, set to zero. */
 static void *new_state(const ht_pieces *pieces) {
     int64_t bytes = boxes_count(pieces, world_rank()) * (int64_t)sizeof(float);
     void *state = device_alloc(bytes);
@@ -57,7 +57,7 @@ static void open_inputs(Program *program) {
                                                (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
 }
 
-/* This rank's place in a pipeline. */
+/* Sets this rank's pipeline and its position in the pipeline; NULL: in none. */
 static void open_pipeline(Program *program) {
     ht_worker *worker = &program->worker;
     int pipeline = program->image->pipeline_of[worker->device];
@@ -66,7 +66,8 @@ static void open_pipeline(Program *program) {
         worker->position++;
 }
 
-/* Of each plan the queues of the transfers that run it, a bit each. */
+/* Returns, by conversion plan, a bit mask of the queues (HT_QUEUE_*) whose transfers use the
+ * plan. */
 static unsigned *queues_of(const ht_image *image) {
     unsigned *queues = memory_array(image->plan_count, sizeof *queues);
     for (int p = 0; p < image->plan_count; p++)
@@ -77,14 +78,14 @@ static unsigned *queues_of(const ht_image *image) {
     return queues;
 }
 
-/* What ranks have agreed on about an image, once. */
+/* An image whose channels have been prepared on all ranks. */
 typedef struct Prepared {
     bool ready;
-    int tags; // the first of its transfers
+    int tags; // first message tag of the image's transfers
 } Prepared;
 
-/* How many tags the transfers of a program need: one a plan, and in the other queue one a
- * number. */
+/* Returns the number of message tags of an image: the larger of plans and gradient transfer
+ * numbers, since gradients have their own queue. */
 static int count_tags(const ht_image *image) {
     int count = image->plan_count;
     for (int r = 0; r < image->role_count; r++)
@@ -94,8 +95,8 @@ static int count_tags(const ht_image *image) {
     return count;
 }
 
-/* The first tag of a program's transfers; the same on all ranks, which prepare their programs in
- * one order. */
+/* Reserves an image's message tags and returns the first. All ranks get the same tag, since they
+ * prepare images in the same order. */
 static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);
@@ -107,7 +108,7 @@ static int take_tags(const ht_image *image) {
     return first;
 }
 
-/* What the exchanges of an image need. */
+/* Prepares the device's channels for an image's conversions, and reserves message tags. */
 static void prepare(const ht_image *image, Prepared *prepared) {
     unsigned *queues = queues_of(image);
     if (channel_of_device()->prepare)
@@ -117,8 +118,8 @@ static void prepare(const ht_image *image, Prepared *prepared) {
     *prepared = (Prepared){true, image_transfers(image) ? take_tags(image) : 0};
 }
 
-/* The first tag of a program, which is prepared under all of its strategies that the ranks are
- * enough for. */
+/* Prepares the channels of all strategies of a program for which there are enough ranks. Returns
+ * the first message tag of `image`. */
 static int open_channels(int image) {
     static Prepared *prepared;
     static int count;
@@ -132,7 +133,7 @@ static int open_channels(int image) {
     return prepared[image].tags;
 }
 
-/* A program without storage but for its parameters' and states' table. */
+/* Creates a program whose slots are empty: no parameters, states, inputs or arena. */
 static Program *new_program(int number, uint64_t seed) {
     Program *program = memory_array(1, sizeof *program);
     const ht_image *image = image_at(number)->image;
@@ -152,7 +153,7 @@ static Program *new_program(int number, uint64_t seed) {
     return program;
 }
 
-/* All else that a program needs, when it has its parameters and states. */
+/* Opens inputs, pipeline, arena and schedule of a program that has its parameters and states. */
 static void open_rest(Program *program) {
     const ht_image *image = program->image;
     int device = world_rank(), tags = open_channels(program->number);
@@ -177,7 +178,7 @@ Program *program_create(int image, Params *params, uint64_t seed) {
     return program;
 }
 
-/* Gives back all but parameters and states. */
+/* Frees inputs, arena, schedule and recording; keeps parameters and states. */
 static void close_rest(Program *program) {
     device_forget(program->recording);
     for (int i = 0; i < program->image->input_count; i++) device_free(input_slots(program)[i]);
@@ -204,23 +205,23 @@ void program_destroy(Program *program) {
 
 /* ---- another strategy ---- */
 
-/* A program on its way to another strategy. */
+/* A switch of a program from one strategy to another. */
 typedef struct Moving {
     Program *from, *to;
     Params *params;
-    const ht_migration_window *window; // at hand
-    const void **source;               // its tensors
+    const ht_migration_window *window; // group of tensors that move now
+    const void **source; // storage of the window's tensors before the switch; `target`: after it
     void **target;
 } Moving;
 
-/* The parameter that a slot is of, or that it is a state of; *state is -1 for the parameter
- * itself. */
+/* Returns the parameter of a slot. *state is the number of the optimizer state in the slot; -1: the
+ * parameter itself. */
 static int slot_param(const ht_image *image, int slot, int *state) {
     *state = slot < image->param_count ? -1 : (slot - image->param_count) % image->state_count;
     return *state < 0 ? slot : (slot - image->param_count) / image->state_count;
 }
 
-/* Makes the storage that a tensor will have. */
+/* Allocates the storage of a parameter or state under the new strategy. */
 static void open_slot(Moving *moving, int slot) {
     int state, param = slot_param(moving->to->image, slot, &state);
     if (state < 0)
@@ -229,7 +230,7 @@ static void open_slot(Moving *moving, int slot) {
         moving->to->slots[slot] = new_state(moving->to->image->params[param].state[state]);
 }
 
-/* Gives back the storage that a tensor had. */
+/* Frees the storage of a parameter or state under the old strategy. */
 static void close_slot(Moving *moving, int slot) {
     int state, param = slot_param(moving->from->image, slot, &state);
     if (state < 0)
@@ -238,7 +239,7 @@ static void close_slot(Moving *moving, int slot) {
         device_free(moving->from->slots[slot]);
 }
 
-/* Issues the conversion of a window. */
+/* Issues the conversion of a window's tensors on the device (callback of device_run). */
 static void issue_window(void *argument) {
     const Moving *moving = argument;
     ChannelRun run = channel_run(moving->window->plan, NULL, 0, world_rank());
@@ -249,7 +250,8 @@ static void issue_window(void *argument) {
     device_free(run.scratch);
 }
 
-/* Moves the tensors of a window; the old storage is gone then. */
+/* Moves the tensors of a window to the new strategy, then frees their old storage, so that only one
+ * window has both. */
 static void move_window(Moving *moving) {
     const ht_migration_window *window = moving->window;
     int count = window->plan->tensor_count;
@@ -279,7 +281,8 @@ static int find_param(const ht_image *image, const char *name) {
     return p;
 }
 
-/* Hands over what lies alike under both strategies: what no window has moved. */
+/* Takes over the storage of parameters and states whose layout is equal under both strategies; no
+ * window has moved them. */
 static void hand_over(Moving *moving) {
     const ht_image *before = moving->from->image, *after = moving->to->image;
     for (int p = 0; p < after->param_count; p++) {
@@ -370,7 +373,7 @@ void program_fetch_input(const Program *program, int input, void *to) {
                whole(program, image->pieces), to, (size_t)bytes);
 }
 
-/* The elements of an input in memory of their own, on rank 0; NULL elsewhere. */
+/* Returns a copy of a whole input on rank 0; NULL on other ranks. */
 static void *whole_input(const Program *program, int input) {
     const ht_image_input *image = &program->image->inputs[input];
     void *data = world_rank() ? NULL
@@ -422,7 +425,7 @@ int program_output(const Program *program, const char *name) {
 
 /* ---- running ---- */
 
-/* Issues the work of a step. */
+/* Issues the work of a step on the device (callback of device_run). */
 static void issue_step(void *argument) {
     Program *program = argument;
     schedule_run(program->schedule, &program->worker);

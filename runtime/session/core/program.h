@@ -1,5 +1,5 @@
-/* A program of an image on this rank: its arena, its slots, and running it. Every function here is
- * called by all ranks together. */
+/* A compiled program on this rank: its arena, parameters, states and inputs, and its steps. All
+ * ranks call each function here together. */
 #ifndef SESSION_CORE_PROGRAM_H
 #define SESSION_CORE_PROGRAM_H
 
@@ -17,37 +17,38 @@ typedef struct ProgramParam {
 } ProgramParam;
 
 typedef struct Program {
-    int number; // of the image among the registered ones
+    int number; // number of the registered image
     const ht_image *image;
     const ht_image_role *role; // NULL: this rank is idle
-    Schedule *schedule;        // what it does in a step
+    Schedule *schedule;        // rows and transfers of a step
     ht_worker worker;
     StepNumbers numbers;
     int64_t runs;
-    DeviceRecording *recording; // of the device's work in a step
+    DeviceRecording *recording; // recorded device work of a step (such as a CUDA graph)
     void **slots;               // tensors that outlive a step: parameters, states, inputs
     ProgramParam *params;
     bool fed[PROGRAM_MAX_INPUTS];
     bool ran;
 } Program;
 
-/* The program of a registered image. */
+/* Creates the program of a registered image, with initial parameters and zero states. */
 Program *program_create(int image, Params *params, uint64_t seed);
 void program_destroy(Program *program);
 
-/* The same program under another of its strategies, which image `image` is for: with its
- * parameters, states and the number of its step. `program` is gone then. Its inputs have to be fed
- * anew. */
+/* Switches a program to the strategy of image `image`: moves parameters and states, keeps the step
+ * number, and frees `program`. Returns the new program, whose inputs must be fed again. */
 Program *program_switch(Program *program, int image, Params *params);
 
-/* Distributes an input that lies whole on rank 0 at `data` (NULL on other ranks). */
+/* Distributes an input from `data` on rank 0, which has the whole tensor, to all ranks; NULL on
+ * other ranks. */
 void program_feed(Program *program, int input, const void *data);
 
-/* Fills an input with rows of a file that this rank has open, each rank its own piece. */
+/* Fills this rank's piece of an input with rows of a dataset file. */
 void program_read(Program *program, int input, const RowsPlan *rows);
 
-/* The inputs that the program was fed, each whole on rank 0; and feeds them to what the program has
- * become, whose inputs have the shapes that they had. */
+/* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0;
+ * program_give_inputs feeds them to the switched program, whose inputs have equal shapes, and frees
+ * them. */
 typedef struct FedInputs {
     bool *fed;
     void **data; // NULL on other ranks
@@ -55,17 +56,18 @@ typedef struct FedInputs {
 FedInputs *program_take_inputs(const Program *program);
 void program_give_inputs(Program *program, FedInputs *inputs);
 
-/* One step, or one forward run; returns the loss on rank 0, 0 elsewhere and where there is none. */
+/* Runs one training step or forward pass. Returns the loss on rank 0; 0 on other ranks and without
+ * a loss. */
 float program_run(Program *program, const float *hyper);
 
-/* Gathers an output on rank 0. */
+/* Gathers a whole output in `to` on rank 0. */
 void program_fetch(Program *program, int output, void *to);
 
-/* Gathers an input on rank 0, as it was fed; what stands for nothing (pragma padding) where no rank
- * reads it. */
+/* Gathers a whole input in `to` on rank 0. Elements that no rank reads have the padding value
+ * (pragma padding). */
 void program_fetch_input(const Program *program, int input, void *to);
 
-/* The index of an input or output by name; -1. */
+/* Return the index of an input or output by name; -1: there is none. */
 int program_input(const Program *program, const char *name);
 int program_output(const Program *program, const char *name);
 

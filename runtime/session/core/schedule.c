@@ -11,37 +11,36 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* A transfer for a micro-batch. */
+/* One transfer for one micro-batch. Row r stands for the time before row r; row_count for the end
+ * of the step. */
 typedef struct Crossing {
     AsyncExchange async;
-    int begins, ends;        // in front of these rows; begins -1: when it is ready
-    struct Crossing *before; // the one before it of its transfer; NULL: it is the first
+    int begins, ends;        // rows; begins -1: begins at ht_ready or ht_begin_ahead
+    struct Crossing *before; // same transfer, previous micro-batch; NULL: none
 } Crossing;
 
 typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;
 
-/* The transfers that run once a step, in the order of the role's list. */
+/* Gradient transfers, which run once a step in the order of the role's list, and prefetches. */
 struct AsyncExchanges {
     const ht_image_role *role;
     int count;
-    int *number;         // of each: of the role's transfers
-    Crossing **crossing; // NULL: this rank has no part in it
-    int *awaited;        // calls of ht_ready, of this step
-    int next;            // that begins next
-    Crossing **ahead;    // by transfer of the role: what is gathered ahead; NULL: others, and where
-                         // this rank has no part in it
+    int *number;         // index among the role's transfers, by gradient transfer
+    Crossing **crossing; // by gradient transfer; NULL: this rank takes no part
+    int *awaited;        // by the role's transfer: calls of ht_ready still missing in this step
+    int next;            // gradient transfer that begins next
+    Crossing **ahead;    // by the role's transfer: its prefetch; NULL: none on this rank
 };
 
 struct Schedule {
     const ht_schedule *rows;
     const ht_image_role *role;
     const ht_pipeline *pipeline;
-    char *kept; // the slots
+    char *kept; // memory of the slots, after the arena
     Crossing *crossings;
     int crossing_count;
-    int *first[TURNS]; // by row, and behind the last: the number in `order` of the first crossing
-                       // in front of it
-    Crossing **order[TURNS]; // the crossings by that row
+    int *first[TURNS];       // by row, then the end: index in `order` of its first crossing
+    Crossing **order[TURNS]; // crossings, sorted by the row before which they begin or end
     struct AsyncExchanges *async_exchanges;
     char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
 };
@@ -58,26 +57,27 @@ static char *slot_at(const Schedule *schedule, int slot) {
 
 /* ---- when transfers begin and end ---- */
 
-/* A slot while the rows are looked through. */
+/* State of a slot (activation buffer) while scan_rows goes through the rows. */
 typedef struct SlotUse {
-    int owner; // the micro-batch in it; -1: none
-    int left;  // behind the last row that used it
+    int owner; // micro-batch whose values it holds; -1: none
+    int left;  // first row after the last one that used it
     int guest_count;
-    Crossing **occupant; // the owner's crossings
+    Crossing **occupant; // sends of the owner that read the slot; guest_count of them
 } SlotUse;
 
-/* What is known at a row. */
+/* State of the pass over the rows. */
 typedef struct Scan {
     const ht_image *image;
     const ht_worker *worker;
     Schedule *schedule;
-    int tags;          // of the programs before this one
+    int tags;          // first message tag of this program
     SlotUse *slot;     // by slot
-    Crossing **of;     // by transfer and micro-batch; NULL: it has not begun
-    Crossing **latest; // by transfer: what began last
+    Crossing **of;     // by transfer and micro-batch; NULL: not added yet
+    Crossing **latest; // by transfer: the crossing added last
 } Scan;
 
-/* The number of a transfer's plan among those of the program. */
+/* Returns the index of a transfer's conversion plan in the image. Ends the program if there is
+ * none. */
 static int plan_number(const ht_image *image, const ht_transfer *transfer) {
     for (int p = 0; p < image->plan_count; p++)
         if (image->plan[p] == transfer->plan) return p;
@@ -86,7 +86,8 @@ static int plan_number(const ht_image *image, const ht_transfer *transfer) {
             transfer->where);
 }
 
-/* The buffers of a crossing. */
+/* Sets the source, target and scratch buffers of a transfer for the micro-batch and slot of a
+ * row. */
 static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht_row *row,
                          ChannelRun *run) {
     int count = transfer->plan->tensor_count;
@@ -112,15 +113,15 @@ static Crossing **crossing_of(const Scan *scan, int number, int microbatch) {
                      (runs_once(&scan->schedule->role->transfers[number]) ? 0 : microbatch)];
 }
 
-/* By what the messages of a transfer are told from those of others: gradients have a queue of their
- * own, and so tags of their own. */
+/* Returns the message tag of a transfer: by number for gradients, else by plan. Gradients have
+ * their own queue, so the two may coincide. */
 static int tag_of(const Scan *scan, const ht_transfer *transfer) {
     return scan->tags +
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* A new crossing that begins in front of row `begins`, or later (settle). NULL: this rank has no
- * part in it. */
+/* Adds a crossing that begins before row `begins`, or later if settle moves it. Returns NULL if
+ * this rank takes no part in the transfer. */
 static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
@@ -140,13 +141,13 @@ static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int beg
     return crossing;
 }
 
-/* Has a crossing end in front of a row at the latest. */
+/* Makes a crossing end before a row, unless it ends earlier. */
 static void end_before(Crossing *crossing, int row) {
     if (crossing->ends < 0) crossing->ends = row;
 }
 
-/* Has a crossing, which brings the slot's next owner, wait for those of the present one that may
- * still be under way when it begins. */
+/* Makes a crossing that fills a slot wait for unfinished sends of the micro-batch whose values are
+ * in the slot. */
 static void follow_occupants(Crossing *crossing, const SlotUse *slot) {
     AsyncExchange *async = &crossing->async;
     async->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
@@ -155,8 +156,8 @@ static void follow_occupants(Crossing *crossing, const SlotUse *slot) {
             async->after[async->after_count++] = &slot->occupant[g]->async;
 }
 
-/* What this device itself has sent comes into the slot of the row that receives it, as soon as that
- * is free. */
+/* Sets the target of a transfer from this device to itself: the slot of the receiving row. The
+ * transfer begins once the slot is free. */
 static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer,
                      const ht_row *row, const SlotUse *slot) {
     ChannelRun here = crossing->async.run;
@@ -167,8 +168,8 @@ static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *tr
     if (slot && slot->left > crossing->begins) crossing->begins = slot->left;
 }
 
-/* What a row receives begins as soon as its slot is free, and it was sent where that is done
- * here. */
+/* Adds the receives of a row. Each begins once the row's slot is free; a transfer that this device
+ * also sends begins after the sending row, too. */
 static void begin_receives(Scan *scan, int number, const ht_part *part) {
     const ht_row *row = &scan->schedule->rows->row[number];
     SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
@@ -189,7 +190,7 @@ static void add_occupant(SlotUse *slot, Crossing *crossing) {
     if (slot && crossing) slot->occupant[slot->guest_count++] = crossing;
 }
 
-/* A micro-batch moves into a slot; those crossings that use it for another one have ended. */
+/* Gives a slot to a micro-batch. Sends of the previous micro-batch end before `row`. */
 static void move_in(SlotUse *slot, int microbatch, int row) {
     if (slot->owner == microbatch) return;
     for (int g = 0; g < slot->guest_count; g++) end_before(slot->occupant[g], row);
@@ -222,14 +223,14 @@ static int row_of(const Crossing *crossing, TransferEnd turn) {
     return turn == BEGINS ? crossing->begins : crossing->ends;
 }
 
-/* What a crossing waits for: -1, the one before it of its transfer, if there is one; from 0 on,
- * those whose memory it uses. */
+/* Returns a crossing that `crossing` waits for. Number -1: the same transfer's previous one, or
+ * NULL; 0 and up: those that still use its target memory. */
 static Crossing *awaited(const Crossing *crossing, int number) {
     return number < 0 ? crossing->before : (Crossing *)crossing->async.after[number];
 }
 
-/* Has each crossing begin no earlier than those that it waits for: one that is waited for before it
- * begins would seem to have ended, as it has in the step before. */
+/* Delays crossings until each begins no earlier than those it waits for. A wait before the begin
+ * would return at once, since that crossing has ended in the last step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;
@@ -248,7 +249,7 @@ static void settle(Schedule *schedule) {
     }
 }
 
-/* Whether a crossing waits for one of those between two places. */
+/* Returns whether a crossing waits for one of the crossings [from, end). */
 static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing *const *end) {
     for (int a = -1; a < crossing->async.after_count; a++)
         for (Crossing *const *other = from; other < end; other++)
@@ -256,7 +257,8 @@ static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing 
     return false;
 }
 
-/* Has those that begin in front of one row begin behind those of them that they wait for. */
+/* Sorts the crossings that begin before one row so that each follows those it waits for
+ * (topological order). Ends the program at a cycle. */
 static void order_row(Crossing **from, Crossing **end) {
     for (; from < end; from++) {
         Crossing **free = from;
@@ -271,7 +273,7 @@ static void order_row(Crossing **from, Crossing **end) {
     }
 }
 
-/* Sorts the crossings by the row in front of which they begin, or end. */
+/* Sorts the crossings by the row before which they begin, or end (counting sort). */
 static void sort_crossings(Schedule *schedule, TransferEnd turn) {
     int rows = schedule->rows->row_count,
         *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));
@@ -286,7 +288,7 @@ static void sort_crossings(Schedule *schedule, TransferEnd turn) {
                 &schedule->crossings[c];
 }
 
-/* The transfers that run once a step, and those that are gathered ahead. */
+/* Adds the gradient transfers, which run once a step, and the prefetches. */
 static void list_async_exchanges(Scan *scan) {
     const ht_image_role *role = scan->schedule->role;
     struct AsyncExchanges *async_exchanges = scan->schedule->async_exchanges =
@@ -323,7 +325,8 @@ static void scan_rows(Scan *scan) {
     for (int s = 0; s < schedule->rows->slot_count; s++) free(scan->slot[s].occupant);
 }
 
-/* How messages call the rows: those of a part that runs once by its name alone. */
+/* Names the rows for messages: "backward of visit 1, micro-batch 3", or the part's name alone if
+ * the part runs once. */
 static void name_rows(Schedule *schedule) {
     const ht_schedule *rows = schedule->rows;
     int *times = memory_array(schedule->role->part_count, sizeof *times);
@@ -395,14 +398,14 @@ void schedule_close(Schedule *schedule) {
 
 /* ---- running ---- */
 
-/* Begins or ends what has to in front of a row. */
+/* Begins or ends (`act`) the crossings that do so before a row. */
 static void cross(const Schedule *schedule, TransferEnd turn, int row,
                   void (*act)(AsyncExchange *)) {
     for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)
         act(&schedule->order[turn][c]->async);
 }
 
-/* Waits for what is under way. */
+/* Waits until an exchange has ended, and reports the wait to the trace. */
 static void end_async_exchange(AsyncExchange *async) {
     static const char *const waits[HT_QUEUES] = {
         "wait for a message", "wait for a sum of gradients", "wait for a parameter"};
@@ -410,7 +413,7 @@ static void end_async_exchange(AsyncExchange *async) {
     hooks_mark(HT_STREAM_WAITING, waits[async->queue], async->where);
 }
 
-/* Begins what is ready, in order. */
+/* Begins gradient transfers in order, up to the first that still misses an ht_ready call. */
 static void take_off(struct AsyncExchanges *async_exchanges) {
     for (; async_exchanges->next < async_exchanges->count &&
            !async_exchanges->awaited[async_exchanges->number[async_exchanges->next]];
@@ -443,7 +446,7 @@ void ht_end_ahead(const ht_worker *r, int number) {
         end_async_exchange(&r->async_exchanges->ahead[number]->async);
 }
 
-/* Runs a part for a micro-batch. */
+/* Runs the part of a row for its micro-batch. */
 static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *worker) {
     const ht_part *part = &schedule->role->parts[row->part];
     worker->microbatch = row->microbatch;

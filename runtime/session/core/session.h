@@ -7,7 +7,7 @@
 #include "session/observe/progress.h"
 #include "session/core/eager.h"
 
-/* A dataset: how many of its rows were read. */
+/* A dataset and the number of rows read so far. */
 typedef struct Dataset {
     char *name;
     int64_t position;
@@ -23,20 +23,20 @@ struct ht_session {
     Params params;
     Program **programs;
     int program_count;
-    eager_store *eager; // models that hetucc did not compile
+    eager_store *eager; // parameters of models that hetucc did not compile
     bool check;         // HETU_CHECK on this rank
     const char *dump;   // HETU_DUMP
     int handle_count;
-    ht_program **handles;    // on rank 0: the programs that main has, in the order of their making
-    struct Writing *writing; // a checkpoint that is on its way; NULL: none
-    struct WritingPlan *waiting; // the one after it; NULL: none
-    SafeFile loaded;             // what was read last
-    int keep;                    // checkpoints of a folder; 0: all
-    struct Copies *copies;       // in shared memory; NULL: there are none
-    struct Dispatch *dispatch;   // of a program, on rank 0; NULL: there is none
-    struct Balance *balance;     // of a program, on rank 0; NULL: there is none
-    struct Ending *ending;       // how main saves, on rank 0; NULL: it has not
-    Datasets datasets;           // on rank 0
+    ht_program **handles;        // rank 0: programs of main, in order of creation
+    struct Writing *writing;     // checkpoint being written; NULL: none
+    struct WritingPlan *waiting; // checkpoint to write next; NULL: none
+    SafeFile loaded;             // header of the checkpoint loaded last
+    int keep;                    // number of checkpoints to keep in a folder; 0: all
+    struct Copies *copies;       // in-memory checkpoints; NULL: none
+    struct Dispatch *dispatch;   // rank 0: state of ht_dispatch; NULL: not used
+    struct Balance *balance;     // rank 0: state of ht_balance; NULL: not used
+    struct Ending *ending; // rank 0: how main saves, to save once more at a signal; NULL: unknown
+    Datasets datasets;     // on rank 0
 };
 
 struct ht_program {
@@ -45,12 +45,11 @@ struct ht_program {
     int number; // in session->programs; -1: the one-device library runs it
     eager_program *eager;
     float hyper[HT_GROUPS * HT_HYPER];
-    int64_t step;                   // the next one
-    double (*factor)(int64_t step); // of the learning rates; NULL: 1
+    int64_t step;                   // number of the next step
+    double (*factor)(int64_t step); // learning-rate schedule: factor by step; NULL: 1
     float loss;                     // of the last step
     Progress progress;
-    char *optimizers; // of one that trains: their names, with the parameters' patterns; NULL: some
-                      // has no name
+    char *optimizers; // names and parameter patterns of the optimizers; NULL: one has no name
 };
 
 /* The kinds of commands; commands.c has a table of the functions that carry them out. */
@@ -122,14 +121,14 @@ void session_check_open(const ht_session *session);
 /* On rank 0: sends a command to all ranks and carries it out. */
 void session_issue(ht_session *session, Command *command, Payload *payload);
 
-/* On the others: carries out commands until the session ends, and ends the process with it. */
+/* On all ranks but 0: carries out commands until the session ends, then ends the process. */
 _Noreturn void session_serve(ht_session *session);
 
-/* On rank 0: has all ranks take the strategies that were asked for and are there; `wait`: all that
- * were asked for. */
+/* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: first
+ * waits until all are compiled. */
 void session_take_arrivals(ht_session *session, bool wait);
 
-/* What is left to do on every rank when the session ends. */
+/* Frees what every rank holds when the session ends. */
 void session_close(ht_session *session);
 
 /* Ends the program with the right command line unless as many ranks run as the images need. */
@@ -141,7 +140,7 @@ void session_set_threads(void);
 /* Takes this rank's device; all ranks end with one line when a rank has none. */
 void session_take_device(void);
 
-/* Ends this rank; all ranks together. */
+/* Ends the process of this rank; all ranks call this function together. */
 _Noreturn void session_leave(int status);
 
 #endif
