@@ -6,22 +6,22 @@
 
 #include <stdlib.h>
 
-/* The rows of a step beside the pipelines. */
+/* The rows of a batch, and which pipelines can take them. */
 typedef struct Arrangement {
     int64_t batch;
     int pipelines;
-    bool *fits;           // by row and pipeline: it reads all of the row
-    int *fitting;         // by pipeline: rows that fit it
-    int *choices;         // by row: pipelines that it fits
-    int64_t *room;        // by pipeline: rows that it still takes
-    int *pipeline_of_row; // -1: none yet
+    bool *fits;           // by row and pipeline: whether the pipeline reads the row whole
+    int *fitting;         // by pipeline: number of rows that fit
+    int *choices;         // by row: number of pipelines that the row fits
+    int64_t *room;        // by pipeline: free rows
+    int *pipeline_of_row; // by row; -1: not assigned yet
 } Arrangement;
 
 static int64_t rows_of(const ht_pipeline *pipeline) {
     return pipeline->rows * pipeline->microbatches;
 }
 
-/* Notes which pipelines read all of the rows of one input. */
+/* Clears `fits` where a pipeline does not read a row of an input whole. */
 static void look_at(Arrangement *all, const ht_image *image, const AssignedInput *input) {
     int64_t needs[HT_MAX_RANK];
     void *row = memory_array(input->plan->row + 1, ht_dtype_bytes(input->image->dtype));
@@ -66,7 +66,7 @@ static void forget(Arrangement *all) {
     free(all->pipeline_of_row);
 }
 
-/* Whether every row fits the pipeline that has its place. */
+/* Returns whether every row fits the pipeline at the row's position, so that no row must move. */
 static bool stands_well(const Arrangement *all, const ht_image *image) {
     bool well = true;
     for (int p = 0; p < all->pipelines; p++)
@@ -76,8 +76,8 @@ static bool stands_well(const Arrangement *all, const ht_image *image) {
     return well;
 }
 
-/* The pipeline with room that a row fits and that the fewest rows fit, so that the others stay for
- * those; -1: none. */
+/* Returns, of the pipelines with free rows that a row fits, the one that fewest rows fit; -1:
+ * none. */
 static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;
     for (int p = 0; p < all->pipelines; p++) {
@@ -87,7 +87,8 @@ static int tightest(const Arrangement *all, int64_t row) {
     return found;
 }
 
-/* Gives rows to pipelines, those with the fewest choices first; a row that finds none, or -1. */
+/* Assigns rows to pipelines greedily, rows with the fewest choices first. Returns a row that fits
+ * no pipeline with free rows; -1: all are assigned. */
 static int64_t place(Arrangement *all) {
     for (int choices = 0; choices <= all->pipelines; choices++)
         for (int64_t r = 0; r < all->batch; r++) {
@@ -99,7 +100,8 @@ static int64_t place(Arrangement *all) {
     return -1;
 }
 
-/* The rows of each pipeline, in their order. */
+/* Returns, by position in the batch, the row assigned there, in the order of rows within a
+ * pipeline. */
 static int64_t *order_of(const Arrangement *all, const ht_image *image) {
     int64_t *order = memory_array(all->batch + 1, sizeof *order);
     for (int p = 0; p < all->pipelines; p++) {

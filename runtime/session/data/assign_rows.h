@@ -1,5 +1,6 @@
-/* Where the rows of a step go that a dataset gives to a program whose pipelines read rows only so
- * far (pragma padding): each row to a pipeline that reads all of it but padding. */
+/* Assigns the rows of a dataset's batch to pipelines with padding lengths (pragma padding): each
+ * row to a pipeline that reads all elements of the row except padding. Example: pipelines of
+ * lengths 4096 and 1024 with one row each; the longer row goes to the first. */
 #ifndef SESSION_DATA_ASSIGN_ROWS_H
 #define SESSION_DATA_ASSIGN_ROWS_H
 
@@ -13,10 +14,9 @@ typedef struct AssignedInput {
     const RowsPlan *plan;
 } AssignedInput;
 
-/* By place in the batch, which of the step's `batch` rows it gets, for inputs that all have the
- * same rows; free() it. NULL: each row stands where it comes, or *left is a row, counted from 0,
- * that no pipeline with room reads whole, else -1. Rows that stay in a pipeline keep their
- * order. */
+/* Returns, by position in the batch, the row that goes there; free() it. Returns NULL with *left -1
+ * if rows keep their positions; NULL with *left a row's number if no pipeline with room reads that
+ * row whole. Rows of a pipeline keep their order. All inputs have the same rows. */
 int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch,
                      int64_t *left);
 

@@ -13,7 +13,7 @@ int64_t boxes_elements(const ht_pieces *pieces) {
     return count;
 }
 
-/* The piece of a rank; -1: it holds nothing. */
+/* Returns the piece of a rank by binary search; -1: the rank holds nothing. */
 static int piece_of(const ht_pieces *pieces, int rank) {
     int low = 0, high = pieces->run_count;
     while (low < high) {
@@ -28,7 +28,7 @@ static int piece_of(const ht_pieces *pieces, int rank) {
     return run ? run->piece + (rank - run->device) * run->step : -1;
 }
 
-/* The first box of the piece that is `behind` behind a rank's. */
+/* Returns the first box of the piece `behind` pieces after the rank's own. */
 static int first_box(const ht_pieces *pieces, int rank, int behind) {
     int piece = piece_of(pieces, rank);
     return piece < 0 ? 0 : pieces->first ? pieces->first[piece + behind] : piece + behind;
@@ -72,7 +72,7 @@ static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) {
     return !memcmp(a, b, sizeof *a * (size_t)count);
 }
 
-/* How many pieces there are: their numbers are those that ranks have. */
+/* Returns the number of pieces: the largest piece number of a rank, plus 1. */
 static int piece_count(const ht_pieces *pieces) {
     int count = 0;
     for (int i = 0; i < pieces->run_count; i++)
@@ -99,8 +99,8 @@ bool boxes_equal(const ht_pieces *a, const ht_pieces *b) {
 
 /* ---- stretches ---- */
 
-/* The first dimension from which on a box has the whole extent behind it: its rows are contiguous
- * from there. */
+/* Returns the first dimension d such that the box covers all dimensions after d. Elements with
+ * equal indices before d are contiguous in the tensor. */
 static int contiguous_from(const ht_pieces *pieces, const int64_t *bounds) {
     int d = pieces->rank;
     while (d > 0 &&
@@ -109,8 +109,8 @@ static int contiguous_from(const ht_pieces *pieces, const int64_t *bounds) {
     return d;
 }
 
-/* Where the row of a box with these indices in the dimensions in front of `inner` lies behind the
- * box's first element, in a tensor with the extents `room` (NULL: the box's own). */
+/* Returns the offset, in elements, of a box's row from the box's first element. `index` has the
+ * row's indices before dimension `inner`; `room` has the storage's extents (NULL: the box's). */
 static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const int64_t *room,
                          int inner, const int64_t *index) {
     int64_t place = 0, pitch = 1;
@@ -121,8 +121,8 @@ static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const i
     return place;
 }
 
-/* Appends the stretches of box `box`, in its row-major order; `at`: where it begins, if it lies
- * behind those in front of it. */
+/* Appends the stretches of a box in row-major order and returns their number. `at` is the box's
+ * offset in the storage, unless the layout gives a placing. */
 static int64_t box_stretches(const ht_pieces *pieces, int box, int64_t at, Stretch *stretches) {
     int64_t bounds[PIECES_MOST_BOUNDS];
     boxes_bounds(pieces, box, bounds);
@@ -160,7 +160,7 @@ static int compare_stretches(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* Joins stretches that follow each other in the tensor and in storage. */
+/* Merges stretches that are adjacent both in the tensor and in storage. */
 static void join_stretches(Stretches *stretches) {
     int64_t kept = 0;
     for (int64_t i = 0; i < stretches->count; i++) {
@@ -207,7 +207,7 @@ void boxes_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, 
     }
 }
 
-/* What `rank` has under a distribution. */
+/* Returns the stretches that `rank` holds under a distribution. */
 static Stretches stretches_of(Distribution where, int rank) {
     if (where.pieces)
         return rank < where.ranks ? boxes_stretches(where.pieces, rank)
@@ -220,7 +220,7 @@ static Stretches stretches_of(Distribution where, int rank) {
     return stretches;
 }
 
-/* The parts of `a` that no stretch of `b` covers; `b` ascending and disjoint. */
+/* Returns the parts of `a` that no stretch of `b` covers; `b` is ascending and disjoint. */
 static Stretches stretches_minus(Stretches a, Stretches b) {
     Stretches rest = {0, memory_array(a.count + b.count, sizeof(Stretch))};
     int64_t j = 0;
@@ -239,7 +239,7 @@ static Stretches stretches_minus(Stretches a, Stretches b) {
     return rest;
 }
 
-/* All elements of both, without regard to storage. */
+/* Returns the union of two element sets; the stretches' `at` is meaningless. */
 static Stretches stretches_union(Stretches a, Stretches b) {
     Stretches all = {0, memory_array(a.count + b.count, sizeof(Stretch))};
     for (int64_t i = 0, j = 0; i < a.count || j < b.count;) {
@@ -255,7 +255,7 @@ static Stretches stretches_union(Stretches a, Stretches b) {
     return all;
 }
 
-/* What each rank gives away: its elements that no earlier rank has. */
+/* Returns, by rank, the stretches that the rank sends: its elements that no earlier rank holds. */
 static Stretches *owned_stretches(Distribution where) {
     int ranks = world_size();
     Stretches *owned = memory_array(ranks, sizeof(Stretches));
@@ -279,12 +279,13 @@ static void free_stretches(Stretches *stretches, int count) {
 
 /* ---- moving ---- */
 
-/* A stretch that both sides have: where it begins in each storage. */
+/* A range of elements on both sides: its offset in each storage, and its length, in elements. */
 typedef struct Common {
     int64_t from, to, count;
 } Common;
 
-/* The common stretches, in order; the number of elements goes to *elements. Returns how many. */
+/* Intersects two ascending lists. Returns the number of common ranges; *elements is their total
+ * length. */
 static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;
@@ -304,7 +305,7 @@ static int64_t stretches_common(Stretches from, Stretches to, Common **common, i
     return count;
 }
 
-/* Copies what this rank keeps. */
+/* Copies the elements that this rank holds under both distributions. */
 static void keep_here(Distribution from, const char *source, Distribution to, char *target,
                       size_t element) {
     Stretches had = stretches_of(from, world_rank()), wanted = stretches_of(to, world_rank());
@@ -318,7 +319,7 @@ static void keep_here(Distribution from, const char *source, Distribution to, ch
     free(wanted.stretch);
 }
 
-/* What a rank wants and does not have. */
+/* Returns the stretches that a rank needs under `to` but does not hold under `from`. */
 static Stretches stretches_missing(Distribution from, Distribution to, int rank) {
     Stretches had = stretches_of(from, rank), wanted = stretches_of(to, rank),
               missing = stretches_minus(wanted, had);
@@ -327,15 +328,14 @@ static Stretches stretches_missing(Distribution from, Distribution to, int rank)
     return missing;
 }
 
-/* What goes from this rank to another, or comes from it: the stretches, and their elements in a
- * row. */
+/* A message between this rank and another: ranges of elements, and the packed elements. */
 typedef struct Parcel {
     Common *common;
     int64_t count;
     char *packed;
 } Parcel;
 
-/* Copies between a parcel and storage. */
+/* Copies elements from storage into a parcel if `packs`, else from the parcel into storage. */
 static void parcel_copy(const Parcel *parcel, char *storage, size_t element, bool packs) {
     char *at = parcel->packed;
     for (int64_t i = 0; i < parcel->count; i++) {
@@ -348,7 +348,7 @@ static void parcel_copy(const Parcel *parcel, char *storage, size_t element, boo
     }
 }
 
-/* Whether storage has the same bits as a parcel. */
+/* Returns whether storage has the same bits as a parcel. */
 static bool parcel_equal(const Parcel *parcel, const char *storage, size_t element) {
     const char *at = parcel->packed;
     bool equal = true;
@@ -360,7 +360,8 @@ static bool parcel_equal(const Parcel *parcel, const char *storage, size_t eleme
     return equal;
 }
 
-/* Makes the parcel of what `from` gives and `to` wants, and the transfer that carries it. */
+/* Allocates the parcel of the elements common to `from` and `to`. Returns its transfer with
+ * `rank`. */
 static HostTransfer add_parcel(Parcel *parcel, Stretches from, Stretches to, int rank,
                                size_t element) {
     int64_t elements;
@@ -377,7 +378,7 @@ static void free_parcels(Parcel *parcels, int count) {
     free(parcels);
 }
 
-/* What this rank gives all others, and gets from them: `taken` is by rank. */
+/* Sends this rank's parcels to all other ranks and receives theirs into `taken`, by rank. */
 static void exchange_parcels(const Stretches *givers, const Stretches *takers, const char *source,
                              Parcel *taken, size_t element) {
     int ranks = world_size(), me = world_rank(), count = 0;
@@ -395,8 +396,8 @@ static void exchange_parcels(const Stretches *givers, const Stretches *takers, c
     free(sends);
 }
 
-/* Moves everything at once; with `compare` what comes is only compared. Returns whether this rank
- * had the same bits. */
+/* Exchanges all elements between `from` and `to`. `compare`: compares received elements with
+ * `target` instead of storing them, and returns whether all are equal. */
 static bool exchange_all(Distribution from, const void *source, Distribution to, void *target,
                          size_t element, bool compare) {
     int ranks = world_size();
@@ -418,13 +419,13 @@ static bool exchange_all(Distribution from, const void *source, Distribution to,
     return equal;
 }
 
-/* Bytes of this rank's part of a distribution. */
+/* Returns the bytes that this rank holds in device memory under a distribution. */
 static int64_t own_bytes(Distribution where, size_t element) {
     bool holds = where.pieces && world_rank() < where.ranks;
     return holds ? boxes_count(where.pieces, world_rank()) * (int64_t)element : 0;
 }
 
-/* Host memory with this rank's part of a distribution. */
+/* Returns host memory with this rank's part of a distribution; maps device memory if needed. */
 static void *map_own(Distribution where, const void *data, size_t element, DeviceAccess access) {
     return where.pieces ? device_map((void *)data, own_bytes(where, element), access)
                         : (void *)data;

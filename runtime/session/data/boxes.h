@@ -1,16 +1,19 @@
-/* Pieces of tensors on ranks, and moving elements between them: feeds, fetches, parameters in and
- * out, changes of layout between programs.
+/* Moves elements of distributed tensors between ranks: for feeds, fetches, parameters, and changes
+ * of layout between programs.
  *
- * A piece becomes a list of stretches: stretches of the whole tensor's row-major elements that lie
- * together in the piece's storage. So tensors that are seen in different shapes meet. Of the ranks
- * that hold an element, the first gives it away.
+ * A rank's piece (a list of boxes) is converted to stretches: ranges of the tensor's row-major
+ * element numbers that are contiguous in the piece's storage. Element numbers do not depend on the
+ * shape, so a tensor can move between different shapes. If several ranks hold an element, the
+ * first one sends it.
+ *
+ * Example: columns 0 and 1 of a (2, 4) tensor are the stretches {0, 2, at 0} and {4, 6, at 2}.
  */
 #ifndef SESSION_DATA_BOXES_H
 #define SESSION_DATA_BOXES_H
 
 #include <hetu/rt.h>
 
-/* Elements lo to before hi of the whole tensor lie at `at` of the storage. */
+/* Elements [lo, hi) of the whole tensor, stored from element `at` of the piece's storage. */
 typedef struct Stretch {
     int64_t lo, hi, at;
 } Stretch;
@@ -19,33 +22,33 @@ typedef struct Stretches {
     Stretch *stretch; // ascending
 } Stretches;
 
-/* The first of a rank's boxes, and the one behind the last. */
+/* Return a rank's first box, and the box after its last one. */
 int boxes_first(const ht_pieces *pieces, int rank);
 int boxes_end(const ht_pieces *pieces, int rank);
 
-/* The numbers lo and hi of each dimension of a box. */
+/* Sets `bounds` to lo and hi of each dimension of a box: lo0, hi0, lo1, hi1, ... */
 void boxes_bounds(const ht_pieces *pieces, int box, int64_t *bounds);
 enum { PIECES_MOST_BOUNDS = 64 };
 
-/* The stretches of a rank's piece; free() them. */
+/* Returns the stretches of a rank's piece; free() their array. */
 Stretches boxes_stretches(const ht_pieces *pieces, int rank);
 
-/* Elements of the whole tensor, and of a rank's piece. */
+/* Return the number of elements of the whole tensor, and of a rank's piece. */
 int64_t boxes_elements(const ht_pieces *pieces);
 int64_t boxes_count(const ht_pieces *pieces, int rank);
 
-/* Whether two tables, whose pieces are numbered as ranks have them, give every rank the same
- * elements in the same order. */
+/* Returns whether two layouts give every rank the same elements in the same order. Compares the
+ * tables, whose pieces must be numbered in the order of ranks. */
 bool boxes_equal(const ht_pieces *a, const ht_pieces *b);
 
-/* Copies a rank's piece between its storage and memory in which its boxes lie one after another,
- * each row-major: into that when `packs`, else out of it. */
+/* Copies a rank's piece between its storage and a packed buffer of its boxes, one after another,
+ * each row-major. `packs`: into the buffer, else out of it. */
 void boxes_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, size_t element,
                 bool packs);
 
-/* How elements are spread over ranks: in device memory as `pieces` say; or, where these are NULL,
- * in host memory: rank r has those from bounds[r] on before bounds[r + 1], or where there are no
- * bounds rank 0 has all. */
+/* Where the elements of a tensor are: in device memory by `pieces`, or in host memory if that is
+ * NULL. In host memory rank r has elements [bounds[r], bounds[r + 1]); without bounds rank 0 has
+ * all. */
 typedef struct Distribution {
     const ht_pieces *pieces;
     int64_t elements;
@@ -53,13 +56,13 @@ typedef struct Distribution {
     const int64_t *bounds;
 } Distribution;
 
-/* Copies every element of a tensor from where `from` has it to all places where `to` wants it. All
- * ranks call it together; `source` and `target` are this rank's storage. */
+/* Copies a tensor from distribution `from` to distribution `to`, including every replica. All ranks
+ * call it together; `source` and `target` are this rank's storage. */
 void boxes_move(Distribution from, const void *source, Distribution to, void *target,
                 size_t element);
 
-/* Whether all holders of every element have the same bits; returns the first rank that differs from
- * an earlier holder, or -1, the same on all ranks. */
+/* Compares the replicas of every element bit by bit. Returns the first rank that differs from an
+ * earlier holder; -1: none. The result is the same on all ranks. */
 int boxes_differ(Distribution where, const void *data, size_t element);
 
 #endif
