@@ -18,23 +18,24 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A copy on some rank's host, as all ranks know of it. */
+/* A range of an in-memory checkpoint on some rank's host. The table of entries is equal on all
+ * ranks. */
 typedef struct Entry {
     CopyHead head; // head.ranges is 0: none
     int rank, file;
 } Entry;
 
 struct Copies {
-    char *folder; // HETU_COPIES on this host, or what stands for it
-    bool failed;  // none can be taken, which was said
+    char *folder; // folder of HETU_COPIES on this host
+    bool failed;  // no checkpoint can be taken; the error has been printed
     uint64_t start, number;
-    int partner; // the rank on another host that keeps this one's range, too; -1: there is no other
-    bool *keeps; // by rank: whether this one keeps its range
-    int local, locals; // this rank among those of its host
-    CopyFile *written; // by rank and turn
-    int file_count;    // what was found
+    int partner; // rank on another host that keeps a replica of this rank's range; -1: one host
+    bool *keeps; // by rank: whether this rank keeps that rank's range
+    int local, locals; // index of this rank on its host, and ranks of the host
+    CopyFile *written; // files that this rank writes, by range and turn
+    int file_count;    // number of `files`, which copies_find found on this host
     CopyFile *files;
-    Entry *found; // by range
+    Entry *found; // by range: the checkpoint to load
     int found_count;
 };
 
@@ -46,8 +47,8 @@ static int first_of(const uint64_t *host, int rank) {
     return first;
 }
 
-/* The first rank of the host behind that of a rank, in the order of hosts' first ranks, in a
- * circle; -1: there is one host alone. */
+/* Returns the first rank of the next host in a ring of hosts, ordered by first rank; -1: there is
+ * one host. */
 static int next_host(const uint64_t *host, int ranks, int rank) {
     for (int step = 1, first = first_of(host, rank); step < ranks; step++) {
         int next = (first + step) % ranks;
@@ -56,8 +57,8 @@ static int next_host(const uint64_t *host, int ranks, int rank) {
     return -1;
 }
 
-/* The rank of the next host that has the place there that a rank has among those of its own,
- * counted round; -1: there is no other host. */
+/* Returns the rank of the next host with the same index on its host (modulo its ranks); -1: there
+ * is one host. Hosts {0, 1} and {2, 3}: rank 1 has partner 3. */
 static int partner_of(const uint64_t *host, int ranks, int rank) {
     int next = next_host(host, ranks, rank), place = 0, count = 0;
     for (int r = 0; r < rank; r++) place += host[r] == host[rank];
@@ -82,8 +83,8 @@ static void find_hosts(struct Copies *copies) {
     free(host);
 }
 
-/* The folder that stands for the named one: the first rank of a host makes it where it must be
- * made, the others find it. */
+/* Finds the folder for HETU_COPIES. The first rank of a host creates it if needed, before the
+ * others look for it. */
 static void find_folder(struct Copies *copies) {
     char *named = copies->folder;
     for (int turn = 0; turn < 2; turn++) {
@@ -93,7 +94,8 @@ static void find_folder(struct Copies *copies) {
     free(named);
 }
 
-/* The session's copies; NULL: there are none. */
+/* Returns the session's in-memory checkpoints, opened at the first call; NULL: HETU_COPIES is not
+ * set on all ranks. */
 static struct Copies *open_copies(ht_session *session) {
     const char *folder = getenv("HETU_COPIES");
     if (session->copies || !world_least(folder && *folder)) return session->copies;
@@ -126,8 +128,8 @@ static CopyHead head_of(const struct Copies *copies, CopyHead head, int range) {
     return head;
 }
 
-/* Opens the files that this rank writes, where they are not open or have another size. Returns 0,
- * or an errno. */
+/* Opens the files of the ranges that this rank keeps; reopens those whose size has changed. Returns
+ * 0, or an errno. */
 static int open_files(struct Copies *copies, CopyHead common) {
     int error = 0;
     for (int range = 0; range < world_size() && !error; range++) {
@@ -143,7 +145,8 @@ static int open_files(struct Copies *copies, CopyHead common) {
     return error;
 }
 
-/* Ranges that this rank keeps for others come, and its own goes to the partner. */
+/* Sends this rank's range to its partner, and receives the ranges that this rank keeps for
+ * others. */
 static void exchange_ranges(struct Copies *copies) {
     int me = world_rank(), ranks = world_size(), count = 0;
     CopyFile *own = file_of(copies, me);
@@ -157,7 +160,8 @@ static void exchange_ranges(struct Copies *copies) {
     free(receives);
 }
 
-/* All ranks end together where one has no memory. */
+/* Opens the files on all ranks. Returns false on all ranks, and stops taking checkpoints, if one
+ * rank fails. */
 static bool all_opened(struct Copies *copies, CopyHead common) {
     int error = open_files(copies, common);
     if (world_least(!error)) return true;
@@ -168,7 +172,8 @@ static bool all_opened(struct Copies *copies, CopyHead common) {
     return false;
 }
 
-/* The header of all tensors on all ranks, and what heads have in common. */
+/* Broadcasts the safetensors header from rank 0 and returns it; free() it. Sets the sizes in
+ * *head. */
 static char *share_header(const SafeFile *file, CopyHead *head) {
     size_t bytes = 0;
     char *header = world_rank() ? NULL : safetensors_header(file, &bytes);
@@ -180,7 +185,8 @@ static char *share_header(const SafeFile *file, CopyHead *head) {
     return header;
 }
 
-/* Writes the files of all ranges that this rank keeps. */
+/* Writes the ranges that this rank keeps: collects its own, receives the others, and adds the
+ * header. */
 static void write_files(struct Copies *copies, const SavedTensors *list, const SafeFile *file,
                         const char *header) {
     CopyFile *own = file_of(copies, world_rank());
@@ -194,7 +200,7 @@ static void write_files(struct Copies *copies, const SavedTensors *list, const S
         }
 }
 
-/* The first copy is whole on all hosts: those of earlier starts go. */
+/* Removes checkpoints of earlier runs, once the first one of this run is complete on all hosts. */
 static void forget_older(struct Copies *copies) {
     world_least(0);
     if (!copies->local) copies_remove(copies->folder, copies->start);
@@ -204,7 +210,7 @@ void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote
                  int note_count) {
     struct Copies *copies = open_copies(session);
     if (!copies || copies->failed) return;
-    world_least(0); // the one before is whole on all ranks
+    world_least(0); // barrier: the previous checkpoint is complete on all ranks
     copies->number++;
     CopyHead head = {.key = key, .step = step, .ranges = world_size()};
     SavedTensors list = saved_tensors_list(session);
@@ -219,7 +225,8 @@ void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote
 
 /* ---- finding ---- */
 
-/* What all ranks have found on their hosts; free() it. */
+/* Gathers the entries with `key` that the ranks find on their hosts; *count of them. free() the
+ * result. */
 static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count) {
     int ranks = world_size(), most = 0, *counts = memory_array(ranks, sizeof *counts), kept = 0;
     copies->files = copies_read(copies->folder, copies->local, copies->locals, &copies->file_count);
@@ -238,7 +245,7 @@ static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count) {
     return all;
 }
 
-/* Newer steps first, then later starts, then by range. */
+/* Orders entries by falling step, start of the run and number, then by rising range. */
 static int compare_entries(const void *left, const void *right) {
     const CopyHead *a = &((const Entry *)left)->head, *b = &((const Entry *)right)->head;
     if (a->step != b->step) return a->step > b->step ? -1 : 1;
@@ -252,8 +259,8 @@ static bool same_copy(const CopyHead *a, const CopyHead *b) {
            a->ranges == b->ranges && a->all == b->all && a->header_bytes == b->header_bytes;
 }
 
-/* Whether entries [first, count) begin with all ranges of a copy; then they are those found, by
- * range. */
+/* Returns whether the entries from `first` on have all ranges of one checkpoint. If so, sets
+ * copies->found. */
 static bool take_whole(struct Copies *copies, const Entry *all, int first, int count) {
     int ranges = all[first].head.ranges, next = 0;
     int64_t end = 0;
@@ -300,13 +307,14 @@ int64_t copies_find(ht_session *session, uint64_t key) {
 
 /* ---- loading ---- */
 
-/* Transfers of one range to the ranks' shares, or of all to this rank's. */
+/* Sends from the ranges on this rank, and receives into this rank's share. */
 typedef struct Exchange {
     HostTransfer *sends, *receives;
     int send_count, receive_count;
 } Exchange;
 
-/* Adds what of a range belongs to a rank's share. */
+/* Adds the transfer (or copies, on this rank) of the bytes that a range and a rank's share have in
+ * common. */
 static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *entry, int rank,
                         int64_t own_from, char *own) {
     int64_t from, to, begin = entry->head.at, end = begin + entry->head.bytes;
@@ -327,7 +335,8 @@ static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *
             (HostTransfer){own + (begin - own_from), (size_t)(end - begin), entry->rank};
 }
 
-/* This rank's even share of all bytes, from those who have them. */
+/* Returns this rank's even share [from, to) of the checkpoint's bytes, gathered from the ranks that
+ * have them; free() it. */
 static char *gather_share(struct Copies *copies, int64_t from, int64_t to) {
     int64_t most = (int64_t)copies->found_count * world_size();
     Exchange exchange = {memory_array(most, sizeof(HostTransfer)),
@@ -342,7 +351,7 @@ static char *gather_share(struct Copies *copies, int64_t from, int64_t to) {
     return own;
 }
 
-/* The header of the tensors, which the one who has the first range sends to all; free() it. */
+/* Returns the safetensors header, which the rank with range 0 sends to all ranks; free() it. */
 static char *gather_header(struct Copies *copies) {
     const Entry *entry = &copies->found[0];
     int ranks = world_size(), count = 0;
@@ -359,8 +368,8 @@ static char *gather_header(struct Copies *copies) {
     return header;
 }
 
-/* A file in memory with the header and nothing else, as long as if the tensors stood behind it; -1
- * where that cannot be. */
+/* Creates an in-memory file with the header, and zeros in place of the tensors. Returns its
+ * descriptor; -1: failed. */
 static int header_file(const char *header, int64_t bytes, int64_t all) {
     int file = memfd_create("hetu", MFD_CLOEXEC);
     if (file >= 0 && write(file, header, (size_t)bytes) == bytes && !ftruncate(file, bytes + all))
@@ -369,7 +378,8 @@ static int header_file(const char *header, int64_t bytes, int64_t all) {
     return -1;
 }
 
-/* Gives the session its values, where it has the tensors of the header. */
+/* Loads all tensors into the session. Returns why the header does not match the session; NULL:
+ * loaded. */
 static const char *give_all(ht_session *session, const Stored *stored) {
     struct Copies *copies = session->copies;
     SavedTensors list = saved_tensors_list(session);
