@@ -18,7 +18,7 @@ static char *copy_of(const char *text) {
 
 /* Name and scope of one operator call. Never freed, since trace events point to it. */
 typedef struct Note {
-    ht_called called; // first member, so that a pointer to it is a pointer to the Note
+    ht_called called; // first member: its address is the Note's
     ht_whose whose;
 } Note;
 

@@ -36,7 +36,7 @@ typedef struct Asked {
     char name[NAME]; // name of the planned strategy
     bool made;       // the strategy is new and must be compiled
     double now, then, moves,
-        seconds;  // predicted step time now and then, in one unit; bytes and seconds of the switch
+        seconds;  // step time now, then; bytes, seconds of the switch
     double *work; // by rank: work under the first strategy; then by rank under this one
 } Asked;
 

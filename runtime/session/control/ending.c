@@ -31,7 +31,7 @@ struct Ending {
     int64_t runs;         // steps of all training programs at the last save
     double saved, told;   // times of the last save and of the signal, in seconds; told 0: no signal
     const ht_program *before,
-        *next;              // programs that trained last before, and first after, the last save
+        *next;              // trained last before, first after the last save
     const ht_program *last; // program that trained last
 };
 
