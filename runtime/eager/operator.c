@@ -229,8 +229,9 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
     return wide;
 }
 
-/* Fills the results with the reduction's identity (0, or the lowest value for a maximum) if a factor has
- * extent 0; `each` factors do not count. Returns whether it did; the kernel then must not run. */
+/* Fills the results with the reduction's identity (0, or the lowest value for a maximum) if a
+ * factor has extent 0; `each` factors do not count. Returns whether it did; the kernel then must
+ * not run. */
 static bool fill_empty(const Call *call, ht_node *const *results) {
     bool empty = false, maximum = false;
     for (int f = 0; f < call->op->factor_count; f++)

@@ -33,10 +33,9 @@ typedef struct Asked {
     bool *cause;             // by rank: whether its rate has changed
     char *output, *strategy; // paths: output of hetu-balance, and its strategy file
     pid_t planner;
-    char name[NAME]; // name of the planned strategy
-    bool made;       // the strategy is new and must be compiled
-    double now, then, moves,
-        seconds;  // step time now, then; bytes, seconds of the switch
+    char name[NAME];                  // name of the planned strategy
+    bool made;                        // the strategy is new and must be compiled
+    double now, then, moves, seconds; // step time now, then; bytes, seconds of the switch
     double *work; // by rank: work under the first strategy; then by rank under this one
 } Asked;
 

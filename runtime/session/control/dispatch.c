@@ -23,8 +23,7 @@ typedef struct Holds {
 
 /* A batch and its plan: the strategy, and a row for each sequence. */
 typedef struct Batch {
-    int64_t count, *lengths,
-        *order; // lengths in tokens; order: longest first
+    int64_t count, *lengths, *order; // lengths in tokens; order: longest first
     int64_t *row;
     int chosen; // of the strategies
     double *lost;

@@ -30,9 +30,8 @@ struct Ending {
     int64_t steps, every; // step of the last save; steps between the last two saves
     int64_t runs;         // steps of all training programs at the last save
     double saved, told;   // times of the last save and of the signal, in seconds; told 0: no signal
-    const ht_program *before,
-        *next;              // trained last before, first after the last save
-    const ht_program *last; // program that trained last
+    const ht_program *before, *next; // trained last before, first after the last save
+    const ht_program *last;          // program that trained last
 };
 
 static struct Ending *ending_of(ht_session *session) {
