@@ -44,8 +44,8 @@ run "$prefix/bin/hetucc" -Rcomm --strategy="strategies/$strategy.strategy" gpt.c
     exit 1
 }
 echo "$(grep -c 'remark' "$prefix/conversions.txt" || true) conversions of layouts a step (listed in $build/conversions.txt)"
-echo "+ mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 $prefix/gpt-$strategy --steps $steps --every 10"
-mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 "$prefix/gpt-$strategy" --steps "$steps" --every 10 --losses "$prefix/four.losses" |
+echo "+ $prefix/gpt-$strategy --steps $steps --every 10"
+"$prefix/gpt-$strategy" --steps "$steps" --every 10 --losses "$prefix/four.losses" |
     awk -v single="$prefix/single.losses" '
         BEGIN { while ((getline line < single) > 0) loss[++count] = line }
         /^step/ { split($2, at, "/"); printf "%s   (one device: %.4f)\n", $0, loss[at[1]]; fflush(); next }

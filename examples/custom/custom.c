@@ -1,7 +1,7 @@
 /* A user's own operators: a rule, a kernel and a gradient in C, on one device and on many.
  *
  *     hetucc --strategy=sp4 custom.c ../common/[a-z]*.c -o custom -lm
- *     mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 ./custom
+ *     ./custom
  *
  * custom.cu has the kernels for CUDA: hetucc --backend=cuda --strategy=sp4 custom.c custom.cu ../common/[a-z]*.c -o custom -lm
  *

@@ -1,7 +1,7 @@
 /* A small GPT-2 over bytes: pre-norm blocks, learned positions, fused query, key and value, tied head.
  *
  *     hetucc --strategy=strategies/dp4.strategy gpt.c ../common/[a-z]*.c -o gpt -lm
- *     mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 ./gpt --steps 200
+ *     ./gpt --steps 200
  *
  * Every size can be set with -D (PLACES is the longest row that strategies may ask for); -DSGD trains by SGD with momentum instead of AdamW, -DDTYPE=HT_BF16 computes in bf16.
  */

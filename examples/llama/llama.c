@@ -1,7 +1,7 @@
 /* A small Llama over bytes: RMS norms, rotary positions, gated MLP, grouped-query attention (two query heads share a key-value head), untied head.
  *
  *     hetucc --strategy=tp4 llama.c ../common/[a-z]*.c -o llama -lm
- *     mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 ./llama
+ *     ./llama
  *
  * tp4 has more devices than key-value heads: pairs of devices share one.
  */

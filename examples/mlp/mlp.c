@@ -1,7 +1,7 @@
 /* A classifier of 37 numbers into 11 classes through 53 hidden ones, 13 rows a step: sizes that no number of devices divides.
  *
  *     hetucc --strategy=tp4 mlp.c ../common/[a-z]*.c -o mlp -lm
- *     mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 ./mlp
+ *     ./mlp
  *
  * The data are made up: rows are normal noise, and a fixed random network names their classes.
  */

@@ -66,7 +66,7 @@ static bool is_virtual(void) {
 
 /* The ranks that a launcher has started on this host; 1 where none says it. */
 static int count_ranks(void) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE",
+    static const char *const names[] = {"HETU_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE",
                                         "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (number_of(names[i]) > 0) return number_of(names[i]);
@@ -98,7 +98,7 @@ __attribute__((constructor)) static void choose_waiting(void) {
     bool sleep = shares_cores(&host), yield = host.ranks > host.processors;
     if (!chosen && sleep) setenv("OMP_WAIT_POLICY", "passive", 1);
     if (yield) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    if (number_of("HETU_VERBOSE") && !number_of("OMPI_COMM_WORLD_RANK"))
+    if (number_of("HETU_VERBOSE") && !number_of("OMPI_COMM_WORLD_RANK") && !number_of("HETU_RANK"))
         fprintf(stderr,
                 "hetu: %d rank%s on %d processor%s of %d core%s%s, %d thread%s a rank; "
                 "threads that wait %s%s\n",

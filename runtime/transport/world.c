@@ -3,6 +3,7 @@
 #include "base/fail.h"
 
 #include "transport/meet/launcher.h"
+#include "transport/meet/local_ranks.h"
 #include "transport/watch/peers.h"
 #include "transport/watch/watch.h"
 #include "transport/world_kind.h"
@@ -123,6 +124,7 @@ void world_open(int *argc, char ***argv, int use) {
     world.place = world.opening->open(argc, argv, use & WORLD_CHANNELS);
     world.kind = world.opening;
     world.opening = NULL;
+    local_ranks_met();
     watch_connect(use & WORLD_PULSE);
 }
 
@@ -134,12 +136,14 @@ void world_close(void) {
     kind->close();
     watch_end();
     watch_close();
+    local_ranks_close();
     world.place = (WorldPlace){0, 1, 0, 1};
 }
 
 void world_forget(void) {
     if (world.kind) watch_forget();
     if (world.kind && world.kind->forget) world.kind->forget();
+    local_ranks_forget();
     world.kind = NULL;
     world.joined = world.in_turn = false;
     world.place = (WorldPlace){0, 1, 0, 1};

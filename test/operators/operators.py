@@ -155,4 +155,5 @@ def tests(bench, a):
             yield f"mends.{name}", functools.partial(check, bench, HERE / "mends.c", path, ranks), name.startswith("f1by")
 
 
+harness.MEETS = True
 harness.main("operators.all", tests)

@@ -197,7 +197,7 @@ def check_bits(bench, example, sizes, half):
 def counted(bench, program, trips, a, b):
     """Bytes and messages that switches send, but for commands."""
     out = bench.path(f"{a}.{b}.{trips}.pmpi")
-    launch(program, RANKS, "trips", trips, a, b, preload=bench.build / "lib" / "pmpi.so", env={"PMPI_OUT": str(out), "PMPI_SMALL": "128", "HETU_CHECK": "0"})
+    launch(program, RANKS, "trips", trips, a, b, meets=False, preload=bench.build / "lib" / "pmpi.so", env={"PMPI_OUT": str(out), "PMPI_SMALL": "128", "HETU_CHECK": "0"})
     size = times = 0
     for path in out.parent.glob(out.name + ".*"):
         for line in path.read_text().splitlines():
@@ -321,4 +321,5 @@ def tests(bench, _):
 
 
 if __name__ == "__main__":
+    harness.MEETS = True
     harness.main("run.switches", tests)

@@ -2,10 +2,10 @@
 
 RUN: %hetucc -O1 %s -o %t
 
-RUN: not %t 2>&1 | FileCheck %s --check-prefix=ALONE
+RUN: not env HETU_RANKS=external %t 2>&1 | FileCheck %s --check-prefix=ALONE
 ALONE: hetu: failures.c was compiled for 2 devices (strategy two), but 1 rank runs it
 ALONE-NEXT: hetu: run it by
-ALONE-NEXT: mpirun {{.*}}-np 2 {{.*}}failures
+ALONE-NEXT: heturun -n 2 {{.*}}failures
 
 RUN: not %mpirun 3 %t feed 2>&1 | FileCheck %s --check-prefix=MANY
 MANY: hetu: failures.c was compiled for 2 devices (strategy two), but 3 ranks run it

@@ -1,15 +1,19 @@
-/* heturun: runs a hetucc program on the available slots, and restarts it when ranks die or the
- * slots change (elastic training).
+/* heturun: starts the ranks of a hetucc program on this host, or runs it on the available slots and
+ * restarts it when ranks die or the slots change (elastic training).
  *
+ *     heturun -n RANKS PROGRAM ARGUMENTS...
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
  *
- * heturun starts the ranks under the first strategy that fits the slots. A rank dies by a signal or
- * a device fault; its slot is lost until FILE is rewritten. heturun then ends all ranks and
- * restarts them on the slots left, also when a new FILE changes the slots in use. The program
- * resumes from its last checkpoint (ht_resume). heturun forwards SIGTERM, SIGUSR1 and SIGUSR2 to
- * all ranks, which save and end (ht_told_to_end), after SIGTERM within --grace seconds. heturun
- * exits with 0 when all ranks do, or with the status of a rank that ends with an error of its own.
- * Where no strategy fits, heturun waits for a new FILE for HETU_TIMEOUT seconds.
+ * With -n, rank 0 has the standard input; the output of the others goes to the same place. When a
+ * rank ends with an error, heturun ends all ranks and exits with the status of that rank.
+ *
+ * With --elastic, heturun starts the ranks under the first strategy that fits the slots. A rank
+ * dies by a signal or a device fault; its slot is lost until FILE is rewritten. heturun then ends
+ * all ranks and restarts them on the slots left, also when a new FILE changes the slots in use. The
+ * program resumes from its last checkpoint (ht_resume). heturun forwards SIGTERM, SIGUSR1 and
+ * SIGUSR2 to all ranks, which save and end (ht_told_to_end), after SIGTERM within --grace seconds.
+ * heturun exits with 0 when all ranks do, or with the status of a rank that ends with an error of
+ * its own. Where no strategy fits, heturun waits for a new FILE for HETU_TIMEOUT seconds.
  */
 #define _GNU_SOURCE
 #include "place.h"
@@ -40,13 +44,14 @@ enum {
     DEFAULT_TIMEOUT = 600,
     DEFAULT_GRACE = 30,
     AGAIN = 1, // after which another SIGTERM is a second one: launchers send one twice at once
-    MOST_GRACE = 1000000
+    MOST_GRACE = 1000000,
+    MOST_RANKS = 1 << 16
 }; // milliseconds; the last seconds
 
 typedef struct Options {
     const char *strategies, *slots, *cluster, *shell;
     bool hold;
-    int grace;
+    int grace, ranks; // ranks: of -n; 0 without it
     char **words;
 } Options;
 
@@ -54,6 +59,7 @@ static const char SSH[] =
     "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
 static const struct argp_option option_table[] = {
+    {"ranks", 'n', "RANKS", 0, "Start so many ranks on this host, once", 0},
     {"elastic", KEY_ELASTIC, "STRATEGIES", 0,
      "A file of strategies, or a folder of files *.strategy, which count in the order of their "
      "names",
@@ -78,6 +84,28 @@ static int read_grace(const char *text, struct argp_state *state) {
     return (int)seconds;
 }
 
+static int read_ranks(const char *text, struct argp_state *state) {
+    char *end;
+    long ranks = strtol(text, &end, 10);
+    if (end == text || *end || ranks < 1 || ranks > MOST_RANKS)
+        argp_error(state, "-n %s is no number of ranks from 1 to %d", text, MOST_RANKS);
+    return (int)ranks;
+}
+
+/* Ends heturun after a message when the options do not go together. */
+static void check_options(const Options *options, struct argp_state *state) {
+    bool elastic = options->strategies || options->slots || options->cluster;
+    if (!options->words)
+        argp_error(state, "there is no program; give it behind the options");
+    else if (options->ranks && elastic)
+        argp_error(state, "-n starts ranks once; --elastic, --slots and --cluster are for runs "
+                          "that are restarted");
+    else if (!options->ranks && !elastic && !options->hold)
+        argp_error(state, "say how many ranks: -n RANKS; or --elastic and --slots");
+    else if (!options->ranks && !options->hold && (!options->strategies || !options->slots))
+        argp_error(state, "--elastic and --slots are needed");
+}
+
 static error_t read_option(int key, char *value, struct argp_state *state) {
     Options *options = state->input;
     switch (key) {
@@ -86,17 +114,13 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_CLUSTER: options->cluster = value; return 0;
     case KEY_SHELL: options->shell = value; return 0;
     case KEY_GRACE: options->grace = read_grace(value, state); return 0;
+    case 'n': options->ranks = read_ranks(value, state); return 0;
     case KEY_HOLD: options->hold = true; return 0;
     case ARGP_KEY_ARG:
         options->words = state->argv + state->next - 1;
         state->next = state->argc;
         return 0;
-    case ARGP_KEY_END:
-        if (!options->words || (!options->hold && (!options->strategies || !options->slots)))
-            argp_error(state, "%s",
-                       !options->words ? "there is no program behind --"
-                                       : "--elastic and --slots are needed");
-        return 0;
+    case ARGP_KEY_END: check_options(options, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -111,13 +135,19 @@ static uint64_t hash_slots(const Options *options) {
     return hash;
 }
 
+/* Hashes this process: another heturun -n runs beside it. */
+static uint64_t hash_process(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    uint64_t number = (uint64_t)time.tv_nsec << 32 | (uint64_t)getpid();
+    return hash_bytes(HASH_START, &number, sizeof number);
+}
+
 /* Makes the job; the folder of in-memory checkpoints is the same for every heturun on these
  * slots. */
-static Job make_job(const Options *options) {
+static Job make_job(const Options *options, uint64_t hash) {
     char *copies = NULL;
-    if (asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(),
-                 hash_slots(options)) < 0)
-        abort();
+    if (asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(), hash) < 0) abort();
     return (Job){.words = options->words, .copies = copies, .shell = options->shell};
 }
 
@@ -393,6 +423,49 @@ static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int
     return outcome.status;
 }
 
+/* ---- ranks on this host, once ---- */
+
+/* Tells which ranks failed, and returns the exit status: that of the first one that did. */
+static int report_failure(const Ranks *ranks, int status) {
+    const Rank *first = ranks->first;
+    bool signaled = first->status > 128;
+    if (!first->status) return status;
+    fprintf(stderr, "heturun: rank %d ended with %s %d%s\n", (int)(first - ranks->at),
+            signaled ? "signal" : "status", signaled ? first->status - 128 : first->status,
+            ranks->count > 1 ? "; the others are ended" : "");
+    return first->status;
+}
+
+/* Starts the ranks and watches them until all have ended, or one has failed. */
+static int run_once(Job *job, const Place *place, int count, int grace) {
+    Slots slots = slots_here(count);
+    char *meeting = place_inside(place);
+    job->meeting = meeting;
+    job->once = true;
+    Ranks ranks = ranks_start(job, &slots, count, NULL);
+    bool all = false;
+    int status = 0, told = 0;
+    while (!all && !status) {
+        told = await_signal(LOOK);
+        if (told == SIGTERM || told == SIGUSR1 || told == SIGUSR2) ranks_tell(&ranks, told);
+        if (told && told != SIGUSR1 && told != SIGUSR2) break;
+        ranks_look(&ranks);
+        status = worst_status(&ranks, &all);
+    }
+    if (told == SIGTERM)
+        status = await_ends(&ranks, told, grace).status;
+    else if (told == SIGINT || told == SIGHUP)
+        status = 128 + told;
+    else if (status)
+        status = report_failure(&ranks, status);
+    ranks_end(&ranks);
+    free(ranks.at);
+    free(slots.at);
+    free(meeting);
+    place_remove(job->copies);
+    return status;
+}
+
 /* Returns HETU_HOSTS: the number of hosts that this machine simulates, for tests. */
 static int host_parts(void) {
     const char *text = getenv("HETU_HOSTS");
@@ -409,9 +482,10 @@ int main(int argc, char **argv) {
     static const struct argp parser = {
         .options = option_table,
         .parser = read_option,
-        .args_doc = "-- PROGRAM ARGUMENTS...",
+        .args_doc = "PROGRAM ARGUMENTS...",
         .doc =
-            "Runs a program on the slots there are, and again when ranks die or the slots change."};
+            "Starts the ranks of a program on this host (-n), or runs it on the slots there are, "
+            "and again when ranks die or the slots change (--elastic)."};
     Options options = {.shell = SSH, .grace = DEFAULT_GRACE};
     Slots slots;
     ChoiceList list = {0};
@@ -422,11 +496,17 @@ int main(int argc, char **argv) {
     Arena *arena = arena_create();
     sigset_t set = heeded();
     sigprocmask(SIG_BLOCK, &set, NULL);
-    bool good = strategies_read(arena, options.strategies, options.cluster, &list) &&
-                slots_open(&slots, options.slots, host_parts()) &&
-                place_open(&place, options.slots, hash_slots(&options));
-    Job job = make_job(&options);
-    int status = good ? run(&job, &place, &slots, &list, options.grace) : 1;
+    uint64_t hash = options.ranks ? hash_process() : hash_slots(&options);
+    bool good =
+        (options.ranks || (strategies_read(arena, options.strategies, options.cluster, &list) &&
+                           slots_open(&slots, options.slots, host_parts()))) &&
+        place_open(&place, options.slots, hash);
+    Job job = make_job(&options, hash);
+    int status = 1;
+    if (good && options.ranks)
+        status = run_once(&job, &place, options.ranks, options.grace);
+    else if (good)
+        status = run(&job, &place, &slots, &list, options.grace);
     place_close(&place);
     arena_destroy(arena);
     return status;

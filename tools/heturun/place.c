@@ -120,7 +120,8 @@ bool place_open(Place *place, const char *slots, uint64_t hash) {
         step_back();
         if (any_private(head, is_other, "")) break;
     }
-    fprintf(stderr, "heturun: another heturun runs on the slots of %s\n", slots);
+    fprintf(stderr, "heturun: another heturun runs on the slots of %s\n",
+            slots ? slots : "this host");
     return false;
 }
 

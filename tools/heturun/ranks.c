@@ -38,9 +38,12 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
     set_number("HETU_LOCAL_RANK", local_rank(ranks, rank));
     set_number("HETU_SLOT", slot->number);
     setenv("HETU_RENDEZVOUS", job->meeting, 1);
-    setenv("HETU_STRATEGY", choice->word, 1);
-    snprintf(digest, sizeof digest, "%" PRIx64, choice->digest);
-    setenv("HETU_STRATEGY_DIGEST", digest, 1);
+    if (job->once) set_number("HETU_LOCAL_SIZE", ranks->count);
+    if (choice) {
+        setenv("HETU_STRATEGY", choice->word, 1);
+        snprintf(digest, sizeof digest, "%" PRIx64, choice->digest);
+        setenv("HETU_STRATEGY_DIGEST", digest, 1);
+    }
     snprintf(copies, sizeof copies, slot->part < 0 ? "%s" : "%s.%d", job->copies, slot->part);
     setenv("HETU_COPIES", copies, 1);
     if (slot->part >= 0) set_number("HETU_NODE", slot->part);
@@ -55,9 +58,10 @@ static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CANNOT_START);
-    setpgid(0, 0);
     const Slot *slot = ranks->at[rank].slot;
-    int from = slot->here ? open("/dev/null", O_RDONLY) : input;
+    bool reads = job->once && rank == 0; // a terminal sends input to its foreground group alone
+    if (!reads || !isatty(STDIN_FILENO)) setpgid(0, 0);
+    int from = reads ? -1 : slot->here ? open("/dev/null", O_RDONLY) : input;
     if (from >= 0) dup2(from, STDIN_FILENO);
     set_environment(job, ranks, rank, choice);
     char **words = slot->here ? job->words : remote_words(job->shell, slot->host, job->words);

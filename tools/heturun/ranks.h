@@ -30,6 +30,7 @@ typedef struct Job {
     const char *meeting; // the file through which they meet
     const char *copies;  // folder in shared memory for in-memory checkpoints (ht_remember)
     const char *shell;   // remote shell, such as ssh
+    bool once;           // on this host alone, never again: rank 0 has the standard input
 } Job;
 
 /* Exit status of rank 0 when the program cannot begin under the strategy
@@ -43,7 +44,8 @@ enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 /* Exit status of ssh when the other machine is unreachable. */
 enum { UNREACHED = 255 };
 
-/* Starts `count` ranks on the slots that are not lost, in the order of the file. */
+/* Starts `count` ranks on the slots that are not lost, in the order of the file. `choice` NULL: the
+ * program chooses its strategy. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
 /* Records the ranks that ended since the last call; returns whether any did. */

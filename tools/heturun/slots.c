@@ -45,6 +45,12 @@ static void add_slots(Reading *reading, const char *host, int count) {
             (Slot){.host = host, .here = is_here(host), .number = number + i, .part = -1};
 }
 
+Slots slots_here(int count) {
+    Reading reading = {0};
+    add_slots(&reading, "localhost", count);
+    return (Slots){.path = "this host", .parts = 1, .count = reading.count, .at = reading.at};
+}
+
 /* Reads the number after "slots="; -1 after an error. */
 static int read_count(Reading *reading, const char *word, Position at) {
     char *end;

@@ -34,6 +34,9 @@ typedef struct Slots {
 /* Reads the file for the first time. Returns whether that could be done; errors are reported. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
+/* Makes `count` slots on this host, without a file; free slots.at. */
+Slots slots_here(int count);
+
 /* Reads the file again when it was rewritten; returns whether the slots changed. Reports an invalid
  * file and keeps the old slots. Ignores a file that is still being written, or empty, as at the
  * start of a write. A file with a comment alone lists no slots. */

@@ -1,17 +1,22 @@
 /* Ranks and threads: whether as many ranks run as the program needs, and how many threads each may
  * use. */
 #define _GNU_SOURCE
+#include "transport/meet/launcher.h"
+#include "transport/meet/local_ranks.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/signals.h"
 #include "device/device.h"
 #include "session/core/initial_strategy.h"
+#include "session/core/schedule.h"
+#include "session/data/boxes.h"
 
 #include <errno.h>
 #include <omp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int node_cores(void) {
@@ -34,12 +39,10 @@ void session_set_threads(void) {
 }
 
 static void print_command(int ranks, int argc, char **argv) {
-    fprintf(stderr, "hetu: run it by\n    mpirun");
-    if (geteuid() == 0) fprintf(stderr, " --allow-run-as-root");
-    if (ranks > node_cores()) fprintf(stderr, " --oversubscribe --mca mpi_yield_when_idle 1");
-    fprintf(stderr, " -np %d %s", ranks, argc > 0 ? argv[0] : program_invocation_name);
+    fprintf(stderr, "hetu: run it by\n    heturun -n %d %s", ranks,
+            argc > 0 ? argv[0] : program_invocation_name);
     for (int a = 1; a < argc; a++) fprintf(stderr, " %s", argv[a]);
-    fprintf(stderr, "\n");
+    fprintf(stderr, "\nor by mpirun or srun with %d ranks\n", ranks);
 }
 
 /* The image that needs the most ranks. */
@@ -76,6 +79,66 @@ static const ht_image *smaller_image(void) {
         if (image_at(i)->image->device_count < largest_image()->device_count)
             return image_at(i)->image;
     return NULL;
+}
+
+/* ---- ranks that the program starts by itself ---- */
+
+/* Ends the program when it would start far more ranks than this host has processors. */
+static void check_room(int ranks) {
+    enum { A_PROCESSOR = 8, ALWAYS = 64 };
+    int most = A_PROCESSOR * node_cores() > ALWAYS ? A_PROCESSOR * node_cores() : ALWAYS;
+    if (ranks <= most) return;
+    ht_fail("the program was compiled for %d devices, and this host has %d processors; start it on "
+            "several hosts by mpirun or srun, or for a trial here by heturun -n %d",
+            ranks, node_cores(), ranks);
+}
+
+bool session_start_ranks(void) {
+    const char *who = getenv("HETU_RANKS");
+    bool external = who && !strcmp(who, "external");
+    if (who && *who && !external)
+        ht_fail("HETU_RANKS=%s is not known; HETU_RANKS=external leaves the start of ranks to a "
+                "launcher",
+                who);
+    if (image_ranks() < 2 || smaller_image() || external || launch_present()) return false;
+    check_room(image_ranks());
+    local_ranks_start(image_ranks());
+    return true;
+}
+
+/* Returns the memory of a device: activations, parameters and their states, in bytes. */
+static int64_t device_bytes(const ht_image *image, int device) {
+    if (image->role_of[device] < 0) return 0;
+    int64_t bytes = schedule_bytes(&image->roles[image->role_of[device]],
+                                   image->schedule[image->schedule_of[device]]);
+    for (int p = 0; p < image->param_count; p++) {
+        const ht_image_param *param = &image->params[p];
+        bytes += boxes_count(param->pieces, device) * (int64_t)sizeof(float);
+        for (int s = 0; s < param->state_count; s++)
+            bytes += boxes_count(param->state[s], device) * (int64_t)sizeof(float);
+    }
+    return bytes;
+}
+
+/* Returns an image under the strategy with which the program begins. */
+static const ht_image *first_image(void) {
+    const char *word = initial_strategy_word(), *colon = word ? strrchr(word, ':') : NULL;
+    int chosen = word ? image_under(0, colon ? colon + 1 : word) : -1;
+    return chosen < 0 ? largest_image() : image_at(chosen)->image;
+}
+
+void session_print_ranks(void) {
+    const ht_image *image = first_image();
+    int threads = omp_get_max_threads();
+    int64_t most = 0;
+    for (int device = 0; device < image->device_count; device++) {
+        int64_t bytes = device_bytes(image, device);
+        most = bytes > most ? bytes : most;
+    }
+    fprintf(stderr,
+            "hetu: strategy %s on %d ranks of this host, %d thread%s and at most %.1f MB each\n",
+            image->strategy ? image->strategy : "-", world_size(), threads, threads == 1 ? "" : "s",
+            (double)most / 1e6);
 }
 
 void session_check_ranks(int argc, char **argv) {

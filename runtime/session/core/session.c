@@ -86,6 +86,7 @@ static void forget_in_child(void) {
 
 ht_session *ht_open(int *argc, char ***argv) {
     if (session.open) ht_fail("ht_open is called a second time");
+    bool own_ranks = session_start_ranks();
     world_open(argc, argv,
                WORLD_PULSE | (image_any_transfers() || recompile_possible() ? WORLD_CHANNELS : 0));
     told_open(world_rank() == 0);
@@ -94,6 +95,7 @@ ht_session *ht_open(int *argc, char ***argv) {
     image_check();
     session_check_ranks(argc ? *argc : 0, argv ? *argv : NULL);
     session_set_threads();
+    if (own_ranks) session_print_ranks();
     session_take_device();
     hooks_open();
     session.dump = getenv("HETU_DUMP");

@@ -131,6 +131,13 @@ void session_take_arrivals(ht_session *session, bool wait);
 /* Frees what every rank holds when the session ends. */
 void session_close(ht_session *session);
 
+/* Starts the other ranks that the images need on this host when no launcher started this process
+ * (transport/meet/local_ranks.h). HETU_RANKS=external forbids that. Returns whether it did. */
+bool session_start_ranks(void);
+
+/* Prints one line about the ranks that session_start_ranks has started. */
+void session_print_ranks(void);
+
 /* Ends the program with the right command line unless as many ranks run as the images need. */
 void session_check_ranks(int argc, char **argv);
 

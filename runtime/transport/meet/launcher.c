@@ -72,6 +72,11 @@ static const Launcher *find_launcher(void) {
     return NULL;
 }
 
+bool launch_present(void) {
+    return find_launcher() || value_of("HETU_RENDEZVOUS") || value_of("HETU_RANK") ||
+           value_of("PMI_RANK") || value_of("PMIX_RANK");
+}
+
 /* The name of this launch, of what the launcher says of it; "" when it says nothing. */
 static void name_run(const Launcher *launcher, char *name, size_t size) {
     *name = 0;

@@ -19,6 +19,9 @@ typedef struct Launch {
  * alone. Ends the program with a message where it contradicts itself. */
 bool launch_find(Launch *launch);
 
+/* Returns whether a launcher started this process, also as the only rank. */
+bool launch_present(void);
+
 /* Whether a process with this environment ("NAME=VALUE" in a row, each ended by a null byte) was
  * started by the same launch; its rank. */
 bool launch_shares(const char *environment, size_t length, int *rank);

@@ -1,0 +1,26 @@
+/* Starts the other ranks of a program that was started by itself, without a launcher.
+ *
+ *     ./model            rank 0: goes on, prints, reads the standard input
+ *      +- ./model        ranks 1 to 3: the same command, standard output to /dev/null;
+ *      +- ./model        they end when rank 0 ends, even when it is killed
+ *      +- ./model
+ *
+ * The ranks find each other as those of heturun do (transport/meet/launcher.h).
+ */
+#ifndef TRANSPORT_MEET_LOCAL_RANKS_H
+#define TRANSPORT_MEET_LOCAL_RANKS_H
+
+/* Starts ranks 1 to count - 1 and makes this process rank 0 of `count`. Ends the program where no
+ * process or no meeting place can be made. */
+void local_ranks_start(int count);
+
+/* From now on the transport notices a rank that ends; before, a thread here does. */
+void local_ranks_met(void);
+
+/* Waits until the started ranks have ended; kills those that do not end within some seconds. */
+void local_ranks_close(void);
+
+/* Gives the started ranks up in a child process. */
+void local_ranks_forget(void);
+
+#endif
