@@ -26,16 +26,16 @@ allow_mpi
 launcher=
 command -v ccache >/dev/null && launcher=-DCMAKE_C_COMPILER_LAUNCHER=ccache
 
-# build FOLDER OPTIONS...: configures and builds.
+# build FOLDER TARGET OPTIONS...: configures, and builds a target.
 build()
 {
-    folder=$1
-    shift
+    folder=$1 target=$2
+    shift 2
     cmake -G Ninja -S . -B "$folder" $launcher -DHETU_WERROR=ON "$@" >"$folder.configure.log" 2>&1 || {
         cat "$folder.configure.log"
         exit 1
     }
-    ninja -C "$folder"
+    ninja -C "$folder" "$target"
 }
 
 # run_tests FOLDER OPTIONS...: runs ctest, adds its counts to `passed`, `failed` and `skipped`, and
@@ -58,10 +58,10 @@ run_tests()
 }
 
 mkdir -p build
-build build/check -DCMAKE_BUILD_TYPE=Release
+build build/check all -DCMAKE_BUILD_TYPE=Release
 # shellcheck disable=SC2086
 run_tests build/check $choice
-build build/check-sanitized -DCMAKE_BUILD_TYPE=Debug -DHETU_SANITIZE=address,undefined
+build build/check-sanitized sanitized_tests -DCMAKE_BUILD_TYPE=Debug -DHETU_SANITIZE=address,undefined
 run_tests build/check-sanitized -R "^(unit\\.|lit\\.(${HETU_LONG:+driver|}emit|errors|ir|passes)\$)"
 
 [ $broken = 0 ] || [ $failed != 0 ] || failed=1
