@@ -137,8 +137,8 @@ def run_blocks(bench, path, folder):
             at = ROOT if command.startswith("tools/") else folder
             if at == ROOT and not harness.LONG:
                 continue  # it builds hetucc anew
-            done = run(["sh", "-c", command], timeout=1200, env=environment(bench), cwd=at)
-            printed = (done.stdout + done.stderr).splitlines()
+            done = run(["sh", "-c", f"exec 2>&1\n{command}"], timeout=1200, env=environment(bench), cwd=at)
+            printed = done.stdout.splitlines()
             if shown and not agrees(shown, printed):
                 raise Failure(f"{path.name}: {command}\nprints\n" + "\n".join(printed[:20]) + "\nand not\n" + "\n".join(shown))
             count += 1

@@ -69,6 +69,12 @@ static bool is_other(const char *path, const void *own) {
     return runs;
 }
 
+/* Removes the folder of a dead heturun. */
+static bool remove_dead(const char *path, const void *none) {
+    is_other(path, none);
+    return false;
+}
+
 /* Makes the folder with a held lock under a temporary name, then renames the folder, so that other
  * processes never see it without the lock. Returns 0 or an errno. */
 static int make(Place *place, const char *head) {
@@ -107,7 +113,9 @@ bool place_open(Place *place, const char *slots, uint64_t hash) {
                         "cannot change what is made (chmod +t)\n");
         return false;
     }
-    snprintf(head, sizeof head, "%s/heturun-%d-%016" PRIx64, shared_memory(), (int)geteuid(), hash);
+    int length = snprintf(head, sizeof head, "%s/heturun-%d-", shared_memory(), (int)geteuid());
+    any_private(head, remove_dead, "");
+    snprintf(head + length, sizeof head - (size_t)length, "%016" PRIx64, hash);
     for (int try = 0; try < TRIES; try++) {
         int error = make(place, head);
         if (error) {

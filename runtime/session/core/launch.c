@@ -135,10 +135,11 @@ void session_print_ranks(void) {
         int64_t bytes = device_bytes(image, device);
         most = bytes > most ? bytes : most;
     }
+    bool large = most >= 1000000;
     fprintf(stderr,
-            "hetu: strategy %s on %d ranks of this host, %d thread%s and at most %.1f MB each\n",
+            "hetu: strategy %s on %d ranks of this host, %d thread%s and at most %.1f %s each\n",
             image->strategy ? image->strategy : "-", world_size(), threads, threads == 1 ? "" : "s",
-            (double)most / 1e6);
+            (double)most / (large ? 1e6 : 1e3), large ? "MB" : "KB");
 }
 
 void session_check_ranks(int argc, char **argv) {
