@@ -1,6 +1,7 @@
 /* Initialisers, and the variables that they belong to. */
 #include "frontend/eval/eval.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ typedef Array(Choice) Choices;
 struct CLayout {
     const CType *type;
     Array(Leaf) leaves; // by place
+    bool clears;        // it gives padding a value, too: zero
 };
 
 /* An aggregate whose members are being initialised in order; with braces left out there are several
@@ -306,6 +308,29 @@ static int by_place(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static bool is_zero(const CExpr *expr) {
+    while (expr->kind == C_CAST) expr = expr->a;
+    return expr->kind == C_INT
+               ? !expr->integer
+               : expr->kind == C_FLOAT && expr->number == 0 && !signbit(expr->number);
+}
+
+/* Whether C compilers clear all bytes of an object, padding too, for a list: it gives zeros alone,
+ * and leaves something out.
+ *
+ *     struct { char c; int i; } a = {0};       clears 8 bytes
+ *     struct { char c; int i; } b = {0, 0};    stores 1 byte and 4
+ */
+static bool clears_all(Eval *ev, const CLayout *layout) {
+    int64_t given = 0;
+    for (int i = 0; i < layout->leaves.count; i++) {
+        const Leaf *leaf = &layout->leaves.at[i];
+        if (is_aggregate(leaf->type) || !is_zero(leaf->value)) return false;
+        given += leaf_end(leaf) - leaf_begin(leaf);
+    }
+    return given < place_member_bits(ev, layout->type);
+}
+
 /* The layout of a list that gives a value of the type. */
 static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) {
     if (list->layout && list->layout->type == type) return list->layout;
@@ -325,6 +350,7 @@ static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) 
                 break;
             }
     }
+    layout->clears = clears_all(ev, layout);
     ((CExpr *)list)->layout = layout;
     return layout;
 }
@@ -365,7 +391,7 @@ static void init_list(Eval *ev, Place place, const CType *type, const CExpr *lis
     }
     ev->at = list->at;
     place_clear(ev, place, type->size);
-    place_mark_padding(ev, place, type);
+    if (!layout->clears) place_mark_padding(ev, place, type);
     for (int i = 0; i < layout->leaves.count; i++) {
         const Leaf *leaf = &layout->leaves.at[i];
         if (leaf->value->kind == C_STRING && is_aggregate(leaf->type))

@@ -303,6 +303,15 @@ static const uint8_t *member_bits(Eval *ev, const CType *type, bool shared) {
     return type->member_bits[shared];
 }
 
+int64_t place_member_bits(Eval *ev, const CType *type) {
+    int64_t count = 0;
+    if (type->kind == CT_ARRAY) return type->count * place_member_bits(ev, type->base);
+    if (type->kind != CT_STRUCT) return type->size * 8;
+    for (int64_t k = 0; k < type->size; k++)
+        count += __builtin_popcount(member_bits(ev, type, true)[k]);
+    return count;
+}
+
 /* Marks bytes and bits that belong to no member; bits of members that have a value keep it. */
 static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) {
     for (int64_t i = 0; type->kind == CT_ARRAY && i < type->count; i++) {

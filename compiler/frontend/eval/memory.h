@@ -95,6 +95,8 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size);
 void place_assign(Eval *ev, Place to, Place from, const CType *type);
 /* Marks the padding of a struct, or of an array of structs, which a function initialises. */
 void place_mark_padding(Eval *ev, Place place, const CType *type);
+/* How many bits of an object of the type are no padding, whichever members its unions have. */
+int64_t place_member_bits(Eval *ev, const CType *type);
 void place_clear(Eval *ev, Place place, int64_t size);
 void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge);
 /* Reads bytes: whether all of them are known. An error when one was never set. */
