@@ -95,11 +95,9 @@ static void check_pass_name(Arena *arena, const char *option, const char *name, 
 /* Why an input can be neither compiled nor linked; NULL: it can. Inputs are read several times;
  * /dev/null is an empty one. */
 static const char *input_wrong(Arena *arena, const char *path) {
-    struct stat found, nothing;
+    struct stat found;
     if (stat(path, &found)) return strerror(errno);
-    bool empty =
-        !stat("/dev/null", &nothing) && S_ISCHR(found.st_mode) && found.st_rdev == nothing.st_rdev;
-    const char *kind = empty ? NULL : reading_kind(found.st_mode);
+    const char *kind = reading_is_null(&found) ? NULL : reading_kind(found.st_mode);
     return kind && S_ISFIFO(found.st_mode)
                ? arena_format(arena,
                               "%s; the C compiler reads it once more (- with -x c is standard "
