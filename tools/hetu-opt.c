@@ -19,38 +19,24 @@ static int count_lines(const char *text, const char *end) {
     return lines;
 }
 
-/* Reads a whole stream; returns NULL after an error, such as bytes that are no text. */
-static const char *read_all(Arena *arena, Diag *diag, const char *file, FILE *stream) {
-    enum { MOST = 1 << 28 };
-    Text text = {.arena = arena};
-    char block[1 << 14];
-    for (size_t size; (size = fread(block, 1, sizeof block, stream)) > 0 && text.length < MOST;)
-        text_append(&text, block, size);
-    const char *whole = text_bytes(&text), *end = memchr(whole, 0, text.length);
-    if (end) {
-        const char *line = end;
-        while (line > whole && line[-1] != '\n') line--;
-        diag_error(diag, (Position){file, count_lines(whole, end) + 1, (int)(end - line) + 1},
-                   "a null byte; this is no text");
-    } else if (text.length >= MOST) {
-        diag_error(diag, (Position){file, 1, 1}, "more than %d bytes", MOST);
-    }
-    return diag_errors(diag) ? NULL : whole;
-}
-
-/* The text of a file, or of the standard input for "-"; NULL after an error. */
+/* Returns the text of a file, or of the standard input for "-"; NULL after an error, such as bytes
+ * that are no text. */
 static const char *read_file(Arena *arena, Diag *diag, const char *file) {
-    bool standard = !strcmp(file, "-");
-    const char *why;
-    int opened = standard ? -1 : reading_open(file, &why);
-    FILE *stream = standard ? stdin : opened < 0 ? NULL : fdopen(opened, "rb");
-    if (!stream) {
-        diag_error(diag, (Position){0}, "%s cannot be read", file);
+    enum { MOST = 1 << 28 };
+    size_t length;
+    const char *why,
+        *whole = reading_text(arena, READ_PIPES, strcmp(file, "-") ? file : "/dev/stdin", MOST,
+                              &length, &why);
+    if (!whole) {
+        diag_error(diag, (Position){0}, "%s cannot be read: %s", file, why);
         return NULL;
     }
-    const char *text = read_all(arena, diag, file, stream);
-    if (!standard) fclose(stream);
-    return text;
+    const char *end = memchr(whole, 0, length), *line = end;
+    while (end && line > whole && line[-1] != '\n') line--;
+    if (end)
+        diag_error(diag, (Position){file, count_lines(whole, end) + 1, (int)(end - line) + 1},
+                   "a null byte; this is no text");
+    return end ? NULL : whole;
 }
 
 /* Runs the pass over a module and prints the module; returns the exit status. */

@@ -92,27 +92,34 @@ static void check_pass_name(Arena *arena, const char *option, const char *name, 
     exit(1);
 }
 
-/* Every input file must be there. */
-static bool check_inputs(const Options *options) {
+/* Why an input can be neither compiled nor linked; NULL: it can. Inputs are read several times;
+ * /dev/null is an empty one. */
+static const char *input_wrong(Arena *arena, const char *path) {
+    struct stat found;
+    if (stat(path, &found)) return strerror(errno);
+    const char *kind = reading_is_null(&found) ? NULL : reading_kind(found.st_mode);
+    return kind && S_ISFIFO(found.st_mode)
+               ? arena_format(arena,
+                              "%s; the C compiler reads it once more (- with -x c is standard "
+                              "input)",
+                              kind)
+               : kind;
+}
+
+/* Every input file must be there. What -include names may be found in a folder of headers. */
+static bool check_inputs(Arena *arena, const Options *options) {
     bool good = true;
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
-        struct stat found;
-        if (item->kind == ITEM_FLAG || item->kind == ITEM_DEPEND || item->text[0] == '-' ||
-            item->text[0] == '@')
-            continue;
-        if (stat(item->text, &found)) {
-            complain("cannot read %s: %s", item->text, strerror(errno));
-            good = false;
-        } else if (S_ISDIR(found.st_mode)) {
-            complain("cannot read %s: it is a folder", item->text);
-            good = false;
-        } else if (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode)) {
-            complain("cannot read %s: %s; the C compiler reads it once more (- with -x c is "
-                     "standard input)",
-                     item->text, reading_kind(found.st_mode));
-            good = false;
-        }
+        bool flag = item->kind == ITEM_FLAG || item->kind == ITEM_DEPEND || item->text[0] == '-',
+             header = item->value &&
+                      (!strcmp(item->text, "-include") || !strcmp(item->text, "-imacros"));
+        const char *path = header ? item->value : item->text,
+                   *wrong = (flag && !header) || (header && access(path, F_OK))
+                                ? NULL
+                                : input_wrong(arena, path);
+        if (wrong) complain("cannot read %s: %s", path, wrong);
+        good &= !wrong;
     }
     return good;
 }
@@ -529,7 +536,9 @@ static int run(Driver *driver) {
     if ((options->hand_over || !options->input_count) && !check_no_report(options)) return 1;
     if (options->hand_over && !check_handed_over(driver)) return 1;
     if (options->hand_over || !options->input_count) hand_over(driver);
-    if (!check_inputs(options) || !check_dependencies(options) || !check_backend(driver)) return 1;
+    if (!check_inputs(driver->arena, options) || !check_dependencies(options) ||
+        !check_backend(driver))
+        return 1;
     if (options->compile_only && options->output && options->source_count > 1) {
         complain("-o with -c takes one source, not %d", options->source_count);
         return 1;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -35,6 +36,10 @@ const char *reading_kind(mode_t mode) {
            : S_ISFIFO(mode) ? "it is a pipe, and no file"
            : S_ISSOCK(mode) ? "it is a socket, and no file"
                             : "it is a device, and no file";
+}
+
+bool reading_is_null(const struct stat *about) {
+    return S_ISCHR(about->st_mode) && about->st_rdev == makedev(1, 3);
 }
 
 /* Opens without waiting for a writer, and without taking a terminal; `about` is what was opened. */
@@ -134,7 +139,7 @@ static bool read_any(ReadKinds kinds, const char *path, Text *text, size_t most,
     int file = open_any(path, &about, why);
     if (file < 0) return false;
     bool pipe = kinds == READ_PIPES && S_ISFIFO(about.st_mode);
-    *why = pipe ? NULL : reading_kind(about.st_mode);
+    *why = pipe || reading_is_null(&about) ? NULL : reading_kind(about.st_mode);
     bool good = !*why && (pipe ? read_pipe : read_file)(file, text, most, why);
     close(file);
     if (good && text->length > most) {

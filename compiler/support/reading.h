@@ -8,7 +8,7 @@
  *
  * A file is read as it stands. A pipe is read to its end where somebody writes to it, as a shell's
  * <(COMMAND) does, and kept, so that it can be read again. One that nobody writes to, whose writer
- * is silent for long, a folder, a socket and a device are reasons.
+ * is silent for long, a folder, a socket and a device but /dev/null are reasons.
  */
 #ifndef SUPPORT_READING_H
 #define SUPPORT_READING_H
@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 typedef enum ReadKinds {
@@ -32,6 +33,9 @@ const char *reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t
 
 /* Opens a plain file for reading. Returns its descriptor, or -1 with the reason. */
 int reading_open(const char *path, const char **why);
+
+/* Whether it is /dev/null, an empty input. */
+bool reading_is_null(const struct stat *about);
 
 /* What is no plain file: "it is a folder, and no file"; NULL: a plain file. */
 const char *reading_kind(mode_t mode);

@@ -189,9 +189,9 @@ def prepare(bench, option):
 
 
 def balance(bench, option):
-    """ht_balance: a rank becomes slow. On a loaded machine the strategy is there too late, and the same steps are made once more, with pauses."""
-    pauses = ["run=sleep 0.5", "steps=2"] * (BALANCED // 4)
-    for words in [f"steps={BALANCED}"], [f"steps={BALANCED // 2}", *pauses]:
+    """ht_balance: a rank becomes slow. On a loaded machine the strategy is there too late, and the same steps are made again, with pauses."""
+    pauses = [["run=sleep %g" % seconds, "steps=2"] * (BALANCED // 4) for seconds in (0.5, 4)]
+    for words in [f"steps={BALANCED}"], *([f"steps={BALANCED // 2}", *pause] for pause in pauses):
         p = trained(bench, option, ["balance", *words], BALANCED, cwd=elsewhere(option), NAP="40000", SLOW="2")
         if option in REFUSED or 'under strategy "balanced' in p.stderr:
             break

@@ -118,9 +118,41 @@ static void idles(void **state)
     rates_destroy(rates);
 }
 
+/* A rank that has next to nothing to do, as one of a loss alone: what its calls take besides is neither a rate under that strategy, nor a unit of work for the next. */
+static void has_little(void **state)
+{
+    (void)state;
+    const double work[2 * RANKS] = {1, 2, 4, 3, 1e-4, 4};
+    Rates *rates = learnt();
+    rates_go(rates, 8, healthy, work);
+    for (int i = 0; i < 4; i++)
+        step(rates, 3, 0.0036, 4, 1);
+    for (int i = 0; i < 6; i++) {
+        step(rates, 3, i % 2 ? 0.0036 : 0.02, 4, 1);
+        assert_int_equal(rates->moved[1], 0);
+    }
+    for (int i = 0; i < 3; i++) // all that the others take is not little
+        step(rates, 3, 4, 4, 1);
+    assert_int_equal(rates->moved[1], 3);
+    rates_destroy(rates);
+
+    const double back[2 * RANKS] = {1, 1e-4, 4, 1, 2, 2};
+    rates = rates_create(RANKS, 0.3);
+    rates_go(rates, 7, healthy, NULL);
+    for (int i = 0; i < 4; i++)
+        step(rates, 1, 0.0036, 4, 1);
+    rates_go(rates, 8, healthy, back);
+    for (int i = 0; i < 5; i++)
+        step(rates, 1, 2, 2, 1);
+    assert_float_equal(rates->rate[1], 1, 1e-9);
+    assert_int_equal(rates->moved[1], 0);
+    rates_destroy(rates);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(learns), cmocka_unit_test(moves), cmocka_unit_test(goes),
-                                       cmocka_unit_test(heals_on_the_way), cmocka_unit_test(idles)};
+                                       cmocka_unit_test(heals_on_the_way), cmocka_unit_test(idles),
+                                       cmocka_unit_test(has_little)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,20 +9,19 @@
  */
 #include "operators.h"
 
+#include "support/reading.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 static const char *read_file(Arena *arena, const char *file) {
-    FILE *stream = fopen(file, "rb");
-    Text text = {.arena = arena};
-    char block[1 << 14];
-    for (size_t size; stream && (size = fread(block, 1, sizeof block, stream)) > 0;)
-        text_append(&text, block, size);
-    if (!stream || fclose(stream)) {
-        fprintf(stderr, "hetu-operators: %s cannot be read\n", file);
+    enum { MOST = 1 << 26 };
+    const char *why, *text = reading_text(arena, READ_PIPES, file, MOST, NULL, &why);
+    if (!text) {
+        fprintf(stderr, "hetu-operators: %s cannot be read: %s\n", file, why);
         exit(1);
     }
-    return text_bytes(&text);
+    return text;
 }
 
 static void write_file(Arena *arena, const char *file,
@@ -40,10 +39,11 @@ static void write_file(Arena *arena, const char *file,
 /* Writes the reference of the operators of headers (reference.c). */
 static int write_reference(char **headers) {
     Arena *arena = arena_create();
+    const char *why;
     int status = 0;
     for (char **header = headers; *header && !status; header++)
-        if (!reference_write(arena, *header)) {
-            fprintf(stderr, "hetu-operators: %s cannot be read\n", *header);
+        if ((why = reference_write(arena, *header))) {
+            fprintf(stderr, "hetu-operators: %s cannot be read: %s\n", *header, why);
             status = 1;
         }
     arena_destroy(arena);

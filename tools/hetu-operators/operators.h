@@ -29,7 +29,7 @@ void kernels_write(Text *out, const Declarations *all);
 void names_write(Text *out, const Declarations *all);
 
 /* Writes the operators of a header to standard output, as Markdown; of a header without operators
- * its opening comment. Returns false where the header cannot be read. */
-bool reference_write(Arena *arena, const char *path);
+ * its opening comment. Returns why the header cannot be read; NULL: it was. */
+const char *reference_write(Arena *arena, const char *path);
 
 #endif

@@ -11,6 +11,8 @@
 #define _GNU_SOURCE
 #include "operators.h"
 
+#include "support/reading.h"
+
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,10 +220,12 @@ static void write_comment(FILE *header, Arena *arena) {
     printf("```\n\n");
 }
 
-bool reference_write(Arena *arena, const char *path) {
+const char *reference_write(Arena *arena, const char *path) {
     Reference reference = {.arena = arena};
-    FILE *header = fopen(path, "r");
-    if (!header) return false;
+    const char *why;
+    int file = reading_open(path, &why);
+    FILE *header = file < 0 ? NULL : fdopen(file, "r");
+    if (!header) return why ? why : "there is no memory";
     reference.entries = arena_alloc(arena, MOST_ENTRIES * sizeof *reference.entries);
     read_header(&reference, header);
     const char *name = strstr(path, "hetu/");
@@ -232,5 +236,5 @@ bool reference_write(Arena *arena, const char *path) {
     for (int i = 0; i < reference.count; i++)
         if (reference.entries[i].shown) write_entry(&reference, &reference.entries[i]);
     fclose(header);
-    return true;
+    return NULL;
 }

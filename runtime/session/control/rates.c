@@ -80,10 +80,21 @@ static double usual_unit(const Rates *rates, const double *work) {
     return units > 0 ? seconds / units : 0;
 }
 
+/* Returns seconds that are too few to compare: a twentieth of the busiest rank's when healthy. The
+ * overhead of kernel calls and of a loaded machine is of that size, and the planner does not
+ * predict it. */
+static double least_seconds(const Rates *rates) {
+    const double share = 0.05;
+    double most = 0;
+    for (int r = 0; r < rates->count; r++) most = fmax(most, rates->under[0]->healthy[r]);
+    return share * most;
+}
+
 static void expect(Rates *rates, RatesUnder *under, const double *work) {
     for (int r = 0; r < rates->count; r++) {
-        double own = rates->under[0]->healthy[r],
-               unit = work[r] > 0 && own > 0 ? own / work[r] : usual_unit(rates, work);
+        double own = rates->under[0]->healthy[r];
+        bool measured = work[r] > 0 && own > least_seconds(rates);
+        double unit = measured ? own / work[r] : usual_unit(rates, work);
         under->expected[r] = unit * work[rates->count + r];
     }
 }
@@ -116,11 +127,13 @@ static double middle(const Rates *rates, int rank) {
 }
 
 /* Returns a rank's healthy computing seconds: the first measurements over the planned rate, or the
- * planner's prediction if the two differ by more than a factor of 1.5. */
+ * planner's prediction if the two differ by more than a factor of 1.5, and not by overhead alone.
+ */
 static double healthy_of(const Rates *rates, int rank) {
     const double most = 1.5;
-    double own = middle(rates, rank) / rates->planned[rank], expected = rates->now->expected[rank];
-    return expected > 0 && (own > most * expected || own < expected / most) ? expected : own;
+    double own = middle(rates, rank) / rates->planned[rank], expected = rates->now->expected[rank],
+           ratio = (own + least_seconds(rates)) / (expected + least_seconds(rates));
+    return expected > 0 && (ratio > most || ratio < 1 / most) ? expected : own;
 }
 
 static void learn(Rates *rates, const PaceReport *reports) {
@@ -141,10 +154,17 @@ static void take_kernels(Rates *rates, const PaceReport *reports) {
         }
 }
 
+/* Returns the rate of a busy rank: its planned rate, times its seconds over those that it takes at
+ * that rate. If the latter are too few to compare, both are raised by what they lack. */
+static double busy_rate(const Rates *rates, int rank, double computing) {
+    double usual = rates->now->healthy[rank] * rates->planned[rank],
+           lacks = fmax(least_seconds(rates) - usual, 0);
+    return usual > 0 ? rates->planned[rank] * (computing + lacks) / (usual + lacks)
+                     : rates->rate[rank];
+}
+
 static double rate_of(const Rates *rates, int rank, const PaceReport *report) {
-    if (report->computing >= 0)
-        return rates->now->healthy[rank] > 0 ? report->computing / rates->now->healthy[rank]
-                                             : rates->rate[rank];
+    if (report->computing >= 0) return busy_rate(rates, rank, report->computing);
     return rates->kernel[rank] > 0 && report->kernel > 0
                ? rates->kernel_rate[rank] * report->kernel / rates->kernel[rank]
                : rates->rate[rank];

@@ -9,6 +9,7 @@
 #include "session/data/rows.h"
 #include "session/persist/save_requests.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,6 +238,17 @@ static bool take_checkpoint(ht_session *open, const char *folder, int64_t step) 
     return !reason;
 }
 
+/* Ends the program if a folder is there and cannot be read: training would begin anew, and write
+ * over what was learnt. */
+static void check_folder(const char *folder) {
+    DIR *there = opendir(folder);
+    if (!there && errno != ENOENT)
+        ht_fail("ht_resume cannot read the folder %s: %s; name a folder of checkpoints, which need "
+                "not be there yet",
+                folder, plain_error(errno));
+    if (there) closedir(there);
+}
+
 int64_t ht_resume(ht_session *open, const char *folder) {
     int count;
     bool found = false;
@@ -247,6 +259,7 @@ int64_t ht_resume(ht_session *open, const char *folder) {
     if (!open->handle_count)
         ht_fail("ht_resume was called before there was a program: call it behind ht_train and "
                 "ht_infer");
+    check_folder(folder);
     int64_t copy = find_copy(open, folder), *steps = writing_steps(folder, &count);
     for (int i = 0; i < count && !found; i++) {
         if (copy >= steps[i]) {
