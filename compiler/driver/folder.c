@@ -1,9 +1,12 @@
 #include "driver/folder.h"
 
+#include "support/secure.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -268,15 +271,19 @@ static Names inner_folders(const Folder *folder) {
     return names;
 }
 
-/* Makes a folder unless it is there; those that were made are added to `made`. */
+/* Makes a folder unless it is there and no other user's; those that were made are added to
+ * `made`. */
 static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
     if (!mkdir(path, 0777)) {
         array_push(arena, made, path);
         return true;
     }
-    if (errno == EEXIST && !stat(path, &found) && S_ISDIR(found.st_mode)) return true;
-    complain("cannot make the folder %s: %s", path, strerror(errno));
+    bool there = errno == EEXIST && !stat(path, &found) && S_ISDIR(found.st_mode);
+    bool foreign = there && (secure_is_foreign(path) || secure_is_led(path));
+    if (there && !foreign) return true;
+    complain("cannot make the folder %s: %s", path,
+             foreign ? "it is another user's" : strerror(errno));
     return false;
 }
 
@@ -400,35 +407,29 @@ static const char *compiler_words(const Toolchain *tools) {
     return text_bytes(&words);
 }
 
-/* Copies a file's bytes to one that is there. */
-static bool copy_bytes(Arena *arena, const char *from, const char *to) {
-    Text bytes = {.arena = arena};
-    FILE *stream = file_read(from, &bytes) ? output_open(to) : NULL;
-    bool good = stream && fwrite(text_bytes(&bytes), 1, bytes.length, stream) == bytes.length;
-    good = stream && !fclose(stream) && good;
-    if (!good) complain("cannot write %s: %s", to, strerror(errno));
-    return good;
-}
-
 /* ---- the runtime's objects ---- */
 
-/* Makes a folder and those that it lies in; false when it is not there then, or cannot be written
- * to. */
-static bool make_path(Arena *arena, const char *path) {
+/* Makes a folder and those that it lies in. */
+static void make_path(Arena *arena, const char *path) {
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
         mkdir(arena_substring(arena, path, (size_t)(slash - path)), 0777);
     mkdir(path, 0700);
-    return !access(path, W_OK | X_OK);
 }
 
-/* Why objects of a folder may be another user's, and are not linked; NULL: they are this one's. */
-static const char *cache_wrong(const char *path) {
+/* Makes the folder *path, which loses its links: nobody else can put another one in its place. Why
+ * its objects may be another user's, and are not linked; NULL: they are this one's. */
+static const char *cache_wrong(Arena *arena, const char **path) {
     struct stat about;
-    if (stat(path, &about)) return strerror(errno);
+    char whole[PATH_MAX];
+    if (secure_is_led(*path)) return "another user's link leads there";
+    make_path(arena, *path);
+    if (access(*path, W_OK | X_OK) || !realpath(*path, whole) || stat(whole, &about))
+        return strerror(errno);
+    *path = arena_string(arena, whole);
     if (about.st_uid != geteuid()) return "it is another user's";
-    return about.st_mode & S_IWOTH || (about.st_mode & S_IWGRP && about.st_gid != getegid())
-               ? "other users may write to it (chmod go-w)"
-               : NULL;
+    if (about.st_mode & S_IWOTH || (about.st_mode & S_IWGRP && about.st_gid != getegid()))
+        return "other users may write to it (chmod go-w)";
+    return secure_parent_wrong(whole);
 }
 
 /* The folder that keeps the runtime's objects for further programs: what HETU_RUNTIME_CACHE names,
@@ -448,7 +449,7 @@ static const char *runtime_cache(Arena *arena, bool *good) {
     else if (home && *home == '/')
         path = arena_format(arena, "%s/.cache/hetu", home);
     free(here);
-    const char *wrong = path && make_path(arena, path) ? cache_wrong(path) : strerror(errno);
+    const char *wrong = path ? cache_wrong(arena, &path) : NULL;
     if (path && !wrong) return path;
     if (named) {
         complain("cannot keep the runtime's objects in %s, which HETU_RUNTIME_CACHE names: %s",
@@ -496,6 +497,7 @@ int folder_build(const Folder *folder, const char *program) {
                 "PROGRAM=program", arena_format(arena, "CC=%s", compiler_words(tools)), NULL);
     if (cache) command_add(&command, arena_format(arena, "RUNTIME_CACHE=%s", cache), NULL);
     unsetenv("MAKEFLAGS");
+    if (!tools->dry_run) setenv("TMPDIR", tools->folder, 1); // nvcc's names there can be foreseen
     if ((cache && build_runtime(tools, &command, cache)) || command_run(tools, &command)) return 1;
-    return tools->dry_run || copy_bytes(arena, built, program) ? 0 : 1;
+    return output_take(tools, built, program) ? 0 : 1;
 }

@@ -336,8 +336,10 @@ static int compile_each(Driver *driver, const char *const *sources) {
         const char *written =
             check_output(options, object) ? output_begin(&driver->tools, object) : NULL;
         bool plain;
-        int status = written ? compile_source(driver, sources[i], written, &plain) : 1;
-        if (!status && plain) status = plain_compile(driver, sources[i], written);
+        const char *made = written ? output_private(&driver->tools, written) : NULL;
+        int status = written ? compile_source(driver, sources[i], made, &plain) : 1;
+        if (!status && plain) status = plain_compile(driver, sources[i], made);
+        if (!status && !output_take(&driver->tools, made, written)) status = 1;
         if (!status) status = write_dependencies(driver, sources[i], object);
         if (!status && !output_finish(&driver->tools, written, object, 0666)) status = 1;
         worst = status > worst ? status : worst;
@@ -393,11 +395,12 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
     if (!worst) worst = make_waiting(driver, waiting, made);
     if (worst) return worst;
     Command command = whole_command(driver, objects, waiting, made);
-    command_add(&command, "-o", written, NULL);
+    const char *linked = output_private(&driver->tools, written);
+    command_add(&command, "-o", linked, NULL);
     add_libraries(driver, &command);
     if (driver->prepares) command_add(&command, "-rdynamic", NULL);
     unsigned mode = options_have(options, "-r") ? 0666 : 0777;
-    return command_run(&driver->tools, &command) ||
+    return command_run(&driver->tools, &command) || !output_take(&driver->tools, linked, written) ||
                    !output_finish(&driver->tools, written, program, mode)
                ? 1
                : 0;
@@ -432,9 +435,10 @@ static int make_arriving(Driver *driver, const char *source) {
     int status = written ? make_first(driver, source, object) : 1;
     if (status) return status;
     Command command = command_cc(&driver->tools);
-    command_add(&command, "-shared", "-Wl,-Bsymbolic", "-fopenmp", object, "-lm", "-o", written,
+    const char *linked = output_private(&driver->tools, written);
+    command_add(&command, "-shared", "-Wl,-Bsymbolic", "-fopenmp", object, "-lm", "-o", linked,
                 NULL);
-    return command_run(&driver->tools, &command) ||
+    return command_run(&driver->tools, &command) || !output_take(&driver->tools, linked, written) ||
                    !output_finish(&driver->tools, written, output, 0777)
                ? 1
                : 0;

@@ -42,6 +42,7 @@ void outputs_clean(void) {
 
 void outputs_close(void) {
     outputs_clean();
+    if (temporary_folder) secure_remove(temporary_folder); // with what programs have left there
     removals = NULL;
     temporary_folder = NULL;
 }
@@ -156,6 +157,26 @@ bool output_fill(const Toolchain *tools, const char *written, const char *path, 
     bool good = file && fwrite(bytes, 1, size, file) == size;
     if (file && fclose(file)) good = false;
     if (!good) complain("cannot write %s: %s", path, strerror(errno));
+    return good;
+}
+
+/* Linkers remove their output before they make it, so that a link could take its place meanwhile in
+ * a folder of all. */
+const char *output_private(Toolchain *tools, const char *written) {
+    return tools->dry_run ? written : temporary(tools, "output");
+}
+
+bool output_take(const Toolchain *tools, const char *made, const char *written) {
+    char piece[1 << 16];
+    if (tools->dry_run) return true;
+    FILE *from = fopen(made, "rb"), *to = from ? output_open(written) : NULL;
+    bool good = to;
+    for (size_t length; good && (length = fread(piece, 1, sizeof piece, from));)
+        good = fwrite(piece, 1, length, to) == length;
+    good = good && !ferror(from);
+    if (from) fclose(from);
+    if (to && fclose(to)) good = false;
+    if (!good) complain("cannot write %s: %s", written, strerror(errno));
     return good;
 }
 

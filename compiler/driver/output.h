@@ -34,6 +34,11 @@ bool output_fill(const Toolchain *tools, const char *written, const char *path, 
  * message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
+/* Where programs that hetucc runs write what shall become `written`: a file that no other user can
+ * replace meanwhile. output_take brings it there; false after a message. */
+const char *output_private(Toolchain *tools, const char *written);
+bool output_take(const Toolchain *tools, const char *made, const char *written);
+
 /* The finished file takes its name; `mode` is its permissions before umask. False after a
  * message. */
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode);

@@ -22,6 +22,8 @@ bool secure_is_private(const char *path) {
     return !lstat(path, &about) && is_private(&about);
 }
 
+static bool way_is_led(const char *path, int links);
+
 /* Why others could put something in place of what this user makes in a folder, or of a folder in
  * it; NULL: they cannot. */
 static const char *folder_wrong(const char *folder) {
@@ -64,15 +66,52 @@ const char *secure_parent(void) {
     return NULL;
 }
 
+/* Splits off the folder of a path. */
+static void parent_of(char *parent, size_t room, const char *path) {
+    const char *slash = strrchr(path, '/');
+    snprintf(parent, room, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
+}
+
 bool secure_is_foreign(const char *path) {
     char parent[PATH_MAX];
     struct stat about, folder;
-    const char *slash = strrchr(path, '/');
-    snprintf(parent, sizeof parent, "%.*s", slash > path ? (int)(slash - path) : 1,
-             slash ? path : ".");
+    parent_of(parent, sizeof parent, path);
     return !lstat(path, &about) && about.st_uid != geteuid() && about.st_uid &&
            !stat(parent, &folder) && folder.st_mode & S_IWOTH;
 }
+
+/* Whether what has a path is a link that leads by another user's way, after so many links. */
+static bool link_is_led(const char *path, int links) {
+    enum { MOST_LINKS = 40 };
+    char target[PATH_MAX], parent[PATH_MAX], next[2 * PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0) return false;
+    target[length] = 0;
+    parent_of(parent, sizeof parent, path);
+    snprintf(next, sizeof next, "%s%s%s", *target == '/' ? "" : parent, *target == '/' ? "" : "/",
+             target);
+    return links == MOST_LINKS || way_is_led(next, links + 1);
+}
+
+/* Whether another user can have chosen where a path leads, after so many links: a link on the way
+ * is theirs, and they have put it, or a folder in front of it, where all may write. */
+static bool way_is_led(const char *path, int links) {
+    char part[PATH_MAX];
+    struct stat about;
+    bool foreign = false, led = strlen(path) >= sizeof part;
+    for (size_t end = 0; !led && path[end];) {
+        end += strspn(path + end, "/");
+        end += strcspn(path + end, "/");
+        memcpy(part, path, end);
+        part[end] = 0;
+        foreign |= secure_is_foreign(part);
+        bool theirs = foreign && !lstat(part, &about) && about.st_uid != geteuid() && about.st_uid;
+        led = (theirs && S_ISLNK(about.st_mode)) || link_is_led(part, links);
+    }
+    return led;
+}
+
+bool secure_is_led(const char *path) { return way_is_led(path, 0); }
 
 void secure_remove(const char *path) {
     struct stat about;
@@ -132,6 +171,9 @@ static int open_other(const char *path) {
 const char *secure_output_wrong(const char *path) {
     static int kept = -1; // so that whoever reads a pipe sees no end before it is written
     struct stat about;
+    char parent[PATH_MAX];
+    parent_of(parent, sizeof parent, path);
+    if (secure_is_led(parent)) return "another user's link leads there";
     if (stat(path, &about) || S_ISREG(about.st_mode)) return NULL;
     if (S_ISDIR(about.st_mode)) return "it is a folder";
     if (secure_is_foreign(path)) return "it is another user's";

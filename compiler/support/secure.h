@@ -23,6 +23,10 @@ const char *secure_parent(void);
  * theirs, and all may write in its folder. */
 bool secure_is_foreign(const char *path);
 
+/* Whether another user can have chosen where a path leads: by a link, or by a folder with links,
+ * which they have put where all may write. */
+bool secure_is_led(const char *path);
+
 /* Removes a private folder and what is in it. Nothing else is removed. */
 void secure_remove(const char *path);
 
@@ -36,8 +40,8 @@ FILE *secure_rewrite(const char *path);
  * in its place. */
 bool secure_is_descriptor(const char *path);
 
-/* Why an output that is no plain file is not written to: a folder, another user's, a pipe that
- * nobody reads; NULL: it can be. */
+/* Why an output is not written to: another user's link leads to its folder, or it is no plain file,
+ * but a folder, another user's, a pipe that nobody reads; NULL: it can be. */
 const char *secure_output_wrong(const char *path);
 
 /* Writes an output, which has its name when it is whole; what is no plain file is written to as it

@@ -136,6 +136,7 @@ typedef struct Way {
     char rest[PATH_ROOM];
     int links;
     bool foreign; // it has come to what another user has put into a folder in which all may write
+    bool looks;   // nothing is made, and every link is followed
 } Way;
 
 /* Whether somebody else than root owns it. */
@@ -157,19 +158,19 @@ static int take_link(Way *way, const char *link) {
 }
 
 /* Goes on to a name in the folder that the way has come to; it is made where there is nothing.
- * Links that another user can have put there are not followed. */
+ * Links that another user can have put there are not followed, unless the way only looks. */
 static int take_name(Way *way, const char *name) {
     enum { MOST_LINKS = 40 };
     char next[PATH_ROOM];
     struct stat about, folder;
     if (snprintf(next, sizeof next, "%s/%s", way->whole, name) >= PATH_ROOM) return ENAMETOOLONG;
-    if (lstat(next, &about) &&
-        (errno != ENOENT || (mkdir(next, 0777) && errno != EEXIST) || lstat(next, &about)))
+    if (lstat(next, &about) && (way->looks || errno != ENOENT ||
+                                (mkdir(next, 0777) && errno != EEXIST) || lstat(next, &about)))
         return errno;
     if (stat(*way->whole ? way->whole : "/", &folder)) return errno;
     way->foreign |= is_others(&about) && folder.st_mode & S_IWOTH;
     if (S_ISLNK(about.st_mode))
-        return ++way->links > MOST_LINKS || (way->foreign && is_others(&about))
+        return ++way->links > MOST_LINKS || (!way->looks && way->foreign && is_others(&about))
                    ? ELOOP
                    : take_link(way, next);
     memcpy(way->whole, next, sizeof next);
@@ -187,23 +188,31 @@ static int take_step(Way *way) {
     return strcmp(name, "..") && strcmp(name, ".") && *name ? take_name(way, name) : 0;
 }
 
-/* Goes to a folder, which is made where it is not there. Returns 0, or an errno. */
-static int take_path(Way *way, const char *path) {
+/* Goes to a folder, which is made where it is not there, or only looks. Returns 0, or an errno. */
+static int take_path(Way *way, const char *path, bool looks) {
     char here[PATH_ROOM];
     int error = 0;
     if (!*path) return ENOENT;
     if (*path != '/' && !getcwd(here, sizeof here)) return errno;
-    *way = (Way){.whole = ""};
+    *way = (Way){.whole = "", .looks = looks};
     if (snprintf(way->rest, sizeof way->rest, "%s/%s", *path == '/' ? "" : here, path) >= PATH_ROOM)
         return ENAMETOOLONG;
     while (!error && *way->rest) error = take_step(way);
     return error;
 }
 
+bool file_is_led(const char *path) {
+    struct stat program, about;
+    Way way;
+    bool there = !take_path(&way, path, true) && !stat(*way.whole ? way.whole : "/", &about);
+    bool same = there && !stat("/proc/self/exe", &program) && program.st_uid == about.st_uid;
+    return !there || (way.foreign && !same);
+}
+
 int folder_open(OpenFolder *folder, const char *path) {
     char opened[PATH_ROOM];
     Way way;
-    int error = take_path(&way, path);
+    int error = take_path(&way, path, false);
     const char *whole = way.whole;
     folder->file = error ? -1 : open(*whole ? whole : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->file < 0) return error ? error : errno;

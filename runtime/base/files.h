@@ -45,6 +45,11 @@ FILE *file_read_own(const char *path, const char **why);
  * users may write in its folder. */
 bool file_is_foreign(const char *path);
 
+/* Returns whether another user can have chosen what a path names: a part of it, or of a link's
+ * target on the way, is theirs and lies where all users may write, or nothing is there yet. The
+ * owner of the running program counts as this user. */
+bool file_is_led(const char *path);
+
 /* ---- outputs ---- */
 
 /* Creates a new file for writing and replaces any file of that name. Returns -1 and sets errno on

@@ -11,6 +11,8 @@
  *     b, l  has a handler of its own before ht_open, or later, and ends by what that says; u: it is for SIGUSR1
  *     2  a second model trains in each turn, behind the first
  *     w  waits in front of ht_save, for half a second
+ *
+ * With -DARRIVING the strategy that TEST_PREPARE names arrives.
  */
 #include "log.h"
 
@@ -77,6 +79,9 @@ int main(int argc, char **argv)
     if (strchr(mode, 'l'))
         handle(mode);
     ht_program *program = ht_train(session, net, ht_adamw(.lr = 0.01f));
+#ifdef ARRIVING
+    ht_prepare(program, getenv("TEST_PREPARE"));
+#endif
     ht_program *other = strchr(mode, '2') ? ht_train(session, second, ht_sgd(.lr = 0.01f)) : NULL;
     int64_t step = ht_resume(session, folder), steps = atoi(argv[3]);
     int every = atoi(argv[4]), nap = atoi(argv[5]), strategies = argc > 7 ? argc - 7 : 0;

@@ -107,9 +107,21 @@ class Job:
         return [p.returncode for p in self.processes]
 
 
-def start(bench, ranks, label, mode, steps, every=3, nap=20, switches=(), prefix=(), **env):
+def arriving(bench):
+    """The program for four ranks and a strategy that arrives, by a C compiler that takes its time while a file is there: (program, that file, the strategy's file)."""
+    def make():
+        out, slow, compiler, late = (bench.path(f"ended.{name}") for name in ("arriving", "slow", "cc", "late.strategy"))
+        compiler.write_text(f'#!/bin/sh\ntest ! -e {slow} || exec sleep 60\nexec cc "$@"\n')
+        compiler.chmod(0o755)
+        late.write_text("strategy late\n  split batch:dp  hidden:tp\n  stage devices(0-3) mesh(dp:2, tp:2)\nend strategy\n")
+        harness.run([bench.hetucc, f"--strategy={strategies(bench)}:dp4", "-O0", "-DARRIVING", *harness.WARNINGS, SOURCE, "-o", out, "-lm"], timeout=300, env={"CC": str(compiler)})
+        return out, slow, late
+    return bench.once("ended.arriving", make)
+
+
+def start(bench, ranks, label, mode, steps, every=3, nap=20, switches=(), prefix=(), program=None, **env):
     folder = bench.path(f"ended.{label}")
-    command = [*prefix, built(bench, ranks), mode, folder / "saved", steps, every, nap, folder / "log", *switches]
+    command = [*prefix, program or built(bench, ranks), mode, folder / "saved", steps, every, nap, folder / "log", *switches]
     folder.mkdir(exist_ok=True)
     (folder / "meeting").unlink(missing_ok=True)
     return Job(folder, command, 1 if prefix else ranks or 1, **env)
@@ -179,6 +191,21 @@ def check_moment(bench, seed, steps=24):
             raise Failure(f"{moment} {mode}: {codes} at {number.name}\n{job.said()}")
     goes_on(bench, ranks, label, mode, max(made + 3, steps), made, switches=switches)
     return f"{moment}, {mode}, {ranks} ranks: {made} steps"
+
+
+def check_arriving(bench, mode, who):
+    """A switch to a strategy that hetucc still compiles waits no longer."""
+    program, slow, late = arriving(bench)
+    label, more = f"arriving{mode}{who}", {"switches": ("dp4", "late"), "program": program, "TEST_PREPARE": str(late)}
+    slow.touch()
+    job = start(bench, 4, label, mode, 1000, every=1, **more)
+    job.wait("^switching", 2)
+    time.sleep(0.3)
+    codes = job.finish(job.tell(signal.SIGTERM, who), MOST)
+    slow.unlink()
+    if codes != [9 if "a" in mode else 143, 0, 0, 0] or "hetucc still compiles it, and the program is told to end" not in job.said() and "a" in mode:
+        raise Failure(f"{codes}\n{job.said()}")
+    goes_on(bench, 4, label, mode, 9, last_step(job), **more)
 
 
 def check_launched(bench, number):
@@ -319,6 +346,21 @@ def check_heturun(bench, number, mode, shell=False):
         goes_on(bench, 2, label, mode, last_step(job) + 3, last_step(job))
 
 
+def check_rank_told(bench, number, rank):
+    """A signal that tells a rank to end before there is anything to save tells all; no slot is lost."""
+    job = heturun(bench, f"told{number}{rank}", "x")
+    job.wait(STEP, 2)
+    since = time.monotonic()
+    os.kill(of_rank(job, rank), number)
+    codes = job.finish(since, MOST)
+    if codes != [128 + number] or f"rank {rank} of start 1 was told to end by signal {int(number)}; all ranks end" not in job.said():
+        raise Failure(f"{codes}\n{job.said()}")
+
+
+def of_rank(job, rank):
+    return next(p for p in stopped(job) if f"HETU_RANK={rank}".encode() in pathlib.Path(f"/proc/{p}/environ").read_bytes().split(b"\0"))
+
+
 def check_grace(bench):
     """Ranks that do not end are killed when their time is over."""
     job = heturun(bench, "grace", "x", "--grace=1", nap=20)
@@ -383,6 +425,10 @@ def tests(bench, a):
         yield f"pair.{seed}", case(check_pair, bench, seed), seed > 1
     for number, mode, shell in ((signal.SIGTERM, "s", False), (signal.SIGTERM, "asn", True), (signal.SIGUSR1, "s", False), (signal.SIGTERM, "x", False)):
         yield f"heturun.{number.name}.{mode}{'.shell' if shell else ''}", case(check_heturun, bench, number, mode, shell)
+    for number, rank in ((signal.SIGTERM, 0), (signal.SIGTERM, 1), (signal.SIGUSR1, 1)):
+        yield f"heturun.told.{number.name}.{rank}", case(check_rank_told, bench, number, rank)
+    for mode, who in (("s", "job"), ("as", 2), ("sn", 0)):
+        yield f"arriving.{mode}.{who}", case(check_arriving, bench, mode, who), mode == "sn"
     yield "heturun.grace", case(check_grace, bench)
     yield "example.mlp", case(check_example, bench, "mlp", 3)
     yield "example.mlp.alone", case(check_example, bench, "mlp", 0)

@@ -18,7 +18,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef Array(Case *) Cases;
 
@@ -141,11 +140,9 @@ static Folders folders_of(const Options *options, Arena *arena, int number) {
                      arena_format(arena, "%s/%d", options->dump, number)};
 }
 
-/* One after another. Every rank makes the folder: one that has no part in the first cases may come
- * here before rank 0. */
+/* One after another. */
 static void run_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank,
                      int ranks) {
-    mkdir(options->dump, 0777);
     for (int i = 0; i < cases->count; i++) {
         Arena *arena = arena_create();
         Set set = set_plan(arena, &cases->at[i], 1, cluster);

@@ -1,13 +1,14 @@
 #include "case.h"
 
+#include "base/files.h"
 #include "exchange/channel.h"
 #include "transport/world.h"
 #include "device/device.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 void run_open(int *argc, char ***argv, int *rank, int *ranks) {
     world_open(argc, argv, WORLD_PLAIN);
@@ -23,12 +24,19 @@ void run_close(void) {
     world_close();
 }
 
-static FILE *open_file(const char *folder, int device, const char *suffix, const char *mode) {
+/* Makes a file in a folder, which is made where it is missing; another user's links lead nowhere.
+ * Negative devices have no part in its name. */
+static FILE *make_file(const char *folder, int device, const char *suffix) {
+    OpenFolder open;
+    int error = folder_open(&open, folder);
+    if (error) ht_fail("cannot write in %s: %s", folder, folder_error(error));
     Arena *arena = arena_create();
-    const char *path = device < 0 ? arena_format(arena, "%s/%s", folder, suffix)
-                                  : arena_format(arena, "%s/%d.%s", folder, device, suffix);
-    FILE *file = fopen(path, mode);
-    if (!file) ht_fail("cannot open %s: %s", path, strerror(errno));
+    const char *path = device < 0 ? arena_format(arena, "%s/%s", open.path, suffix)
+                                  : arena_format(arena, "%s/%d.%s", open.path, device, suffix);
+    int made = file_create(path);
+    FILE *file = made < 0 ? NULL : fdopen(made, "w");
+    if (!file) ht_fail("cannot write a file .%s in %s: %s", suffix, folder, strerror(errno));
+    folder_close(&open);
     arena_destroy(arena);
     return file;
 }
@@ -38,7 +46,7 @@ static void close_written(FILE *file, const char *folder) {
 }
 
 static void write_boxes(const Region *region, int device, const char *dump) {
-    FILE *file = open_file(dump, device, "boxes", "w");
+    FILE *file = make_file(dump, device, "boxes");
     for (int b = 0; b < region->box_count; b++) {
         for (int d = 0; d < region->rank; d++)
             fprintf(file, "%s%lld:%lld", d ? "," : "", (long long)region->boxes[b].dim[d].lo,
@@ -49,7 +57,7 @@ static void write_boxes(const Region *region, int device, const char *dump) {
 }
 
 static void write_data(void *data, size_t bytes, int device, const char *dump) {
-    FILE *file = open_file(dump, device, "bin", "wb");
+    FILE *file = make_file(dump, device, "bin");
     void *host = device_map(data, (int64_t)bytes, DEVICE_READ);
     if (fwrite(host, 1, bytes, file) != bytes)
         ht_fail("cannot write in %s: %s", dump, strerror(errno));
@@ -59,7 +67,11 @@ static void write_data(void *data, size_t bytes, int device, const char *dump) {
 
 /* Reads what a device holds of the source: all of the file. */
 static void read_data(void *data, size_t bytes, int device, const char *fill) {
-    FILE *file = open_file(fill, device, "bin", "rb");
+    char path[PATH_MAX];
+    const char *why;
+    snprintf(path, sizeof path, "%.4000s/%d.bin", fill, device);
+    FILE *file = file_read_input(path, &why);
+    if (!file) ht_fail("cannot open %s: %s", path, why);
     void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
     bool short_of = fread(host, 1, bytes, file) != bytes, more = !short_of && fgetc(file) != EOF;
     if (ferror(file)) ht_fail("cannot read %s/%d.bin: %s", fill, device, strerror(errno));
@@ -78,7 +90,7 @@ static void spoil_data(void *data, size_t bytes) {
 }
 
 static void write_traffic(const Set *set, const ht_reshard *plan, const char *folder) {
-    FILE *file = open_file(folder, -1, "traffic.tsv", "w");
+    FILE *file = make_file(folder, -1, "traffic.tsv");
     for (int i = 0; i < set->plan->device_count; i++)
         fprintf(file, "%d\t%lld\n", set->plan->devices[i],
                 (long long)ht_reshard_received(plan, set->plan->devices[i]));
@@ -116,7 +128,6 @@ static void *make_target(const Held *held) {
 }
 
 static void write_result(const Held *held, void *target, int rank, const char *dump) {
-    mkdir(dump, 0777);
     if (!held->to.member) return;
     write_boxes(&held->to, rank, dump);
     write_data(target, held->to_bytes, rank, dump);
@@ -144,7 +155,6 @@ void run_set(const Set *set, int rank, const Folders *folders, const char *folde
         targets[i] = make_target(&held[i]);
     }
     convert(plan, rank, sources, targets);
-    mkdir(folder, 0777);
     for (int i = 0; i < set->count; i++) {
         write_result(&held[i], targets[i], rank, folders[i].dump);
         device_free(sources[i]);

@@ -12,8 +12,9 @@
  * all ranks and restarts them on the slots left, also when a new FILE changes the slots in use. The
  * program resumes from its last checkpoint (ht_resume). heturun forwards SIGTERM, SIGUSR1 and
  * SIGUSR2 to all ranks, which save and end (ht_told_to_end), after SIGTERM within --grace seconds.
- * heturun exits with 0 when all ranks do, or with the status of a rank that ends with an error of
- * its own. Where no strategy fits, heturun waits for a new FILE for HETU_TIMEOUT seconds.
+ * Such a signal to one rank means all. heturun exits with 0 when all ranks do, or with the status
+ * of a rank that ends with an error of its own. Where no strategy fits, heturun waits for a new
+ * FILE for HETU_TIMEOUT seconds.
  */
 #define _GNU_SOURCE
 #include "place.h"
@@ -258,6 +259,20 @@ static bool all_here(const Ranks *ranks) {
     return here;
 }
 
+/* Returns the signal by which a rank was told to end before it could be saved; 0: none was. Such a
+ * signal to any rank means the whole program. */
+static int told_to_end(const Ranks *ranks, int number) {
+    for (int rank = 0; rank < ranks->count; rank++) {
+        int told = ranks->at[rank].died ? ranks->at[rank].status - 128 : 0;
+        if (told != SIGTERM && told != SIGUSR1 && told != SIGUSR2) continue;
+        fprintf(stderr,
+                "heturun: rank %d of start %d was told to end by signal %d; all ranks end\n", rank,
+                number, told);
+        return told;
+    }
+    return 0;
+}
+
 /* Decides on a restart after a rank ended with an error. Waits for a moment first, so that a rank
  * that died, and caused the error, is noticed. */
 static Outcome judge(Ranks *ranks, int number, int status) {
@@ -271,6 +286,8 @@ static Outcome judge(Ranks *ranks, int number, int status) {
         ranks_look(ranks);
     }
     ranks_end(ranks);
+    int told = told_to_end(ranks, number);
+    if (told) return (Outcome){.status = 128 + told};
     bool refused = ranks->at[0].status == NO_STRATEGY && !ranks->at[0].died;
     bool again = refused || lose_slots(ranks, number) > 0 || failed_to_exchange(ranks, number);
     return (Outcome){.again = again, .refused = refused, .status = status};

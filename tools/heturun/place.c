@@ -21,8 +21,27 @@ static const char LOCK[] = "lock";
 
 /* ---- private folders ---- */
 
-static const char *shared_memory(void) {
-    return secure_parent_wrong("/dev/shm") ? secure_parent() : "/dev/shm";
+/* Returns a folder for private folders by its number, the best first; NULL: other users could
+ * replace what is made there. *end: there is no such number. */
+static const char *parent_at(int number, bool *end) {
+    const char *const parents[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
+    *end = number >= (int)(sizeof parents / sizeof *parents);
+    const char *parent = *end ? NULL : parents[number];
+    return parent && *parent && !secure_parent_wrong(parent) ? parent : NULL;
+}
+
+/* Returns whether a private folder has room for what is kept there: other users may have filled the
+ * file system. */
+static bool has_room(const char *folder) {
+    enum { ROOM = 1 << 16 };
+    char name[PATH_ROOM];
+    snprintf(name, sizeof name, "%.4080s/room", folder);
+    int file = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int error = file < 0 ? errno : posix_fallocate(file, 0, ROOM);
+    if (file >= 0) close(file);
+    unlink(name);
+    errno = error;
+    return !error;
 }
 
 /* Calls is_it for each private folder whose path begins with `head`, until a call returns true;
@@ -77,23 +96,50 @@ static bool remove_dead(const char *path, const void *none) {
 
 /* Makes the folder with a held lock under a temporary name, then renames the folder, so that other
  * processes never see it without the lock. Returns 0 or an errno. */
-static int make(Place *place, const char *head) {
+static int make(Place *place, const char *parent, const char *name) {
     char fresh[sizeof place->folder], lock[sizeof fresh + 16];
-    if (snprintf(fresh, sizeof fresh, "%s/heturun-new-%d.XXXXXX", shared_memory(),
-                 (int)geteuid()) >= (int)sizeof fresh ||
+    if (snprintf(fresh, sizeof fresh, "%s/heturun-new-%d.XXXXXX", parent, (int)geteuid()) >=
+            (int)sizeof fresh ||
         !mkdtemp(fresh))
         return errno ? errno : ENAMETOOLONG;
     snprintf(lock, sizeof lock, "%s/%s", fresh, LOCK);
     place->lock = open(lock, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (place->lock < 0 || flock(place->lock, LOCK_EX | LOCK_NB) ||
-        snprintf(place->folder, sizeof place->folder, "%s%s", head, strrchr(fresh, '.')) >=
-            (int)sizeof place->folder ||
+    if (place->lock < 0 || flock(place->lock, LOCK_EX | LOCK_NB) || !has_room(fresh) ||
+        snprintf(place->folder, sizeof place->folder, "%s/%s%s", parent, name,
+                 strrchr(fresh, '.')) >= (int)sizeof place->folder ||
         rename(fresh, place->folder)) {
         int error = errno;
+        if (place->lock >= 0) close(place->lock);
+        place->lock = -1;
         secure_remove(fresh);
         return error ? error : ENAMETOOLONG;
     }
     return 0;
+}
+
+/* Makes the folder in the first parent where that can be. False after a message. */
+static bool make_anywhere(Place *place, const char *name) {
+    bool end;
+    int error = 0;
+    for (int i = 0; parent_at(i, &end) || !end; i++)
+        if (parent_at(i, &end) && !(error = make(place, parent_at(i, &end), name))) return true;
+    fprintf(stderr,
+            "heturun: no folder can be made in /dev/shm, TMPDIR or /tmp: %s; TMPDIR names another "
+            "one\n",
+            error ? strerror(error) : "other users can change what is made there (chmod +t)");
+    return false;
+}
+
+/* Calls is_it as any_private does, for the folders of this name in all parents. */
+static bool any_anywhere(const char *name, bool (*is_it)(const char *path, const void *argument),
+                         const void *argument) {
+    char head[PATH_ROOM];
+    bool end, found = false;
+    for (int i = 0; !found && (parent_at(i, &end) || !end); i++)
+        if (parent_at(i, &end) &&
+            snprintf(head, sizeof head, "%s/%s", parent_at(i, &end), name) < (int)sizeof head)
+            found = any_private(head, is_it, argument);
+    return found;
 }
 
 /* Backs off for a random time: two heturun that start at once see each other's folder, and both
@@ -106,27 +152,17 @@ static void step_back(void) {
 }
 
 bool place_open(Place *place, const char *slots, uint64_t hash) {
-    char head[128];
+    char name[64];
     *place = (Place){.lock = -1};
-    if (!shared_memory()) {
-        fprintf(stderr, "heturun: neither /dev/shm nor TMPDIR is a folder in which other users "
-                        "cannot change what is made (chmod +t)\n");
-        return false;
-    }
-    int length = snprintf(head, sizeof head, "%s/heturun-%d-", shared_memory(), (int)geteuid());
-    any_private(head, remove_dead, "");
-    snprintf(head + length, sizeof head - (size_t)length, "%016" PRIx64, hash);
+    int length = snprintf(name, sizeof name, "heturun-%d-", (int)geteuid());
+    any_anywhere(name, remove_dead, "");
+    snprintf(name + length, sizeof name - (size_t)length, "%016" PRIx64, hash);
     for (int try = 0; try < TRIES; try++) {
-        int error = make(place, head);
-        if (error) {
-            fprintf(stderr, "heturun: no folder can be made in %s: %s\n", shared_memory(),
-                    strerror(error));
-            return false;
-        }
-        if (!any_private(head, is_other, place->folder)) return true;
+        if (!make_anywhere(place, name)) return false;
+        if (!any_anywhere(name, is_other, place->folder)) return true;
         place_close(place);
         step_back();
-        if (any_private(head, is_other, "")) break;
+        if (any_anywhere(name, is_other, "")) break;
     }
     fprintf(stderr, "heturun: another heturun runs on the slots of %s\n",
             slots ? slots : "this host");
@@ -141,9 +177,21 @@ void place_close(Place *place) {
 }
 
 char *place_inside(const Place *place) {
-    char path[sizeof place->folder + 16];
-    snprintf(path, sizeof path, "%s/ranks", place->folder);
-    return strdup(path);
+    char folder[sizeof place->folder], path[sizeof folder + 16];
+    bool end, room = has_room(place->folder);
+    memcpy(folder, place->folder, sizeof folder);
+    for (int i = 0; !room && (parent_at(i, &end) || !end); i++) {
+        if (!parent_at(i, &end) ||
+            snprintf(folder, sizeof folder, "%s/heturun-ranks-%d.XXXXXX", parent_at(i, &end),
+                     (int)geteuid()) >= (int)sizeof folder ||
+            !mkdtemp(folder))
+            continue;
+        room = has_room(folder);
+        if (!room) secure_remove(folder);
+    }
+    if (!room) fprintf(stderr, "heturun: the ranks have no place to meet: %s\n", strerror(errno));
+    snprintf(path, sizeof path, "%s/ranks", folder);
+    return room ? strdup(path) : NULL;
 }
 
 char *place_beside(const char *slots) {

@@ -92,13 +92,13 @@ static void begin(Arrival *arrival) {
     if (!arrival->maker) refuse(arrival, reason);
 }
 
-/* Starts hetucc for the first open request if none is compiling, then checks whether it has ended.
- * `wait`: waits until it has ended. */
-static void advance(bool wait) {
+/* Starts hetucc for the first open request if none is compiling, then checks whether it has
+ * ended. */
+static void advance(void) {
     Arrival *arrival = first_open();
     if (arrival && arrival->progress == ASKED) begin(arrival);
     if (!arrival || arrival->progress != MADE_NOW) return;
-    int status = recompile_ended(arrival->maker, wait);
+    int status = recompile_ended(arrival->maker, false);
     if (status < 0) return;
     if (!status) {
         arrival->progress = THERE;
@@ -145,7 +145,7 @@ void arrivals_ask(int image, const char *word) {
         free(arrival->option);
         arrivals.count--;
     }
-    advance(false);
+    advance();
 }
 
 bool arrivals_open(const char *word) {
@@ -180,10 +180,12 @@ static void *read_object(Arrival *arrival, size_t *size) {
     return NULL;
 }
 
-void *arrivals_next(bool wait, size_t *size) {
+bool arrivals_pending(void) { return first_open() != NULL; }
+
+void *arrivals_next(size_t *size) {
     void *object = NULL;
     for (Arrival *arrival; !object && (arrival = first_open());) {
-        advance(wait);
+        advance();
         if (arrival->progress == THERE)
             object = read_object(arrival, size);
         else if (arrival->progress != REFUSED)

@@ -15,9 +15,11 @@
  * Returns without waiting. */
 void arrivals_ask(int image, const char *word);
 
-/* On rank 0: returns the next compiled object, of *size bytes; NULL: none is ready. `wait`: waits
- * for hetucc first. */
-void *arrivals_next(bool wait, size_t *size);
+/* On rank 0: returns the next compiled object, of *size bytes; NULL: none is ready. */
+void *arrivals_next(size_t *size);
+
+/* On rank 0: returns whether any requested strategy has neither arrived nor failed. */
+bool arrivals_pending(void);
 
 /* On all ranks together: loads an object, and registers its images if every rank accepts it. Rank 0
  * notes the result for arrivals_name. */

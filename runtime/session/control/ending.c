@@ -178,12 +178,16 @@ static void warn_stale(const ht_session *session) {
                 ending->notes->name, (long long)saved_steps(session), (long long)ending->noted_at);
 }
 
-void ending_turn(const ht_program *next) {
+int ending_signal(const ht_session *session) {
+    const struct Ending *ending = session->ending;
+    told_look();
+    return !ending ? 0 : ending->asks ? told_signal() : ending->folder ? told_unhandled() : 0;
+}
+
+void ending_check(const ht_program *next) {
     ht_session *session = next->session;
     struct Ending *ending = session->ending;
-    told_look();
-    if (ending && next->trains && !ending->next) ending->next = next;
-    int number = ending && ending->folder && !ending->asks ? told_unhandled() : 0;
+    int number = ending && !ending->asks ? ending_signal(session) : 0;
     if (number && !ending->told) ending->told = pace_now();
     if (number && same_place(session, next) && !saves_soon(session)) {
         if (runs_of(session) != ending->runs) {
@@ -194,7 +198,14 @@ void ending_turn(const ht_program *next) {
         }
         end(session, number);
     }
-    if (next->trains) ending_of(session)->last = next;
+}
+
+void ending_turn(const ht_program *next) {
+    struct Ending *ending = next->session->ending;
+    told_look();
+    if (ending && next->trains && !ending->next) ending->next = next;
+    ending_check(next);
+    if (next->trains) ending_of(next->session)->last = next;
 }
 
 void ending_close(ht_session *session) {

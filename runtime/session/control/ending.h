@@ -19,8 +19,15 @@ void ending_saved(ht_session *session, const char *folder, const ht_noted *noted
 void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_resumed(ht_session *session, const char *folder);
 
-/* Before a step of `next`: saves and ends the program if a signal asks for it and main's loop is at
- * the place of its last save. */
+/* Returns the signal that asks the program to end, where it can be saved first or main asks
+ * ht_told_to_end; 0: none. */
+int ending_signal(const ht_session *session);
+
+/* Saves and ends the program if a signal asks for it, main does not, and main's loop, which goes on
+ * with `next`, is at the place of its last save. */
+void ending_check(const ht_program *next);
+
+/* Before a step of `next`: the same, and notes which program trains. */
 void ending_turn(const ht_program *next);
 
 /* Frees the state of this module at the end of a session. */

@@ -160,10 +160,39 @@ static char *tool_path(const char *hetucc, const char *tool) {
     return path;
 }
 
+/* Whether what a name means, seen from a folder, is another user's doing. */
+static bool is_led(const char *folder, const char *name) {
+    char *path = NULL;
+    if (asprintf(&path, "%s%s%s", *name == '/' ? "" : folder, *name == '/' ? "" : "/", name) < 0)
+        ht_fail("no memory for a strategy");
+    bool led = file_is_led(path);
+    free(path);
+    return led;
+}
+
+/* The first of what a program is made of again that is gone, or that another user has put in its
+ * place: the folder, hetucc or a source; NULL: none. */
+static const char *first_led(const RecompileCommand *recipe) {
+    const char *folder = recipe->words[0], *hetucc = recipe->words[2];
+    if (is_led(folder, folder)) return folder;
+    if (strchr(hetucc, '/') && is_led(folder, hetucc)) return hetucc;
+    const char *const *file = recipe->files;
+    while (file && *file && !is_led(folder, *file)) file++;
+    return file ? *file : NULL;
+}
+
 /* posix_spawn, since a fork would take what the ranks share along. */
 pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
                       const char *output, char *reason) {
     pid_t maker = 0;
+    const char *led = first_led(recipe);
+    if (led) {
+        snprintf(reason, REASON,
+                 "%s is gone, or another user has put it there; compile the program again, where "
+                 "no other user can change what is made",
+                 led);
+        return 0;
+    }
     char *path = tool ? tool_path(recipe->words[2], tool) : NULL,
          **environment = maker_environment(recipe->words[1]);
     const char **all = maker_words(recipe, path, words);

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static ht_session session = {.seed = 1, .keep = 3};
 
@@ -207,12 +208,21 @@ static void check_program(const ht_program *program, const char *call) {
 
 /* ---- strategies that arrive ---- */
 
-void session_take_arrivals(ht_session *open, bool wait) {
+static void take_ready(ht_session *open) {
     size_t size;
-    for (void *object; (object = arrivals_next(wait, &size));) {
+    for (void *object; (object = arrivals_next(&size));) {
         Command command = {.kind = COMMAND_ARRIVE, .bytes = (int64_t)size};
         session_issue(open, &command, &(Payload){.from = object});
         free(object);
+    }
+}
+
+void session_take_arrivals(ht_session *open, bool wait) {
+    enum { LOOK = 10000000 }; // nanoseconds
+    take_ready(open);
+    while (wait && arrivals_pending() && !ending_signal(open)) {
+        nanosleep(&(struct timespec){.tv_nsec = LOOK}, NULL);
+        take_ready(open);
     }
 }
 
@@ -495,13 +505,18 @@ static bool ranks_suffice(int own, const char *strategy) {
 }
 
 /* The name of the strategy that ht_switch asks for, by its name or by the word of ht_prepare, when
- * all that it may mean is there; false, after a message, when it could not be had. */
+ * all that it may mean is there; false, after a message, when it could not be had. A signal that
+ * asks the program to end cuts the wait for hetucc short. */
 static bool await_strategy(ht_program *program, const char **strategy) {
     const char *asked = *strategy, *reason = NULL;
     int own = image_program(program)->number;
     session_take_arrivals(program->session, false);
     if (!is_there(own, asked)) session_take_arrivals(program->session, true);
     if (asked && !is_there(own, asked)) *strategy = arrivals_name(asked, &reason);
+    if (!is_there(own, asked) && arrivals_pending()) {
+        ending_check(program);
+        reason = "hetucc still compiles it, and the program is told to end";
+    }
     if (reason) no_switch(own, asked, reason);
     return !reason && ranks_suffice(own, *strategy);
 }

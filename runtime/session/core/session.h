@@ -124,8 +124,8 @@ void session_issue(ht_session *session, Command *command, Payload *payload);
 /* On all ranks but 0: carries out commands until the session ends, then ends the process. */
 _Noreturn void session_serve(ht_session *session);
 
-/* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: first
- * waits until all are compiled. */
+/* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: waits
+ * until all are compiled, or until a signal asks the program to end. */
 void session_take_arrivals(ht_session *session, bool wait);
 
 /* Frees what every rank holds when the session ends. */

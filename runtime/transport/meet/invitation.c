@@ -95,25 +95,21 @@ bool invitation_of_dead(const char *mark) {
 }
 
 /* Puts the whole invitation in place at once, from a file of a name that nobody can foresee. False,
- * and errno, where something else is at the path that cannot be replaced. */
+ * and errno, where the file cannot be made, or something else is at the path that cannot be
+ * replaced. */
 static bool write_file(const char *path, const Invitation *invitation) {
     char fresh[PATH_SIZE + 64];
     snprintf(fresh, sizeof fresh, "%s." MARK ".XXXXXX", path, socket_node(), (int)getpid());
     int file = mkostemp(fresh, O_CLOEXEC);
-    if (file < 0)
-        ht_fail("cannot write %s, through which the ranks meet: %s", path, plain_error(errno));
+    if (file < 0) return false;
     struct stat about = {0};
     bool whole = write(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation;
     whole = !fstat(file, &about) && whole;
     written.device = about.st_dev;
     written.inode = about.st_ino;
-    if (close(file) | !whole) {
-        int error = errno;
-        unlink(fresh);
-        ht_fail("cannot write %s, through which the ranks meet: %s", path, plain_error(error));
-    }
-    if (!rename(fresh, path)) return true;
-    int error = errno;
+    bool good = !close(file) && whole;
+    if (good && !rename(fresh, path)) return true;
+    int error = errno ? errno : ENOSPC;
     unlink(fresh);
     errno = error;
     return false;
@@ -121,12 +117,10 @@ static bool write_file(const char *path, const Invitation *invitation) {
 
 /* ---- private folders ---- */
 
-static const char *shared_memory(void) {
-    struct stat about;
-    return !stat("/dev/shm", &about) && S_ISDIR(about.st_mode) && !access("/dev/shm", W_OK)
-               ? "/dev/shm"
-               : "/tmp";
-}
+/* Where private folders are made: in the first of these that another user has not filled. */
+static const char *const parents[] = {"/dev/shm", "/tmp"};
+
+enum { PARENTS = sizeof parents / sizeof *parents };
 
 /* What the names of this user's folders begin with. */
 static void name_head(char *head, size_t size) { snprintf(head, size, "hetu-%d-", (int)geteuid()); }
@@ -167,15 +161,19 @@ static bool read_private(const Launch *launch, const char *parent, const char *h
     return done;
 }
 
-/* Makes a private folder of such a name. */
-static void make_private(const char *parent, const char *head) {
+/* Writes an invitation to a new private folder of such a name. Returns 0, or an errno. */
+static int write_inside(const char *parent, const char *head, const Launch *launch,
+                        const Invitation *invitation) {
     char marked[PATH_SIZE];
     snprintf(marked, sizeof marked, "%s" MARK, head, socket_node(), (int)getpid());
     int error = private_make(written.folder, sizeof written.folder, parent, marked);
-    if (error) {
-        *written.folder = 0;
-        ht_fail("cannot make a folder in %s, where the ranks meet: %s", parent, plain_error(error));
+    if (!error) {
+        name_file(written.file, written.folder, launch);
+        error = write_file(written.file, invitation) ? 0 : errno;
+        if (error) rmdir(written.folder);
     }
+    if (error) *written.file = *written.folder = 0;
+    return error;
 }
 
 /* ---- what the dead have left ---- */
@@ -208,7 +206,7 @@ static void clear(const Launch *launch) {
             unlink(launch->path);
     } else {
         name_head(head, sizeof head);
-        private_sweep(shared_memory(), head, invitation_of_dead);
+        for (int p = 0; p < PARENTS; p++) private_sweep(parents[p], head, invitation_of_dead);
     }
 }
 
@@ -250,13 +248,18 @@ static bool write_chosen(const Launch *launch, const Invitation *invitation) {
 /* Writes it to a private folder. */
 static void write_private(const Launch *launch, const Invitation *invitation) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
+    int error = ENOENT;
     name_head(head, sizeof head);
-    if (*launch->path) split_beside(launch, folder, head, sizeof head);
-    make_private(*launch->path ? folder : shared_memory(), head);
-    name_file(written.file, written.folder, launch);
-    if (!write_file(written.file, invitation))
-        ht_fail("cannot write %s, through which the ranks meet: %s", written.file,
-                plain_error(errno));
+    if (*launch->path) {
+        split_beside(launch, folder, head, sizeof head);
+        error = write_inside(folder, head, launch, invitation);
+    }
+    for (int p = 0; p < PARENTS && error && !*launch->path; p++)
+        error = write_inside(parents[p], head, launch, invitation);
+    if (error)
+        ht_fail("cannot write a file in %s, through which the ranks meet: %s; HETU_RENDEZVOUS "
+                "names another place",
+                *launch->path ? folder : "/dev/shm or /tmp", plain_error(error));
 }
 
 void invitation_write(const Launch *launch, const Invitation *invitation) {
@@ -274,7 +277,10 @@ void invitation_write(const Launch *launch, const Invitation *invitation) {
 bool invitation_read(const Launch *launch, Invitation *invitation) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     name_head(head, sizeof head);
-    if (!*launch->path) return read_private(launch, shared_memory(), head, invitation);
+    bool found_private = false;
+    for (int p = 0; p < PARENTS && !*launch->path && !found_private; p++)
+        found_private = read_private(launch, parents[p], head, invitation);
+    if (!*launch->path) return found_private;
     Found found = read_file(launch->path, invitation);
     if (found == FOUND_OTHER) fail_other(launch->path);
     split_beside(launch, folder, head, sizeof head);
