@@ -68,7 +68,7 @@ static void pass_gradient(const Parameter **of, const Value *from, const Value *
 }
 
 const Parameter *const *gradients_of(Arena *arena, const Module *module) {
-    const Parameter **of = arena_array(arena, const Parameter *, module->context.next_id);
+    const Parameter **of = arena_array(arena, const Parameter *, module->next_id);
     for (int i = 0; i < module->params.count; i++)
         if (module->params.at[i]->gradient)
             of[module->params.at[i]->gradient->id] = module->params.at[i];
@@ -185,7 +185,7 @@ static void add_room(Count *count, const Room *room, int at, const Parameter *co
 
 /* Returns the bytes of one micro-batch's forward results that backward operators read. */
 static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
-    bool *counted = arena_array(scratch, bool, module->context.next_id);
+    bool *counted = arena_array(scratch, bool, module->next_id);
     int64_t bytes = 0;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0;
@@ -325,7 +325,7 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
  * enough, or the memory is not known. */
 static int short_device(Module *module, const Role *role, const RoleMemory *memory) {
     for (int i = 0; i < role->device_count; i++) {
-        const DeviceClass *class = cluster_class(module->context.options.cluster, role->devices[i]);
+        const DeviceClass *class = cluster_class(module->target.cluster, role->devices[i]);
         if (class && class->memory && class->memory < memory->peak &&
             device_slots(module, role, role->devices[i]) == memory->slots)
             return role->devices[i];
@@ -342,8 +342,7 @@ static bool check_role(Module *module, const Role *role) {
         RoleMemory memory = role_memory(module, role, slots);
         int device = short_device(module, role, &memory);
         if (device >= 0) {
-            report_excess(module, &memory, device,
-                          cluster_class(module->context.options.cluster, device));
+            report_excess(module, &memory, device, cluster_class(module->target.cluster, device));
             return false;
         }
     }
@@ -351,6 +350,6 @@ static bool check_role(Module *module, const Role *role) {
 }
 
 void memory_check(Module *module) {
-    for (int r = 0; module->context.options.cluster && r < module->devices.roles->role_count; r++)
+    for (int r = 0; module->target.cluster && r < module->devices.roles->role_count; r++)
         check_role(module, &module->devices.roles->at[r]);
 }

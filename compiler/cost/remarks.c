@@ -24,7 +24,7 @@ static double role_received(Module *module, const Role *role, const Op *op, cons
 }
 
 static CostRow conversion_row(Module *module, const Role *role, const Op *op) {
-    const Cluster *cluster = module->context.options.cluster;
+    const Cluster *cluster = module->target.cluster;
     ReplicaGroups replica_groups;
     const Plan *plan = op_plan_alone(module->arena, module, op, &replica_groups);
     double runs = (double)op_runs(module, op);
@@ -57,7 +57,7 @@ static CostRow operator_row(Module *module, const Role *role, const Op *op) {
                      .runs = op_runs(module, op),
                      .operations = runs * work.operations,
                      .bytes = runs * work.bytes,
-                     .seconds = runs * role_seconds(module->context.options.cluster, role, &work),
+                     .seconds = runs * role_seconds(module->target.cluster, role, &work),
                      .product = work.product};
 }
 
@@ -73,7 +73,7 @@ static int role_slots(Module *module, const Role *role) {
 
 static RoleCost role_cost(Arena *arena, Module *module, const Role *role) {
     RoleCost cost = {.role = role,
-                     .class = cluster_class(module->context.options.cluster, role->devices[0]),
+                     .class = cluster_class(module->target.cluster, role->devices[0]),
                      .memory = role_memory(module, role, role_slots(module, role))};
     cost.rows = arena_array(arena, CostRow, module->ops.count);
     for (int i = 0; i < module->ops.count; i++) {

@@ -22,8 +22,7 @@ double times_conversion(Times *times, const PlannedConversion *conversion) {
     double *own = &times->converted[conversion->number];
     if (!times->priced) return 0;
     if (*own < 0)
-        *own = noted(times,
-                     conversion_seconds(times->module->context.options.cluster, conversion->plan));
+        *own = noted(times, conversion_seconds(times->module->target.cluster, conversion->plan));
     return *own;
 }
 
@@ -32,11 +31,10 @@ static double op_time(Times *times, const Op *op, int device) {
     if (op->convert.plan) return op->convert.tensor ? 0 : times_conversion(times, op->convert.plan);
     op_local_extents(times->module, op, device, extent);
     Work work = op_work(op, extent);
-    return noted(
-        times,
-        times->priced
-            ? work_seconds(cluster_class(times->module->context.options.cluster, device), &work)
-            : work.operations);
+    return noted(times,
+                 times->priced
+                     ? work_seconds(cluster_class(times->module->target.cluster, device), &work)
+                     : work.operations);
 }
 
 /* ---- stages ---- */
@@ -50,8 +48,8 @@ static const Role *role_of(const Module *module, int device) {
 static bool known_alike(const Module *module, const int *devices, int index) {
     for (int i = index - 1; i >= 0; i--)
         if (role_of(module, devices[i]) == role_of(module, devices[index]) &&
-            cluster_class(module->context.options.cluster, devices[i]) ==
-                cluster_class(module->context.options.cluster, devices[index]))
+            cluster_class(module->target.cluster, devices[i]) ==
+                cluster_class(module->target.cluster, devices[index]))
             return true;
     return false;
 }

@@ -74,7 +74,8 @@ static void resume_module(Driver *driver, Unit *unit, const ReadModule *read) {
         diag_error(driver->diag, read->at, "the model \"%s\" of %s has another %s than this module",
                    module->name, unit->file, difference);
     else if (passes_check(module, read->at)) {
-        module->context.options = (*own)->context.options;
+        module->target = (*own)->target;
+        unit_links(unit, *own)->variants = NULL;
         module->source.captured_globals = (*own)->source.captured_globals;
         module->optimizer.groups.at = (*own)->optimizer.groups.at;
         module->optimizer.groups.count = module->optimizer.groups.capacity =

@@ -413,9 +413,10 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
 static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                         const Strategy *strategy, const Arguments *arguments) {
     Module *module = evaluate(cunit, options, strategy, arguments, true);
-    array_push(unit->arena, &unit->modules, module);
+    unit_add(unit, module);
     if (module->loss && strategy && strategy_has_lengths(strategy) && !diag_errors(cunit->diag)) {
-        lengths_evaluate(cunit, module, evaluate_again, &(Again){options, arguments});
+        lengths_evaluate(cunit, module, unit_links(unit, module),
+                         &(Evaluator){evaluate_again, &(Again){options, arguments}});
         strategies_give_shapes(cunit, strategy);
     }
 }

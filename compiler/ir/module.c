@@ -1,4 +1,5 @@
 #include "ir/module.h"
+#include "ir/analysis_cache.h"
 
 #include <string.h>
 
@@ -35,8 +36,9 @@ Module *module_create(Arena *arena, Diag *diag, const char *name) {
     module->arena = arena;
     module->diag = diag;
     module->name = name;
-    module->context.caches.calls = arena_new(arena, struct CallTable);
-    module->context.caches.calls->arena = module->context.caches.calls->key.arena = arena;
+    module->cache = arena_new(arena, AnalysisCache);
+    module->cache->calls = arena_new(arena, struct CallTable);
+    module->cache->calls->arena = module->cache->calls->key.arena = arena;
     module->builtin.reshard =
         module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
     return module;
@@ -44,8 +46,7 @@ Module *module_create(Arena *arena, Diag *diag, const char *name) {
 
 Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at) {
     Value *value = arena_new(module->arena, Value);
-    *value = (Value){
-        .kind = kind, .id = module->context.next_id++, .name = name, .type = type, .at = at};
+    *value = (Value){.kind = kind, .id = module->next_id++, .name = name, .type = type, .at = at};
     return value;
 }
 
@@ -125,7 +126,7 @@ static const OpDef *add_def(Module *module, const OpDef *def) {
 }
 
 const OpDef *module_def(Module *module, const OpDef *def) {
-    struct CallTable *table = module->context.caches.calls;
+    struct CallTable *table = module->cache->calls;
     DefEntry *entry;
     HASH_FIND_PTR(table->defs, &def, entry);
     if (entry) return entry->own;
@@ -176,7 +177,7 @@ static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs)
 /* Binds a call, or finds what an equal call was bound to; NULL after an error. */
 static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands,
                                  int operand_count, const Attr *attrs, Position at) {
-    struct CallTable *table = module->context.caches.calls;
+    struct CallTable *table = module->cache->calls;
     CallEntry *entry;
     write_key(&table->key, def, operands, operand_count, attrs);
     HASH_FIND(hh, table->calls, text_bytes(&table->key), table->key.length, entry);
@@ -325,37 +326,34 @@ int64_t op_runs(const Module *module, const Op *op) {
 }
 
 Intern *module_interned(Module *module) {
-    if (!module->context.caches.interned)
-        module->context.caches.interned = intern_create(module->arena);
-    return module->context.caches.interned;
+    if (!module->cache->interned) module->cache->interned = intern_create(module->arena);
+    return module->cache->interned;
 }
 
 Intern *module_equivalent_devices(Module *module) {
-    if (!module->context.caches.equivalent_devices)
-        module->context.caches.equivalent_devices = intern_create(module->arena);
-    return module->context.caches.equivalent_devices;
+    if (!module->cache->equivalent_devices)
+        module->cache->equivalent_devices = intern_create(module->arena);
+    return module->cache->equivalent_devices;
 }
 
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type) {
     enum { UNKNOWN, EQUAL, UNEQUAL };
     if (a == b) return true;
-    if (!module->context.caches.equal) module->context.caches.equal = intern_create(module->arena);
+    if (!module->cache->equal) module->cache->equal = intern_create(module->arena);
     int64_t key[2 + IR_MAX_RANK] = {(intptr_t)a, (intptr_t)b};
     for (int d = 0; d < type.rank; d++) key[2 + d] = type.extent[d];
-    intptr_t *known =
-        intern_slot(module->context.caches.equal, key, sizeof *key * (size_t)(2 + type.rank));
+    intptr_t *known = intern_slot(module->cache->equal, key, sizeof *key * (size_t)(2 + type.rank));
     if (*known == UNKNOWN) *known = layout_equal(a, b, type_shape(type)) ? EQUAL : UNEQUAL;
     return *known == EQUAL;
 }
 
 /* Where what is known of the layout is kept. It moves when more becomes known. */
 static const Layout **spread_slot(Module *module, const Layout *layout, Type type) {
-    if (!module->context.caches.sharded_replicas)
-        module->context.caches.sharded_replicas = intern_create(module->arena);
+    if (!module->cache->sharded_replicas)
+        module->cache->sharded_replicas = intern_create(module->arena);
     int64_t key[1 + IR_MAX_RANK] = {(intptr_t)layout};
     for (int d = 0; d < type.rank; d++) key[1 + d] = type.extent[d];
-    return intern_slot(module->context.caches.sharded_replicas, key,
-                       sizeof *key * (size_t)(1 + type.rank));
+    return intern_slot(module->cache->sharded_replicas, key, sizeof *key * (size_t)(1 + type.rank));
 }
 
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type) {

@@ -44,31 +44,12 @@ typedef struct Output {
 
 typedef enum ModuleKind { MODULE_TRAIN, MODULE_INFER } ModuleKind;
 
-/* Options of the command line for the passes. */
-typedef struct CompileOptions {
-    const char *cluster_file;                // NULL: none
-    const struct Cluster *cluster;           // prices conversions; NULL: one host with equal links
-    bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
-    int64_t bucket;                          // --bucket: bytes of a gradient bucket; 0: not given
-    bool no_views;                           // --no-views: slices and concatenations are copied
-    bool no_chunks;                          // --no-chunks: no rows are computed in chunks
-    int64_t chunk;                           // --chunk: bytes of a chunk; 0: not given
-    bool overlap;       // ZeRO's collectives overlap with computing, for more memory
-    bool estimate_only; // arenas may be longer than necessary: the program does not run
-} CompileOptions;
-
-/* Memoization caches of functions of a module. */
-typedef struct Caches {
-    struct CallTable *calls;           // ir_op and module_def (ir/module.c)
-    struct RegionTable *regions;       // value_region (ir/programs)
-    struct Posts *representatives;     // representative_device, device_run (ir/programs)
-    struct Intern *scratch;            // role_scratch_bytes (ir/programs)
-    struct Intern *interned;           // module_interned
-    struct Intern *equal;              // module_layouts_equal
-    struct Intern *sharded_replicas;   // module_layout_shard_replicas
-    struct Intern *plans;              // conversion_plan (ir/programs)
-    struct Intern *equivalent_devices; // module_equivalent_devices
-} Caches;
+/* What a module is compiled for. */
+typedef struct Target {
+    const char *cluster_file;      // NULL: none
+    const struct Cluster *cluster; // prices conversions; NULL: one host with equal links
+    bool overlap;                  // ZeRO's collectives run beside computing, for more memory
+} Target;
 
 /* Where a module comes from. Only `file` and `at` are part of the text form. */
 typedef struct ModuleSource {
@@ -106,16 +87,7 @@ typedef struct ModuleOptimizer {
     bool averaged;            // of MODULE_INFER: it reads averages of parameters
     bool clip;                // update gets the global gradient norm as its operand ?norm
     bool norm;                // the square of that norm is an output (ht_grad_norm)
-    Module *program;          // of `optimizer NAME`: the program under NAME; NULL: none, or not
-                              // looked for yet
 } ModuleOptimizer;
-
-/* The same model with the lengths of pipelines, up to pass stage. Not part of the text form. */
-typedef struct ModuleLengths {
-    Module **variants;          // by pipeline; NULL, as a whole or of a pipeline: the strategy's
-    const Type *input_types[2]; // of a variant: the inputs' types with the strategy's values, and
-                                // with the pipeline's own
-} ModuleLengths;
 
 /* What is laid out over devices. */
 typedef struct ModuleDevices {
@@ -123,20 +95,6 @@ typedef struct ModuleDevices {
     struct Roles *roles; // after pass specialize (ir/programs/device_programs.h)
     Array(struct PlannedConversion *) conversions; // after pass specialize: the distinct ones
 } ModuleDevices;
-
-/* How far a module has come through the passes. */
-typedef struct ModuleProgress {
-    const char *last_pass; // NULL: none
-    bool layouts_only;     // a running program has it: the passes stop at layouts
-    uint64_t digest;       // of its text after pass seed_layouts; 0: not asked for
-} ModuleProgress;
-
-/* What a compilation gives its modules. */
-typedef struct ModuleContext {
-    CompileOptions options;
-    Caches caches;
-    int next_id; // of a value
-} ModuleContext;
 
 struct Module {
     Arena *arena;
@@ -155,10 +113,11 @@ struct Module {
     DType precision; // of operators whose rules leave it open: DTYPE_F32 or DTYPE_BF16
     const Strategy *strategy;
     PipelineTemplates templates; // after pass stage
-    ModuleLengths lengths;
+    Target target;
     ModuleDevices devices;
-    ModuleProgress progress;
-    ModuleContext context;
+    const char *last_pass;       // that it has come through; NULL: none
+    int next_id;                 // of a value
+    struct AnalysisCache *cache; // memoized results of analyses (ir/analysis_cache.h)
 };
 
 Module *module_create(Arena *arena, Diag *diag, const char *name);

@@ -33,7 +33,18 @@ bool module_same_program(const Module *a, const Module *b) {
            (!a->optimizer.op || !strcmp(a->optimizer.op->name, b->optimizer.op->name));
 }
 
-static Module *find_home(const Unit *unit, const Module *module) {
+void unit_add(Unit *unit, Module *module) {
+    array_push(unit->arena, &unit->modules, module);
+    array_push(unit->arena, &unit->links, (ModuleLinks){0});
+}
+
+ModuleLinks *unit_links(const Unit *unit, const Module *module) {
+    for (int m = 0; m < unit->modules.count; m++)
+        if (unit->modules.at[m] == module) return &unit->links.at[m];
+    BUG("module %s is in no unit", module->name);
+}
+
+static Module *find_optimizer_program(const Unit *unit, const Module *module) {
     for (int m = 0; m < unit->modules.count; m++) {
         Module *other = unit->modules.at[m];
         if (other->strategy && !strcmp(other->strategy->name, module->strategy->optimizer) &&
@@ -43,15 +54,8 @@ static Module *find_home(const Unit *unit, const Module *module) {
     return NULL;
 }
 
-/* The model with a pipeline's own lengths lies as the module does. */
-static void set_home(Module *module, Module *home) {
-    module->optimizer.program = home;
-    for (int p = 0; module->lengths.variants && p < module->strategy->pipelines.count; p++)
-        if (module->lengths.variants[p]) module->lengths.variants[p]->optimizer.program = home;
-}
-
-void unit_find_homes(const Unit *unit) {
+void unit_find_optimizer_programs(const Unit *unit) {
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->modules.at[m]->strategy && unit->modules.at[m]->strategy->optimizer)
-            set_home(unit->modules.at[m], find_home(unit, unit->modules.at[m]));
+            unit->links.at[m].optimizer_program = find_optimizer_program(unit, unit->modules.at[m]);
 }

@@ -204,10 +204,11 @@ static Better *find_better(Sums *sums, Op *root) {
     return NULL;
 }
 
-void pass_defer_reductions(Module *module) {
+void pass_defer_reductions(Module *module, const PassContext *context) {
+    (void)context;
     Sums sums = {.module = module, .arena = arena_create()};
     ir_number(module);
-    sums.readers = arena_array(sums.arena, int, module->context.next_id);
+    sums.readers = arena_array(sums.arena, int, module->next_id);
     sums.inside = arena_array(sums.arena, bool, module->ops.count + 1);
     Better **better = arena_array(sums.arena, Better *, module->ops.count + 1);
     count_readers(&sums);

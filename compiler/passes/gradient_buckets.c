@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What is converted alike. */
-typedef struct MoveKind {
+typedef struct ConversionKind {
     int64_t bytes, limit; // of all together; of a bucket
     Ops open;             // of the bucket that is not full
     int64_t open_bytes;
@@ -18,6 +18,7 @@ typedef struct MoveKind {
 typedef struct Filler {
     Module *module;
     const Roles *roles;
+    int64_t given; // --bucket; 0: not given
     Arena *arena;
     Intern *kinds;
     ConversionKind **of; // by conversion: its kind; NULL: not looked for
@@ -99,9 +100,9 @@ static void close_bucket(Filler *filler, ConversionKind *kind) {
 
 static void find_limit(const Filler *filler, ConversionKind *kind) {
     int64_t share = (kind->bytes + MIN_GRADIENT_BUCKETS - 1) / MIN_GRADIENT_BUCKETS;
-    kind->limit = filler->module->context.options.bucket ? filler->module->context.options.bucket
-                  : share < GRADIENT_BUCKET_BYTES        ? share
-                                                         : GRADIENT_BUCKET_BYTES;
+    kind->limit = filler->given                   ? filler->given
+                  : share < GRADIENT_BUCKET_BYTES ? share
+                                                  : GRADIENT_BUCKET_BYTES;
 }
 
 /* Drops conversions without users; the users of the others are the first operators that have
@@ -128,13 +129,12 @@ static void drop_unused(Module *module) {
 /* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many
  * pieces as it may have on `devices`. */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
-    bool given = filler->module->context.options.bucket > 0;
     return kind->open_bytes >= kind->limit ||
-           (!given && (int64_t)kind->open.count * devices >= MOST_PIECES);
+           (!filler->given && (int64_t)kind->open.count * devices >= MOST_PIECES);
 }
 
-void fill_gradient_buckets(Module *module, const Roles *roles) {
-    Filler filler = {module, roles, arena_create(), NULL, NULL};
+void fill_gradient_buckets(Module *module, const Roles *roles, int64_t bytes) {
+    Filler filler = {.module = module, .roles = roles, .given = bytes, .arena = arena_create()};
     filler.kinds = intern_create(filler.arena);
     filler.of = arena_array(filler.arena, ConversionKind *, module->devices.conversions.count + 1);
     AsyncCollectives collectives = module_async_collectives(filler.arena, module);

@@ -259,7 +259,7 @@ static Function *specialize(Lowering *lowering, const Op *op) {
     const Function *function = op->gradient;
     Arena *arena = lowering->module->arena;
     Function *clone = arena_new(arena, Function);
-    Value **mapped = arena_array(lowering->arena, Value *, lowering->module->context.next_id);
+    Value **mapped = arena_array(lowering->arena, Value *, lowering->module->next_id);
     Ops ops = {0}, *outside = lowering->out;
     clone->name = function->name;
     for (int i = 0; i < function->params.count; i++) {
@@ -345,7 +345,8 @@ static void lower(Lowering *lowering) {
     ir_number(module);
 }
 
-void pass_precision(Module *module) {
+void pass_precision(Module *module, const PassContext *context) {
+    (void)context;
     if (module->precision == DTYPE_F32) return;
     Lowering lowering = {.module = module, .arena = arena_create()};
     lowering.key.arena = lowering.arena;

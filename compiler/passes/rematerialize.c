@@ -63,7 +63,8 @@ static bool reshapes(const Op *op, const bool *may) {
            may[op->operands[0]->def->index];
 }
 
-void pass_rematerialize(Module *module) {
+void pass_rematerialize(Module *module, const PassContext *context) {
+    (void)context;
     Arena *scratch = arena_create();
     bool *may = arena_array(scratch, bool, module->ops.count), any = false;
     int *region = arena_array(scratch, int, module->ops.count);

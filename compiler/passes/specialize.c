@@ -184,9 +184,9 @@ static void use_message(Module *module, Intern *messages, Op *op) {
 
 /* Says what a conversion is: those of gradients at the line of their parameter. What nobody
  * receives is no news. */
-static void report(Module *module, Arena *scratch, const Op *op, const Parameter *gradient) {
-    if (!module->context.options.remark_comm && !module->context.options.warn_implicit_reshard)
-        return;
+static void report(Module *module, const CompileOptions *options, const Op *op,
+                   const Parameter *gradient, Arena *scratch) {
+    if (!options->remark_comm && !options->warn_implicit_reshard) return;
     ReplicaGroups replica_groups;
     const Plan *plan = op_plan_alone(scratch, module, op, &replica_groups);
     long bytes = (long)replica_groups_bytes(&replica_groups, plan);
@@ -196,15 +196,15 @@ static void report(Module *module, Arena *scratch, const Op *op, const Parameter
                *scope = gradient ? NULL : op->source.scope;
     Position at = gradient && gradient->value->at.file ? gradient->value->at : op->at;
     const char *reason = op->convert.reason ? op->convert.reason : "reshard in the source";
-    if (module->context.options.remark_comm && bytes)
+    if (options->remark_comm && bytes)
         diag_remark(module->diag, at, "%s of %s%s%s: %ld bytes received in all, for %s",
                     plan_name(plan), what, scope ? " in " : "", scope ? scope : "", bytes, reason);
-    if (module->context.options.warn_implicit_reshard && op->convert.reason && bytes)
+    if (options->warn_implicit_reshard && op->convert.reason && bytes)
         diag_warning(module->diag, at, "%s of %s that nobody wrote: %ld bytes, for %s",
                      plan_name(plan), what, bytes, reason);
 }
 
-static void plan_conversions(Module *module, const Roles *roles) {
+static void plan_conversions(Module *module, const CompileOptions *options, const Roles *roles) {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch), *messages = intern_create(scratch);
     module->devices.conversions.count = 0;
@@ -218,20 +218,20 @@ static void plan_conversions(Module *module, const Roles *roles) {
     }
     for (int c = 0; c < module->devices.conversions.count; c++)
         conversion_plan(module, module->devices.conversions.at[c]);
-    fill_gradient_buckets(module, roles);
+    fill_gradient_buckets(module, roles, options->bucket);
     const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->convert.plan)
-            report(module, scratch, module->ops.at[i],
-                   gradients[module->ops.at[i]->results[0]->id]);
+            report(module, options, module->ops.at[i], gradients[module->ops.at[i]->results[0]->id],
+                   scratch);
     arena_destroy(scratch);
 }
 
-void pass_specialize(Module *module) {
+void pass_specialize(Module *module, const PassContext *context) {
     Roles *roles = arena_new(module->arena, Roles);
     ir_order_parts(module);
     list_devices(module, roles);
     find_roles(module, roles);
-    plan_conversions(module, roles);
+    plan_conversions(module, context->options, roles);
     module->devices.roles = roles;
 }

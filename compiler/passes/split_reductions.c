@@ -128,10 +128,11 @@ static void take_place(Op *op, const Op *sum) {
     op->results[0]->def = op;
 }
 
-void pass_split_reductions(Module *module) {
+void pass_split_reductions(Module *module, const PassContext *context) {
+    (void)context;
     Tile tile = {.module = module, .arena = arena_create()};
-    tile.uses = arena_array(tile.arena, int, module->context.next_id);
-    tile.sum_of = arena_array(tile.arena, Op *, module->context.next_id);
+    tile.uses = arena_array(tile.arena, int, module->next_id);
+    tile.sum_of = arena_array(tile.arena, Op *, module->next_id);
     find_uses(&tile);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *sum = module->ops.at[i];

@@ -75,12 +75,13 @@ static void mark(const Weighing *weighing, Op *op) {
                          (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
 }
 
-void pass_split_wgrad(Module *module) {
+void pass_split_wgrad(Module *module, const PassContext *context) {
+    (void)context;
     if (!module->templates.at.count || strategy_schedule(module->strategy) != SCHEDULE_ZERO_BUBBLE)
         return;
     Arena *scratch = arena_create();
     Weighing weighing = {module, arena_array(scratch, Lead, module->ops.count),
-                         arena_array(scratch, Lead, module->context.next_id)};
+                         arena_array(scratch, Lead, module->next_id)};
     ir_number(module);
     for (int i = module->ops.count - 1; i >= 0; i--) find_lead(&weighing, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) mark(&weighing, module->ops.at[i]);

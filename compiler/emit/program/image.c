@@ -529,6 +529,12 @@ static void emit_rule_names(Image *image) {
     text_string(image->out, "    NULL,\n};\n\n");
 }
 
+/* Returns the digest of a module's text as C writes it. */
+static const char *text_digest(const Emitter *emitter, const Module *module) {
+    return arena_format(emitter->arena, "0x%llx",
+                        (unsigned long long)unit_links(emitter->unit, module)->digest);
+}
+
 static void emit_head(Image *image) {
     Arena *arena = image->emitter->arena;
     const Module *module = image->module;
@@ -578,8 +584,7 @@ static void emit_head(Image *image) {
         "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
         arena_format(arena, "%s_plan", image->name), "plans",
         c_number(arena, module->devices.conversions.count), "digest",
-        arena_format(arena, "0x%llx", (unsigned long long)module->progress.digest),
-        "strategy_digest",
+        text_digest(image->emitter, module), "strategy_digest",
         arena_format(arena, "%lluu",
                      (unsigned long long)(strategy ? strategy_digest(arena, strategy) : 0)),
         "name_image", arena_format(arena, "%s_image", image->name), "model",
@@ -616,7 +621,7 @@ void emit_known_image(Text *out, Emitter *emitter, const Module *module, const c
               fingerprint_name(emitter), "model", c_string(arena, module->name), "strategy",
               c_string(arena, module->strategy->name), "trains",
               module->kind == MODULE_TRAIN ? "true" : "false", "digest",
-              arena_format(arena, "0x%llx", (unsigned long long)module->progress.digest), NULL);
+              text_digest(emitter, module), NULL);
 }
 
 void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers,

@@ -278,10 +278,10 @@ static void emit_module(Emitter *emitter, Module *module, const char *name, Text
 static int most_roles(const Unit *unit) {
     int most = 0;
     for (int m = 0; m < unit->modules.count; m++)
-        most = !unit->modules.at[m]->progress.layouts_only &&
-                       unit->modules.at[m]->devices.roles->role_count > most
-                   ? unit->modules.at[m]->devices.roles->role_count
-                   : most;
+        most =
+            !unit->links.at[m].layouts_only && unit->modules.at[m]->devices.roles->role_count > most
+                ? unit->modules.at[m]->devices.roles->role_count
+                : most;
     return most;
 }
 
@@ -297,7 +297,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n",
                fingerprint_name(emitter));
     for (int m = 0; m < unit->modules.count; m++)
-        if (unit->modules.at[m]->progress.layouts_only)
+        if (unit->links.at[m].layouts_only)
             emit_known_image(&image, emitter, unit->modules.at[m], names[m]);
         else
             emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);

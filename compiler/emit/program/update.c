@@ -3,8 +3,8 @@
 #include "emit/program/calls.h"
 
 const int64_t *slots_of(Arena *arena, const Module *module) {
-    int64_t *slots = arena_array(arena, int64_t, module->context.next_id + 1);
-    for (int i = 0; i <= module->context.next_id; i++) slots[i] = -1;
+    int64_t *slots = arena_array(arena, int64_t, module->next_id + 1);
+    for (int i = 0; i <= module->next_id; i++) slots[i] = -1;
     for (int p = 0; p < module->params.count; p++) {
         const Parameter *param = module->params.at[p];
         slots[param->value->id] = p;
@@ -19,8 +19,8 @@ const int64_t *slots_of(Arena *arena, const Module *module) {
 }
 
 const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_t *slots) {
-    int64_t *updated = arena_array(arena, int64_t, module->context.next_id + 1);
-    for (int i = 0; i <= module->context.next_id; i++) updated[i] = -1;
+    int64_t *updated = arena_array(arena, int64_t, module->next_id + 1);
+    for (int i = 0; i <= module->next_id; i++) updated[i] = -1;
     for (int p = 0; p < module->params.count; p++) {
         const Parameter *param = module->params.at[p];
         if (param->updated) updated[value_storage(param->updated)->id] = slots[param->value->id];

@@ -78,7 +78,7 @@ static void extend_over_sharers(const Module *module, int *last) {
 }
 
 int *last_uses(Arena *arena, const Module *module) {
-    int *last = arena_array(arena, int, module->context.next_id);
+    int *last = arena_array(arena, int, module->next_id);
     find_readers(module, last);
     extend_over_sharers(module, last);
     extend_over_unions(module, last);

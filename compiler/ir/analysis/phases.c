@@ -112,9 +112,8 @@ static bool made_before_update(const Module *module, const Value *value) {
 }
 
 bool op_is_async(const Module *module, const Op *op) {
-    bool flying =
-        module->builtin.stage_union ||
-        (module->strategy && (!module->strategy->zero || module->context.options.overlap));
+    bool flying = module->builtin.stage_union ||
+                  (module->strategy && (!module->strategy->zero || module->target.overlap));
     return flying && op->def == module->builtin.reshard && op_phase(module, op) == PHASE_UPDATE &&
            made_before_update(module, op->operands[0]);
 }

@@ -13,7 +13,7 @@ static bool is_given(const Value *value) {
 
 /* Whether a conversion gives what is given, or a part of it, to its readers in the part. */
 static bool may_begin_ahead(const Module *module, const Op *op) {
-    return module->context.options.overlap && op->convert.plan && op->source.layer &&
+    return module->target.overlap && op->convert.plan && op->source.layer &&
            phase_loops(op_phase(module, op)) && !op_crosses_stages(module, op) &&
            is_given(op->operands[0]) && !plan_nothing(op->convert.plan->plan);
 }

@@ -1,6 +1,7 @@
 #include "ir/programs/device_programs.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/analysis_cache.h"
 #include "support/intern.h"
 
 #include <string.h>
@@ -101,7 +102,7 @@ static RegionKey held_regions(Module *module, const Layout *layout, Type type) {
     Arena *scratch = arena_create();
     Key key =
         key_of(layout_intern(module_interned(module), layout_renumbered(scratch, layout)), type);
-    RegionKey **held = intern_slot(module->context.caches.regions->held, &key, key_size(&key));
+    RegionKey **held = intern_slot(module->cache->regions->held, &key, key_size(&key));
     if (!*held) {
         RegionKey *own = *held = arena_new(module->arena, RegionKey);
         own->at = layout_regions(module->arena, key.layout, type_shape(type), &own->count);
@@ -130,16 +131,15 @@ static const Regions *all_regions(Module *module, const Layout *layout, Type typ
 
 /* The regions of a pair of layout and type, computed when it is first asked for. */
 static const Regions *regions_of(Module *module, const Layout *layout, Type type) {
-    if (!module->context.caches.regions) {
-        module->context.caches.regions = arena_new(module->arena, struct RegionTable);
-        module->context.caches.regions->keys = intern_create(module->arena);
-        module->context.caches.regions->held = intern_create(module->arena);
+    if (!module->cache->regions) {
+        module->cache->regions = arena_new(module->arena, struct RegionTable);
+        module->cache->regions->keys = intern_create(module->arena);
+        module->cache->regions->held = intern_create(module->arena);
     }
-    Recent *recent = recent_of(module->context.caches.regions, layout, type);
+    Recent *recent = recent_of(module->cache->regions, layout, type);
     if (is_recent(recent, layout, type)) return recent->regions;
     Key key = key_of(layout, type);
-    const Regions **regions =
-        intern_slot(module->context.caches.regions->keys, &key, key_size(&key));
+    const Regions **regions = intern_slot(module->cache->regions->keys, &key, key_size(&key));
     if (!*regions) *regions = all_regions(module, layout, type);
     *recent = (Recent){key, *regions};
     return *regions;
@@ -184,9 +184,8 @@ static void link_posts(Arena *arena, struct Posts *posts) {
 }
 
 static const struct Posts *module_posts(Module *module) {
-    if (module->context.caches.representatives) return module->context.caches.representatives;
-    struct Posts *posts = module->context.caches.representatives =
-        arena_new(module->arena, struct Posts);
+    if (module->cache->posts) return module->cache->posts;
+    struct Posts *posts = module->cache->posts = arena_new(module->arena, struct Posts);
     for (int i = 0; i < module->devices.mesh->device_count; i++)
         posts->count = module->devices.mesh->devices[i] >= posts->count
                            ? module->devices.mesh->devices[i] + 1
@@ -295,7 +294,7 @@ typedef struct PlannedKey {
 
 const Plan *module_plan(Module *module, const Conversion *tensors, int count) {
     Intern *shared = module_interned(module);
-    if (!module->context.caches.plans) module->context.caches.plans = intern_create(module->arena);
+    if (!module->cache->plans) module->cache->plans = intern_create(module->arena);
     Conversion *own = arena_copy(module->arena, tensors, sizeof *own * (size_t)count);
     PlannedKey *key = arena_array(module->arena, PlannedKey, count);
     for (int t = 0; t < count; t++) {
@@ -306,9 +305,8 @@ const Plan *module_plan(Module *module, const Conversion *tensors, int count) {
                                      sizeof(int64_t) * (size_t)tensors[t].shape.rank),
                               tensors[t].shape.rank, tensors[t].dtype};
     }
-    const Plan **plan = intern_slot(module->context.caches.plans, key, sizeof *key * (size_t)count);
-    if (!*plan)
-        *plan = reshard_plan_all(module->arena, module->context.options.cluster, own, count);
+    const Plan **plan = intern_slot(module->cache->plans, key, sizeof *key * (size_t)count);
+    if (!*plan) *plan = reshard_plan_all(module->arena, module->target.cluster, own, count);
     return *plan;
 }
 
@@ -319,8 +317,8 @@ void conversion_plan(Module *module, PlannedConversion *conversion) {
     for (int t = 0; t < conversion->tensors.count; t++)
         tensors[t] = planned_tensor(&conversion->tensors.at[t]);
     conversion->groups =
-        replica_groups_of(module->arena, module->context.options.cluster,
-                          module_equivalent_devices(module), tensors, conversion->tensors.count);
+        replica_groups_of(module->arena, module->target.cluster, module_equivalent_devices(module),
+                          tensors, conversion->tensors.count);
     conversion->plan = module_plan(module, conversion->groups.first, conversion->tensors.count);
     arena_destroy(scratch);
 }
@@ -330,7 +328,7 @@ const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op,
     Conversion tensor = planned_tensor(&op->convert.plan->tensors.at[op->convert.tensor]);
     *replica_groups = op->convert.plan->groups;
     if (op->convert.plan->tensors.count == 1) return op->convert.plan->plan;
-    *replica_groups = replica_groups_of(arena, module->context.options.cluster,
+    *replica_groups = replica_groups_of(arena, module->target.cluster,
                                         module_equivalent_devices(module), &tensor, 1);
     return module_plan(module, replica_groups->first, 1);
 }
@@ -471,10 +469,9 @@ static int64_t most_scratch(Module *module, const Role *role, const Op *op) {
 
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op) {
     if (!op->convert.plan || (op->convert.tensor && op_is_async(module, op))) return 0;
-    if (!module->context.caches.scratch)
-        module->context.caches.scratch = intern_create(module->arena);
+    if (!module->cache->scratch) module->cache->scratch = intern_create(module->arena);
     intptr_t key[] = {(intptr_t)op->convert.plan, (intptr_t)role, op->stage != STAGE_ALL};
-    intptr_t *slot = intern_slot(module->context.caches.scratch, key, sizeof key);
+    intptr_t *slot = intern_slot(module->cache->scratch, key, sizeof key);
     if (!*slot) *slot = 1 + most_scratch(module, role, op);
     return *slot - 1;
 }

@@ -126,10 +126,9 @@ static bool parse_collect(IrParser *parser) {
 
 /* The cluster file, which is read. */
 static bool parse_cluster(IrParser *parser, Module *module) {
-    if (!parse_string(parser, &module->context.options.cluster_file)) return false;
-    module->context.options.cluster =
-        cluster_read(parser->arena, parser->diag, module->context.options.cluster_file);
-    return module->context.options.cluster != NULL;
+    if (!parse_string(parser, &module->target.cluster_file)) return false;
+    module->target.cluster = cluster_read(parser->arena, parser->diag, module->target.cluster_file);
+    return module->target.cluster != NULL;
 }
 
 static bool parse_head_marks(IrParser *parser, Module *module) {
@@ -137,15 +136,12 @@ static bool parse_head_marks(IrParser *parser, Module *module) {
     int64_t next;
     if (tokens_take(tokens, "precision") && !parse_dtype(parser, &module->precision)) return false;
     if (tokens_take(tokens, "cluster") && !parse_cluster(parser, module)) return false;
-    module->context.options.remark_comm = tokens_take(tokens, "remark_comm");
-    module->context.options.warn_implicit_reshard = tokens_take(tokens, "warn_implicit_reshard");
-    if (tokens_take(tokens, "after") && !parse_name(parser, &module->progress.last_pass))
-        return false;
+    if (tokens_take(tokens, "after") && !parse_name(parser, &module->last_pass)) return false;
     if (!tokens_expect(tokens, "next", "in the module's line") || !parse_int(parser, &next))
         return false;
     if (next < 0 || next > 1 << 28)
         return parse_fail(parser, "a smaller number of values, before this");
-    parser->next_id = module->context.next_id = (int)next;
+    parser->next_id = module->next_id = (int)next;
     parser->values.at = arena_array(parser->arena, Value *, next + 1);
     return parse_position(parser, &module->source.at);
 }
@@ -455,7 +451,7 @@ static Module *parse_lines(IrParser *parser) {
     check_functions(parser);
     fix_storages(parser);
     if (diag_errors(parser->diag) > before || !parser->module) return NULL;
-    parser->module->context.next_id = parser->next_id;
+    parser->module->next_id = parser->next_id;
     ir_number(parser->module);
     return ir_verify_text(parser->module, parser->head) ? parser->module : NULL;
 }

@@ -393,14 +393,12 @@ static void print_head(Printer *printer) {
     }
     if (module->precision != DTYPE_F32)
         text_print(out, " precision %s", dtype_name(module->precision));
-    if (module->context.options.cluster_file) {
+    if (module->target.cluster_file) {
         text_string(out, " cluster ");
-        print_quoted(out, module->context.options.cluster_file);
+        print_quoted(out, module->target.cluster_file);
     }
-    text_string(out, module->context.options.remark_comm ? " remark_comm" : "");
-    text_string(out, module->context.options.warn_implicit_reshard ? " warn_implicit_reshard" : "");
-    if (module->progress.last_pass) text_print(out, " after %s", module->progress.last_pass);
-    text_print(out, " next %d", module->context.next_id);
+    if (module->last_pass) text_print(out, " after %s", module->last_pass);
+    text_print(out, " next %d", module->next_id);
     print_position(printer, module->source.at);
     text_string(out, "\n");
     if (module->strategy) strategy_print(out, module->strategy, "");
@@ -640,7 +638,7 @@ static void print_role(Text *out, const Module *module, const Role *role) {
     if (role->slot_bytes) text_print(out, " slot %lld", (long long)role->slot_bytes);
     text_string(out, "\n");
     text_string(out, role->offset ? "  offsets" : "");
-    for (int i = 0; role->offset && i < module->context.next_id; i++)
+    for (int i = 0; role->offset && i < module->next_id; i++)
         if (role->offset[i] >= 0)
             text_print(out, " %%%d:%lld%s", i, (long long)role->offset[i],
                        role->kept[i] ? " kept" : "");

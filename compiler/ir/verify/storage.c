@@ -206,9 +206,9 @@ static void finish(Play *play) {
 static void play_step(Verifier *verifier, const Role *role) {
     Module *module = verifier->module;
     Play play = {.verifier = verifier, .module = module, .role = role};
-    play.written = arena_array(verifier->scratch, int, module->context.next_id);
-    play.held = arena_array(verifier->scratch, int, module->context.next_id);
-    play.begun = arena_array(verifier->scratch, int, module->context.next_id);
+    play.written = arena_array(verifier->scratch, int, module->next_id);
+    play.held = arena_array(verifier->scratch, int, module->next_id);
+    play.begun = arena_array(verifier->scratch, int, module->next_id);
     begin(&play);
     for (play.turn = 0; play.turn < 2; play.turn++) play_turn(&play, LOOP_COUNT);
     play_turn(&play, LOOP_BEFORE);

@@ -29,13 +29,12 @@ void verify_problem(Verifier *verifier, const Op *op, const char *format, ...) {
 }
 
 static bool id_valid(const Verifier *verifier, const Value *value) {
-    return value->id >= 0 && value->id < verifier->module->context.next_id;
+    return value->id >= 0 && value->id < verifier->module->next_id;
 }
 
 static void make(Verifier *verifier, const Op *op, const Value *value) {
     if (!id_valid(verifier, value))
-        verify_problem(verifier, op, "%%%d is not below %d", value->id,
-                       verifier->module->context.next_id);
+        verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
     else if (verifier->made[value->id])
         verify_problem(verifier, op, "%%%d is made twice", value->id);
     else
@@ -386,7 +385,7 @@ static bool check_schedules(const Verifier *verifier) {
 
 static bool verify(Module *module, Position at) {
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
-    verifier.made = arena_array(verifier.scratch, const Value *, module->context.next_id + 1);
+    verifier.made = arena_array(verifier.scratch, const Value *, module->next_id + 1);
     make_starts(&verifier);
     for (int i = 0; i < module->library.gradients.count; i++)
         check_function(&verifier, module->library.gradients.at[i]);

@@ -242,7 +242,7 @@ static void put_old(Cutter *cutter, bool before) {
 void chunked_cut(Chunked *region, const SliceConcat *movers, int count) {
     Module *module = region->module;
     Cutter cutter = {.region = region, .movers = movers, .count = count};
-    int values = module->context.next_id;
+    int values = module->next_id;
     cutter.own = arena_array(region->arena, Value *, values);
     cutter.sum = arena_array(region->arena, Value *, values);
     cutter.members = arena_array(region->arena, Value *, values * count);

@@ -59,7 +59,7 @@ static void mark(Chunked *region, const Value *value) {
 
 static void find_outside(Chunked *region) {
     const Module *module = region->module;
-    memset(region->outside, 0, sizeof *region->outside * (size_t)module->context.next_id);
+    memset(region->outside, 0, sizeof *region->outside * (size_t)module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; !region->in[i] && k < module->ops.at[i]->operand_count; k++)
             mark(region, module->ops.at[i]->operands[k]);
@@ -288,7 +288,7 @@ static bool wins_memory(const Chunked *region) {
 
 Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim) {
     Chunked *region = arena_new(arena, Chunked);
-    int count = module->ops.count + 1, values = module->context.next_id;
+    int count = module->ops.count + 1, values = module->next_id;
     *region = (Chunked){.module = module,
                         .arena = arena,
                         .product = product,

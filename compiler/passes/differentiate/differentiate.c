@@ -266,7 +266,7 @@ static Ops take_updates(Module *module) {
 
 static void differentiate(Module *module) {
     Ops updates = take_updates(module);
-    int count = module->context.next_id;
+    int count = module->next_id;
     Arena *arena = module->arena;
     Differentiator diff = {.module = module,
                            .needs = arena_array(arena, bool, count),
@@ -284,7 +284,8 @@ static void differentiate(Module *module) {
     insert_updates(&diff, &updates);
 }
 
-void pass_differentiate(Module *module) {
+void pass_differentiate(Module *module, const PassContext *context) {
+    (void)context;
     if (module->kind == MODULE_TRAIN) {
         if (!check_loss(module)) return;
         differentiate(module);

@@ -125,8 +125,8 @@ static bool take_operands(Op *op, Value **stands, const bool *missing) {
 
 static void insert_rules(Differentiator *diff, const Ops *rules) {
     Module *module = diff->module;
-    Value **stands = arena_array(module->arena, Value *, module->context.next_id);
-    bool *missing = arena_array(module->arena, bool, module->context.next_id);
+    Value **stands = arena_array(module->arena, Value *, module->next_id);
+    bool *missing = arena_array(module->arena, bool, module->next_id);
     const OpDef *given[PLACEHOLDER_COUNT];
     for (int g = 0; g < PLACEHOLDER_COUNT && rules->count; g++)
         given[g] = placeholder_def(module, (OptimizerPlaceholder)g);

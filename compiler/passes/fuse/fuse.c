@@ -25,8 +25,8 @@ static void want(Fuse *fuse, const Value *value) {
 
 static void find_users(Fuse *fuse) {
     Module *module = fuse->module;
-    fuse->users = arena_array(fuse->arena, Users, module->context.next_id);
-    fuse->wanted = arena_array(fuse->arena, bool, module->context.next_id);
+    fuse->users = arena_array(fuse->arena, Users, module->next_id);
+    fuse->wanted = arena_array(fuse->arena, bool, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
@@ -168,7 +168,8 @@ static void reorder(Fuse *fuse) {
     ir_number(module);
 }
 
-void pass_fuse(Module *module) {
+void pass_fuse(Module *module, const PassContext *context) {
+    (void)context;
     Fuse fuse = {.module = module, .arena = arena_create()};
     ir_number(module);
     find_users(&fuse);

@@ -8,8 +8,8 @@ static void fetch(Views *views, const Value *value) {
 
 Views views_of(Arena *arena, Module *module) {
     Views views = {.module = module, .arena = arena};
-    views.readers = arena_array(arena, Readers, module->context.next_id);
-    views.fetched = arena_array(arena, bool, module->context.next_id);
+    views.readers = arena_array(arena, Readers, module->next_id);
+    views.fetched = arena_array(arena, bool, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
@@ -156,7 +156,7 @@ bool view_slice(Views *views, Op *op) {
     const Module *module = views->module;
     const Rule *rule = op->def->rule;
     if (rule->kind != RULE_CALL || !rule->shift || op->operand_count != 1 ||
-        op->result_count != 1 || module->context.options.no_views)
+        op->result_count != 1 || views->none)
         return false;
     Value *x = op->operands[0], *y = op->results[0];
     int dim = dim_of_factor(op, &op->binding->operands[0], rule->shift_whole);
@@ -188,10 +188,8 @@ static bool is_made_there(Views *views, const Op *row, Value *made) {
 }
 
 bool view_members(Views *views, Op *op) {
-    const Module *module = views->module;
     const Rule *rule = op->def->rule;
-    if (rule->kind != RULE_CALL || rule->row < 0 || op->result_count != 1 ||
-        module->context.options.no_views)
+    if (rule->kind != RULE_CALL || rule->row < 0 || op->result_count != 1 || views->none)
         return false;
     Value *y = op->results[0];
     int dim = dim_of_factor(op, &op->binding->results[0], rule->row), count = 0;

@@ -27,6 +27,7 @@
 
 typedef struct Memory {
     Module *module;
+    bool estimate_only; // CompileOptions
     Arena *arena;
     Roles *roles;
     int *last; // by value id: the operator that reads it last; for owners of storage, over all that
@@ -283,7 +284,7 @@ static void release_read_behind(const Memory *memory, Role *role) {
  * where the role has messages or several micro-batches at a time. */
 static void find_kept(const Memory *memory, Role *role) {
     const Module *module = memory->module;
-    role->kept = arena_array(module->arena, bool, module->context.next_id);
+    role->kept = arena_array(module->arena, bool, module->next_id);
     if (!has_messages(memory, role) && !has_several(memory, role)) return;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -335,8 +336,8 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
 }
 
 static int64_t place_items(Memory *memory, Packing *packing) {
-    int64_t bytes = (memory->module->context.options.estimate_only ? pack_roughly : pack)(
-        memory->arena, packing->items.at, packing->items.count);
+    int64_t bytes = (memory->estimate_only ? pack_roughly : pack)(memory->arena, packing->items.at,
+                                                                  packing->items.count);
     for (int i = 0; i < packing->items.count; i++)
         *packing->offsets.at[i] = packing->items.at[i].offset;
     return bytes;
@@ -355,9 +356,9 @@ static void place_unions(Memory *memory, Role *role) {
 static void lay_out(Memory *memory, Role *role) {
     const Module *module = memory->module;
     Packing arena = {0}, slot = {0};
-    role->offset = arena_array(module->arena, int64_t, module->context.next_id);
+    role->offset = arena_array(module->arena, int64_t, module->next_id);
     role->scratch = arena_array(module->arena, int64_t, module->ops.count);
-    memset(role->offset, -1, sizeof *role->offset * (size_t)module->context.next_id);
+    memset(role->offset, -1, sizeof *role->offset * (size_t)module->next_id);
     memset(role->scratch, -1, sizeof *role->scratch * (size_t)module->ops.count);
     find_kept(memory, role);
     for (int i = 0; i < module->ops.count; i++)
@@ -367,16 +368,20 @@ static void lay_out(Memory *memory, Role *role) {
     place_unions(memory, role);
 }
 
-void pass_memory(Module *module) {
-    Memory memory = {.module = module, .arena = arena_create(), .roles = module->devices.roles};
+void pass_memory(Module *module, const PassContext *context) {
+    Memory memory = {.module = module,
+                     .estimate_only = context->options->estimate_only,
+                     .arena = arena_create(),
+                     .roles = module->devices.roles};
     ir_number(module);
     memory.last = last_uses(memory.arena, module);
-    memory.readers = arena_array(memory.arena, int, module->context.next_id);
+    memory.readers = arena_array(memory.arena, int, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
                 memory.readers[module->ops.at[i]->operands[k]->id]++;
     memory.views = views_of(memory.arena, module);
+    memory.views.none = context->options->no_views;
     for (int i = 0; i < module->ops.count; i++) share_op(&memory, module->ops.at[i]);
     share_updates(&memory);
     extend_unions(&memory);

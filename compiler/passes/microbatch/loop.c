@@ -377,10 +377,11 @@ static void order_turns(Loop *loop) {
     ir_number(module);
 }
 
-void pass_microbatch(Module *module) {
+void pass_microbatch(Module *module, const PassContext *context) {
+    (void)context;
     if (!microbatch_loops(module)) return;
     Loop loop = {.module = module, .arena = arena_create()};
-    int values = MOST_MADE * module->context.next_id;
+    int values = MOST_MADE * module->next_id;
     loop.turn = arena_array(loop.arena, LoopPosition, values);
     loop.accumulated = arena_array(loop.arena, Value *, values);
     loop.given = arena_array(loop.arena, bool, values);

@@ -17,7 +17,7 @@ typedef struct PriceKey {
 } PriceKey;
 
 static const Cluster *cluster_of(const Assigner *assigner) {
-    return assigner->module->context.options.cluster;
+    return assigner->module->target.cluster;
 }
 
 static PriceKey key_of(const Assigner *assigner, const Value *value, const Sharding *from,

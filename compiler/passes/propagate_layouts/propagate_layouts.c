@@ -571,12 +571,11 @@ static void begin_parameter(Propagation *propagation, const Parameter *parameter
 
 static void begin(Propagation *propagation) {
     Module *module = propagation->module;
-    propagation->forms = arena_array(propagation->arena, Version *, module->context.next_id);
+    propagation->forms = arena_array(propagation->arena, Version *, module->next_id);
     propagation->update = arena_array(propagation->arena, Op *, module->params.count);
-    propagation->gradient =
-        arena_array(propagation->arena, const Parameter *, module->context.next_id);
-    propagation->reduced = arena_array(propagation->arena, const Layout *, module->context.next_id);
-    propagation->origin = arena_array(propagation->arena, Origin, module->context.next_id);
+    propagation->gradient = arena_array(propagation->arena, const Parameter *, module->next_id);
+    propagation->reduced = arena_array(propagation->arena, const Layout *, module->next_id);
+    propagation->origin = arena_array(propagation->arena, Origin, module->next_id);
     propagation->recomputed = arena_array(propagation->arena, bool, module->ops.count);
     propagation->assigned = arena_array(propagation->arena, Assignment *, module->ops.count);
     propagation->ring_ops = arena_array(propagation->arena, RingOps, module->ops.count);
@@ -588,9 +587,8 @@ static void begin(Propagation *propagation) {
         .alike = module_equivalent_devices(module),
         .prices = intern_create(propagation->arena),
         .consumers = wanted_of(propagation->arena, module),
-        .constraints =
-            arena_array(propagation->arena, const UserConstraint *, module->context.next_id),
-        .gradient = arena_array(propagation->arena, const Sharding *, module->context.next_id)};
+        .constraints = arena_array(propagation->arena, const UserConstraint *, module->next_id),
+        .gradient = arena_array(propagation->arena, const Sharding *, module->next_id)};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->recomputes)
@@ -763,7 +761,8 @@ static void propagate_all(Propagation *propagation) {
     }
 }
 
-void pass_propagate_layouts(Module *module) {
+void pass_propagate_layouts(Module *module, const PassContext *context) {
+    (void)context;
     Propagation propagation = {.module = module,
                                .mesh = module->devices.mesh,
                                .arena = arena_create(),

@@ -127,13 +127,13 @@ static void remove_first_runs(Module *module) {
 
 void make_anew(Module *module, const Anew *anew) {
     Remaker remaker = {.module = module, .arena = arena_create(), .anew = anew};
-    remaker.wanted = arena_array(remaker.arena, bool, module->context.next_id);
-    remaker.kept = arena_array(remaker.arena, bool, module->context.next_id);
+    remaker.wanted = arena_array(remaker.arena, bool, module->next_id);
+    remaker.kept = arena_array(remaker.arena, bool, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         remaker.visits = module->ops.at[i]->visit >= remaker.visits ? module->ops.at[i]->visit + 1
                                                                     : remaker.visits;
-    remaker.copy = arena_array(remaker.arena, Value *,
-                               (size_t)module->context.next_id * (size_t)remaker.visits);
+    remaker.copy =
+        arena_array(remaker.arena, Value *, (size_t)module->next_id * (size_t)remaker.visits);
     find_needs(&remaker);
     place_copies(&remaker);
     remove_first_runs(module);

@@ -112,7 +112,8 @@ static void check_layers(const Module *module) {
     }
 }
 
-void pass_recompute(Module *module) {
+void pass_recompute(Module *module, const PassContext *context) {
+    (void)context;
     Arena *scratch = arena_create();
     Intern *regions = intern_create(scratch);
     int count = module->ops.count, region_count = 0, marked = 0;

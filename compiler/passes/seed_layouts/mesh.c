@@ -100,12 +100,12 @@ static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const 
 
 /* Whether the cluster has all devices of a stage; reports the first that it lacks. */
 static bool is_on_cluster(const Module *module, const Stage *stage) {
-    const Cluster *cluster = module->context.options.cluster;
+    const Cluster *cluster = module->target.cluster;
     for (int i = 0; cluster && i < stage->devices.count; i++)
         if (stage->devices.at[i] >= cluster->device_count) {
             diag_error(module->diag, stage->device_at.at[i],
                        "the cluster has no device %d: %s lists %d, from 0", stage->devices.at[i],
-                       module->context.options.cluster_file, cluster->device_count);
+                       module->target.cluster_file, cluster->device_count);
             return false;
         }
     return true;

@@ -93,8 +93,8 @@ static void add_computing(Module *module, Value *param, const Layout *layout) {
     replace_readers(module, param, made);
 }
 
-static void keep_parameter(Module *module, Parameter *here) {
-    const Parameter *there = find_there(module->optimizer.program, here->name);
+static void keep_parameter(Module *module, const Module *program, Parameter *here) {
+    const Parameter *there = find_there(program, here->name);
     bool trained = here->kept || (here->gradient && !here->frozen);
     if (!there || !trained || !may_lie(module, here->value, there->value, layout_there(there)))
         return;
@@ -106,14 +106,12 @@ static void keep_parameter(Module *module, Parameter *here) {
         add_computing(module, here->value, computing);
 }
 
-void place_as_home(Module *module) {
-    if (!module->optimizer.program)
+void place_as_home(Module *module, const Module *program) {
+    if (!program)
         diag_error(module->diag, module->strategy->optimizer_at,
                    "there is no program under the strategy \"%s\" here",
                    module->strategy->optimizer);
     int errors = diag_errors(module->diag); // what is wrong with one is wrong with all
-    for (int p = 0; module->optimizer.program && p < module->params.count &&
-                    diag_errors(module->diag) == errors;
-         p++)
-        keep_parameter(module, module->params.at[p]);
+    for (int p = 0; program && p < module->params.count && diag_errors(module->diag) == errors; p++)
+        keep_parameter(module, program, module->params.at[p]);
 }

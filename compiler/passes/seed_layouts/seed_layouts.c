@@ -29,8 +29,9 @@ typedef Array(Value *) Values;
 
 typedef struct Place {
     Module *module;
-    Arena *arena;  // scratch
-    Values *parts; // by value id: what operators of module->part_def make of it
+    const Module *program; // under the strategy that `optimizer` names; NULL: none
+    Arena *arena;          // scratch
+    Values *parts;         // by value id: what operators of module->part_def make of it
     const ConsumerConstraints *wanted;
 } Place;
 
@@ -141,15 +142,14 @@ static void place_results(Place *place, const Op *op) {
     for (int r = 0; r < op->result_count; r++)
         place_written(module, op_mesh(module, op), op->results[r]);
     if (module->optimizer.op && op->def == module->optimizer.op && !module->optimizer.state_count)
-        op->results[0]->layout = module->optimizer.program
-                                     ? op->operands[0]->layout
-                                     : states_of_whole(place, op->operands[0]);
+        op->results[0]->layout =
+            place->program ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
 }
 
 /* Finds the parts of what is given. */
 static void find_parts(Place *place) {
     const Module *module = place->module;
-    place->parts = arena_array(place->arena, Values, module->context.next_id);
+    place->parts = arena_array(place->arena, Values, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->def == module->builtin.local_part)
             array_push(place->arena, &place->parts[module->ops.at[i]->operands[0]->id],
@@ -163,12 +163,13 @@ static void place_all(Place *place) {
     for (int i = 0; i < module->params.count; i++) place_parameter(place, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++) place_whole(place, module->inputs.at[i], false);
     if (module->kind == MODULE_TRAIN && module->strategy && module->strategy->optimizer)
-        place_as_home(module);
+        place_as_home(module, place->program);
     for (int i = 0; i < module->ops.count; i++) place_results(place, module->ops.at[i]);
 }
 
-void pass_seed_layouts(Module *module) {
-    Place place = {.module = module, .arena = arena_create()};
+void pass_seed_layouts(Module *module, const PassContext *context) {
+    Place place = {
+        .module = module, .program = context->links->optimizer_program, .arena = arena_create()};
     if (meshes_create(module)) place_all(&place);
     arena_destroy(place.arena);
 }

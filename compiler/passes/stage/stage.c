@@ -384,7 +384,7 @@ static void order_turns(Staging *staging) {
 static void begin(Staging *staging) {
     Module *module = staging->module;
     ir_number(module);
-    staging->values = module->context.next_id;
+    staging->values = module->next_id;
     staging->ops = module->ops.count;
     staging->readers = arena_array(staging->arena, int, staging->values);
     staging->dissolved = arena_array(staging->arena, bool, staging->ops);
@@ -407,8 +407,9 @@ static bool make_loop(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     for (int b = 0; b < module->templates.at.count; b++) {
         staging->run = template_first_run(&module->templates, b);
-        staging->shorter =
-            module->lengths.variants ? module->lengths.variants[staging->run->pipeline] : NULL;
+        staging->shorter = staging->links->variants
+                               ? staging->links->variants[staging->run->pipeline].module
+                               : NULL;
         if (!find_visits(staging)) return false;
         make_body(staging, read, turn);
     }
@@ -438,15 +439,15 @@ static void shrink_rows(Module *module) {
             take_rows_of_results(module, module->ops.at[i], module->templates.at.at[0].rows);
 }
 
-void pass_stage(Module *module) {
+void pass_stage(Module *module, const PassContext *context) {
     if (!module->templates.at.count) return;
-    if (!lengths_fit(module)) return;
+    if (!lengths_fit(module, context->links)) return;
     if (module->templates.stages.count == 1 && module->templates.runs.count == 1 &&
         !module->templates.at.at[0].short_rows) {
         shrink_rows(module);
         return;
     }
-    Staging staging = {.module = module, .arena = arena_create()};
+    Staging staging = {.module = module, .links = context->links, .arena = arena_create()};
     make_bodies(&staging);
     arena_destroy(staging.arena);
 }

@@ -96,7 +96,7 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
  * class where the cluster has rates, else in operations. */
 static void weigh(Reader *reader) {
     ModelWork *work = reader->work;
-    const Cluster *cluster = reader->module->context.options.cluster;
+    const Cluster *cluster = reader->module->target.cluster;
     double *own = arena_array(reader->arena, double, work->count), fastest = INFINITY,
            sum = sum_work(reader, NULL, work->work);
     for (int d = 0; d < work->device_count; d++) {
@@ -228,11 +228,11 @@ ModelWork *model_work(Arena *arena, Module *module) {
     work->work = arena_array(arena, double, work->count);
     work->bytes = arena_array(arena, double, work->count);
     work->slow = arena_array(arena, double, work->device_count);
-    work->hosts = count_hosts(module->context.options.cluster, work->device_count);
+    work->hosts = count_hosts(module->target.cluster, work->device_count);
     for (int d = 0; d < work->device_count; d++)
-        work->limited |= cluster_class(module->context.options.cluster, d) &&
-                         cluster_class(module->context.options.cluster, d)->memory;
-    work->bandwidth = least_bandwidth(module->context.options.cluster);
+        work->limited |= cluster_class(module->target.cluster, d) &&
+                         cluster_class(module->target.cluster, d)->memory;
+    work->bandwidth = least_bandwidth(module->target.cluster);
     weigh(&reader);
     weigh_parameters(&reader);
     find_batch(&reader);

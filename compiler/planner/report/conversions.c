@@ -59,8 +59,8 @@ ConversionRows conversion_rows(Arena *arena, Simulation *simulation) {
         row->seconds +=
             (double)op_runs(module, op) *
             (plan == op->convert.plan->plan ? times_conversion(&simulation->times, op->convert.plan)
-             : simulation->times.priced ? conversion_seconds(module->context.options.cluster, plan)
-                                        : 0);
+             : simulation->times.priced     ? conversion_seconds(module->target.cluster, plan)
+                                            : 0);
         array_push(arena, &row->scopes, op->source.scope);
     }
     return rows;

@@ -129,7 +129,7 @@ static json_t *json_classes(Arena *arena, const Module *module, const TimelineRo
     json_t *names = json_array();
     Array(const DeviceClass *) classes = {0};
     for (int i = 0; i < lane->device_count; i++) {
-        const DeviceClass *class = cluster_class(module->context.options.cluster, lane->devices[i]);
+        const DeviceClass *class = cluster_class(module->target.cluster, lane->devices[i]);
         bool known = !class;
         for (int c = 0; c < classes.count && !known; c++) known = classes.at[c] == class;
         if (known) continue;
@@ -255,7 +255,7 @@ static HolderList holders_of_role(Arena *arena, Module *module, const Role *role
     HolderList list = {0};
     for (int i = 0; i < role->device_count; i++) {
         int device = role->devices[i], slots = device_slots(module, role, device), h = 0;
-        const DeviceClass *class = cluster_class(module->context.options.cluster, device);
+        const DeviceClass *class = cluster_class(module->target.cluster, device);
         while (h < list.count && (list.at[h].slots != slots || list.at[h].class != class)) h++;
         if (h == list.count) array_push(arena, &list, (Holders){.slots = slots, .class = class});
         array_push(arena, &list.at[h].devices, device);
@@ -424,7 +424,7 @@ static json_t *json_model(Arena *arena, Simulation *simulation) {
         json_text(arena, strategy && module->templates.at.count
                              ? schedule_words[strategy_schedule(strategy)]
                              : NULL),
-        "cluster", json_text(arena, module->context.options.cluster_file), "devices",
+        "cluster", json_text(arena, module->target.cluster_file), "devices",
         module->devices.roles->device_count, "idle", json_idle(arena, module), "unit",
         simulation->times.priced ? "seconds" : "operations", "length", simulation->length,
         "pipelines", groups, "sums", json_async_collectives(arena, simulation), "memory",

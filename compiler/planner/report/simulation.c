@@ -11,8 +11,8 @@
 static bool same_classes(const Module *module, const Pipeline *a, const Pipeline *b) {
     for (int s = 0; s < a->stages.count; s++)
         for (int i = 0; i < a->stages.at[s].devices.count; i++)
-            if (cluster_class(module->context.options.cluster, a->stages.at[s].devices.at[i]) !=
-                cluster_class(module->context.options.cluster, b->stages.at[s].devices.at[i]))
+            if (cluster_class(module->target.cluster, a->stages.at[s].devices.at[i]) !=
+                cluster_class(module->target.cluster, b->stages.at[s].devices.at[i]))
                 return false;
     return true;
 }
@@ -254,6 +254,6 @@ static Simulation simulate(Arena *arena, Module *module, bool priced) {
 }
 
 Simulation simulation_create(Arena *arena, Module *module) {
-    Simulation simulation = simulate(arena, module, module->context.options.cluster != NULL);
+    Simulation simulation = simulate(arena, module, module->target.cluster != NULL);
     return simulation.times.known ? simulation : simulate(arena, module, false);
 }

@@ -137,7 +137,7 @@ static const Op **find_readers(Arena *arena, const Module *module) {
 
 /* Returns, by value id, the parameter whose new value it is; NULL: none. */
 static const Parameter **find_updated(Arena *arena, const Module *module) {
-    const Parameter **updated = arena_array(arena, const Parameter *, module->context.next_id);
+    const Parameter **updated = arena_array(arena, const Parameter *, module->next_id);
     for (int p = 0; p < module->params.count; p++) {
         const Value *value = module->params.at[p]->updated;
         for (; value && value->def && value->def->convert.plan; value = value->def->operands[0])

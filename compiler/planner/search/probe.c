@@ -35,8 +35,8 @@ static void read_seconds(Reading *reading) {
 /* Returns, by value id, the slot of the first operator that reads it; -1: none. */
 static int *first_readers(const Reading *reading) {
     const Module *module = reading->module;
-    int *first = arena_array(reading->arena, int, module->context.next_id);
-    memset(first, -1, sizeof *first * (size_t)module->context.next_id);
+    int *first = arena_array(reading->arena, int, module->next_id);
+    memset(first, -1, sizeof *first * (size_t)module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++) {
             const Value *value = module->ops.at[i]->operands[k];
@@ -97,8 +97,8 @@ static void mark_gradients(const Reading *reading, bool *gradient) {
  * during their life. */
 static void read_arena(Reading *reading) {
     Module *module = reading->module;
-    bool *kept = arena_array(reading->arena, bool, module->context.next_id),
-         *gradient = arena_array(reading->arena, bool, module->context.next_id);
+    bool *kept = arena_array(reading->arena, bool, module->next_id),
+         *gradient = arena_array(reading->arena, bool, module->next_id);
     double *live = arena_array(reading->arena, double, module->ops.count + 2);
     const int *last = last_uses(reading->arena, module);
     mark_kept(reading, kept);
@@ -133,7 +133,7 @@ static void read_arena(Reading *reading) {
 /* Adds, in forward, the bytes that layers hand to later ones. */
 static void read_crossing(Reading *reading) {
     Module *module = reading->module;
-    int *latest = arena_array(reading->arena, int, module->context.next_id);
+    int *latest = arena_array(reading->arena, int, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0;
              module->ops.at[i]->section == SECTION_FORWARD && k < module->ops.at[i]->operand_count;

@@ -56,9 +56,8 @@ static bool prepare(Search *search, const SearchOptions *options) {
         diag_error(search->shop.diag, (Position){0}, "%s trains or runs no model", unit->file);
     if (!unit || !unit->modules.count) return false;
     search->model = model_begin(unit);
-    PassOptions passes = {.stop_after = "refine", .out = stdout};
-    for (int m = 0; m < unit->modules.count; m++)
-        unit->modules.at[m]->context.options = search->shop.compile;
+    PassOptions passes = {.compile = search->shop.compile, .stop_after = "refine", .out = stdout};
+    for (int m = 0; m < unit->modules.count; m++) unit->modules.at[m]->target = search->shop.target;
     if (!passes_run(unit, &passes)) return false;
     model_survey(search->arena, &search->model);
     return true;
@@ -151,6 +150,7 @@ bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *s
     search.devices = devices_of(arena, options->frontend->cluster, options->memory);
     search.shop = (EvaluationContext){.arena = arena,
                                       .diag = diag,
+                                      .target = options->target,
                                       .compile = options->compile,
                                       .no_fuse = options->no_fuse,
                                       .model = &search.model,

@@ -24,7 +24,7 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
 
 /* Records which rate the cluster file lacks; only the first is kept. */
 static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work) {
-    const char *file = scripts->fold->module->context.options.cluster_file;
+    const char *file = scripts->fold->module->target.cluster_file;
     if (scripts->unknown) return;
     if (!actor->class)
         scripts->unknown = arena_format(scripts->arena, "%s: devices: there is no device %d", file,

@@ -69,7 +69,7 @@ static void use_conversion(const Symmetry *fold, const PlannedConversion *conver
         device_of[plan_slot(plan, replica_groups->name[i])] =
             counterpart[replica_groups->devices[i]];
     table->hops[slot] =
-        simulated_transfers_of(fold->arena, fold->module->context.options.cluster, plan, device_of);
+        simulated_transfers_of(fold->arena, fold->module->target.cluster, plan, device_of);
 }
 
 static void find_conversions(Symmetry *fold) {
@@ -124,9 +124,8 @@ static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index
     Module *module = fold->module;
     int device = module->devices.roles->devices[index], stage = 0;
     const PipelineRun *run = device_run(module, device, &stage);
-    uint64_t hash =
-        mixed((uint64_t)module->devices.roles->role_of[index],
-              (uint64_t)(uintptr_t)cluster_class(module->context.options.cluster, device));
+    uint64_t hash = mixed((uint64_t)module->devices.roles->role_of[index],
+                          (uint64_t)(uintptr_t)cluster_class(module->target.cluster, device));
     if (run)
         hash = mixed(mixed(mixed(hash, (uint64_t)run->template_index), (uint64_t)run->microbatches),
                      mixed(table_hash(run->schedule, stage), (uint64_t)stage));
@@ -277,7 +276,7 @@ static void make_actors(Symmetry *fold, const Colours *colours) {
     for (int a = 0; a < colours->count; a++) {
         Actor *actor = &fold->actors[a];
         actor->role = &roles->at[roles->role_of[roles_index(roles, actor->devices[0])]];
-        actor->class = cluster_class(module->context.options.cluster, actor->devices[0]);
+        actor->class = cluster_class(module->target.cluster, actor->devices[0]);
         actor->run = device_run(module, actor->devices[0], &actor->stage);
     }
 }
@@ -374,7 +373,7 @@ Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, b
                                ? module->devices.mesh->devices[i] + 1
                                : fold.device_span;
     int slots = (module->devices.conversions.count + 1) * (module->templates.runs.count + 1);
-    fold.ports = cluster_link_kinds(module->context.options.cluster) * 2;
+    fold.ports = cluster_link_kinds(module->target.cluster) * 2;
     fold.actor_of = arena_array(arena, int, fold.device_span);
     memset(fold.actor_of, 0xff, sizeof(int) * (size_t)fold.device_span);
     fold.table = arena_new(arena, struct TransferTable);
