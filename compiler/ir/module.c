@@ -274,9 +274,10 @@ void ir_rebind(Module *module, Op *op) {
 
 /* The rows of a micro-batch that a tensor has along a bound factor; -1 where it has none. */
 static int64_t rows_along(const Value *value, const BoundAccess *access, int factor) {
-    const BoundDim *dim = value && value->micro > 0 ? &access->dims[value->micro - 1] : NULL;
+    const BoundDim *dim =
+        value && value->micro.kind == MICRO_ROWS ? &access->dims[value->micro.dim] : NULL;
     return dim && dim->count == 1 && dim->factors[0] == factor
-               ? value->type.extent[value->micro - 1]
+               ? value->type.extent[value->micro.dim]
                : -1;
 }
 

@@ -66,7 +66,7 @@ static void count_readers(Sums *sums) {
 static bool is_sum(Module *module, const Op *op) {
     if (!op_adds_alike(op) || op->marks.run_in_place) return false;
     for (int k = 0; k < 2; k++)
-        if (op->operands[k]->micro != op->results[0]->micro ||
+        if (!micro_equal(op->operands[k]->micro, op->results[0]->micro) ||
             !module_layouts_equal(module, op->operands[k]->layout, op->results[0]->layout,
                                   op->results[0]->type))
             return false;
@@ -79,7 +79,7 @@ static bool is_conversion(const Sums *sums, const Op *op) {
     return op->def == sums->module->builtin.reshard && op->convert.reason &&
            !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
            same_phase(sums->module, op, sums->root) &&
-           op->operands[0]->micro == op->results[0]->micro &&
+           micro_equal(op->operands[0]->micro, op->results[0]->micro) &&
            layout_partial(op->operands[0]->layout) != STATE_MAX &&
            layout_partial(op->results[0]->layout) != STATE_MAX;
 }

@@ -133,7 +133,8 @@ bool passes_run(Unit *unit, const PassOptions *options) {
 
 static bool inputs_laid_out(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++)
-        if (!module->inputs.at[i]->layout && !module->inputs.at[i]->micro) return false;
+        if (!module->inputs.at[i]->layout && module->inputs.at[i]->micro.kind == MICRO_WHOLE)
+            return false;
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];
         for (int s = 0; s < parameter->state_count; s++)

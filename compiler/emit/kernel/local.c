@@ -37,7 +37,8 @@ int operand_of(const LocalOp *local, int index) {
 
 bool value_turns(const Module *module, const Op *op, const Value *value) {
     bool collects = op->def == module->builtin.collect && value == op->results[0];
-    return collects || (value->micro > 0 && value_storage(value)->kind == VALUE_INPUT);
+    return collects ||
+           (value->micro.kind == MICRO_ROWS && value_storage(value)->kind == VALUE_INPUT);
 }
 
 /* Whether generated functions use a name themselves: words of a back end, counters of loops, and

@@ -112,7 +112,7 @@ static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const St
         int64_t row =
             (run->first_row + m * tables->module->templates.at.at[run->template_index].rows) /
             tables->module->templates.row_unit;
-        add_region(arena, piece, region, turn->micro - 1, row, m * region->volume);
+        add_region(arena, piece, region, turn->micro.dim, row, m * region->volume);
     }
 }
 
@@ -311,7 +311,9 @@ static Stored stored_of(const Tables *tables, const Value *value) {
     Arena *arena = tables->emitter->arena;
     Stored stored = {.value = value};
     const Op *def = value->def;
-    for (int i = 0; value->kind == VALUE_INPUT && value->micro && i < module->ops.count; i++)
+    for (int i = 0;
+         value->kind == VALUE_INPUT && value->micro.kind != MICRO_WHOLE && i < module->ops.count;
+         i++)
         if (module->ops.at[i]->def == module->builtin.local_part &&
             module->ops.at[i]->operands[0] == value)
             array_push(arena, &stored.turns, module->ops.at[i]->results[0]);

@@ -113,8 +113,8 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
         layout_print(out, value->layout);
         text_string(out, ">");
     }
-    if (value->micro)
-        text_print(out, value->micro == MICRO_SUM ? " micro sum" : " micro %d", value->micro);
+    if (value->micro.kind == MICRO_SUM) text_string(out, " micro sum");
+    if (value->micro.kind == MICRO_ROWS) text_print(out, " micro rows %d", value->micro.dim);
     if (value->chunk)
         text_print(out, " chunk %d %lld %lld", value->chunk->dim, (long long)value->chunk->start,
                    (long long)value->chunk->extent);

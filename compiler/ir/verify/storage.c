@@ -270,7 +270,8 @@ static bool is_laid_out(const Module *module) {
     bool all = true;
     for (int i = 0; i < module->params.count; i++) all = all && module->params.at[i]->value->layout;
     for (int i = 0; i < module->inputs.count; i++)
-        all = all && (module->inputs.at[i]->layout || module->inputs.at[i]->micro);
+        all = all &&
+              (module->inputs.at[i]->layout || module->inputs.at[i]->micro.kind != MICRO_WHOLE);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
             all = all && module->ops.at[i]->results[r]->layout;

@@ -88,8 +88,8 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
                                value->id);
         }
         bool shorter = value->type.extent[d] < extent && is_shorter(verifier, op);
-        if (access->dims[d].count && extent != value->type.extent[d] && value->micro != d + 1 &&
-            !shorter)
+        if (access->dims[d].count && extent != value->type.extent[d] &&
+            !value_cut_along(value, d) && !shorter)
             verify_problem(verifier, op,
                            "dimension %d of %%%d has extent %lld, but its factors give %lld", d,
                            value->id, (long long)value->type.extent[d], (long long)extent);
@@ -217,9 +217,10 @@ static void check_value(Verifier *verifier, const Op *op, const Value *value) {
     for (int d = 0; d < value->type.rank; d++)
         if (value->type.extent[d] < 0)
             verify_problem(verifier, op, "%%%d has an extent below 0", value->id);
-    if (value->micro < MICRO_SUM || value->micro > value->type.rank)
+    if (value->micro.kind == MICRO_ROWS &&
+        (value->micro.dim < 0 || value->micro.dim >= value->type.rank))
         verify_problem(verifier, op, "%%%d has no dimension %d for the loop", value->id,
-                       value->micro);
+                       value->micro.dim);
 }
 
 /* The optimizer's states belong to the update. */
@@ -302,12 +303,13 @@ static void check_sections(Verifier *verifier) {
  * input is taken in it. */
 static void check_turn(Verifier *verifier, const Op *op) {
     for (int r = 0; r < op->result_count; r++)
-        if (op->results[r]->micro && !loop_repeats(op->loop))
+        if (op->results[r]->micro.kind != MICRO_WHOLE && !loop_repeats(op->loop))
             verify_problem(verifier, op,
                            "%%%d belongs to a micro-batch, but is made outside of the loop",
                            op->results[r]->id);
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->micro && !loop_repeats(op->loop))
+        if (op->operands[k] && op->operands[k]->micro.kind != MICRO_WHOLE &&
+            !loop_repeats(op->loop))
             verify_problem(verifier, op,
                            "%%%d belongs to a micro-batch, but is read outside of the loop",
                            op->operands[k]->id);

@@ -99,8 +99,9 @@ static bool cut_product(const Chunking *chunking, Op *product) {
     int64_t parts[IR_MAX_RANK];
     find_parts(chunking->module, value, parts);
     for (int d = 0; d < value->type.rank; d++) {
-        int count =
-            parts[d] > 1 || value->micro == d + 1 ? 1 : chunk_count(chunking, product, d, parts);
+        int count = parts[d] > 1 || value_cut_along(value, d)
+                        ? 1
+                        : chunk_count(chunking, product, d, parts);
         Chunked *region =
             count > 1 ? chunked_of(chunking->arena, chunking->module, product, d) : NULL;
         if (region) {

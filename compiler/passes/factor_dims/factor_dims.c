@@ -72,7 +72,7 @@ static void factor_value(Factoring *factoring, Value *value) {
         extent[d] = factoring->classes->atom_extent[atoms[d]];
         dims[d].count = factoring->names[atoms[d]].name != NULL;
         dims[d].names = dims[d].count ? &factoring->names[atoms[d]] : NULL;
-        if (atoms[d] == factoring->classes->micro_atom) value->micro = d + 1;
+        if (atoms[d] == factoring->classes->micro_atom) value->micro = (Micro){MICRO_ROWS, d};
         named |= dims[d].count;
     }
     value->type.rank = count;

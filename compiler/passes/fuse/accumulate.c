@@ -25,7 +25,8 @@ static bool adds_alike(Module *module, const Op *sum) {
     bool alike = op_adds_alike(sum) && !sum->recomputes && !sum->marks.run_in_place;
     for (int k = 0; alike && k < 2; k++) {
         const Value *value = sum->operands[k];
-        alike = value->micro == result->micro && layout_partial(value->layout) != STATE_MAX &&
+        alike = micro_equal(value->micro, result->micro) &&
+                layout_partial(value->layout) != STATE_MAX &&
                 module_layouts_equal(module, value->layout, result->layout, result->type);
     }
     return alike;

@@ -51,7 +51,7 @@ static bool lies_whole(Views *views, const Value *value, int dim) {
 static bool is_same_view(const Views *views, const Op *op) {
     const Value *x = op->operand_count == 1 ? op->operands[0] : NULL, *y = op->results[0];
     return op->def->rule->kind == RULE_VIEW && type_equal(x->type, y->type) &&
-           x->micro == y->micro &&
+           micro_equal(x->micro, y->micro) &&
            module_layouts_equal(views->module, x->layout, y->layout, x->type);
 }
 
@@ -129,7 +129,7 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||
-        (value->micro > 0) != (whole->micro > 0))
+        (value->micro.kind == MICRO_ROWS) != (whole->micro.kind == MICRO_ROWS))
         return false;
     for (int d = 0; d < value->type.rank; d++)
         if ((lacking || d != dim) &&

@@ -41,7 +41,7 @@ typedef struct Loop {
     Array(Op *) turns[4];
 } Loop;
 
-static bool is_cut(const Value *value) { return value && value->micro > 0; }
+static bool is_cut(const Value *value) { return value && value->micro.kind == MICRO_ROWS; }
 
 static bool any_cut(Value *const *values, int count) {
     for (int k = 0; k < count; k++)
@@ -51,7 +51,7 @@ static bool any_cut(Value *const *values, int count) {
 
 static bool any_contribution(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->micro == MICRO_SUM) return true;
+        if (op->operands[k] && op->operands[k]->micro.kind == MICRO_SUM) return true;
     return false;
 }
 
@@ -67,11 +67,11 @@ static bool passes_sum(const Op *op) {
     if (op->def->rule->kind == RULE_VIEW) return true;
     rule_linear(op->def->rule, group);
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->micro == MICRO_SUM)
+        if (op->operands[k] && op->operands[k]->micro.kind == MICRO_SUM)
             wanted = group[op->binding->operands[k].access];
     for (int k = 0; wanted && k < op->operand_count; k++)
         if (op->operands[k] && (group[op->binding->operands[k].access] == wanted) !=
-                                   (op->operands[k]->micro == MICRO_SUM))
+                                   (op->operands[k]->micro.kind == MICRO_SUM))
             return false;
     return wanted != 0;
 }
@@ -86,8 +86,8 @@ static int loop_factor(const Op *op) {
         const BoundAccess *access = k < op->operand_count
                                         ? &op->binding->operands[k]
                                         : &op->binding->results[k - op->operand_count];
-        if (!is_cut(value) || access->dims[value->micro - 1].count != 1) continue;
-        int own = access->dims[value->micro - 1].factors[0];
+        if (!is_cut(value) || access->dims[value->micro.dim].count != 1) continue;
+        int own = access->dims[value->micro.dim].factors[0];
         if (found >= 0 && own != found) return -1;
         found = own;
     }
@@ -118,7 +118,7 @@ static void place_inside(Loop *loop, const Op *op) {
         return;
     }
     for (int k = 0; k < op->result_count; k++) {
-        if (!is_cut(op->results[k])) op->results[k]->micro = MICRO_SUM;
+        if (!is_cut(op->results[k])) op->results[k]->micro = (Micro){MICRO_SUM, 0};
         loop->turn[op->results[k]->id] = LOOP_EACH;
     }
 }
@@ -134,7 +134,7 @@ static LoopPosition place(Loop *loop, const Op *op) {
     else if (any_contribution(op))
         turn = passes_sum(op) ? LOOP_EACH : LOOP_AFTER;
     for (int k = 0; k < op->result_count; k++) {
-        op->results[k]->micro = turn == LOOP_EACH ? MICRO_SUM : 0;
+        op->results[k]->micro = (Micro){turn == LOOP_EACH ? MICRO_SUM : MICRO_WHOLE, 0};
         loop->turn[op->results[k]->id] = turn;
     }
     return turn;
@@ -168,7 +168,7 @@ static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op 
  * `user`, which needs the sum, the layer that of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user) {
     if (value && loop->turn[value->id] == LOOP_COUNT) return loop->counted[value->id];
-    if (!value || value->micro != MICRO_SUM) return value;
+    if (!value || value->micro.kind != MICRO_SUM) return value;
     if (!loop->accumulated[value->id]) add_accumulation(loop, value, value->def, user, LOOP_EACH);
     return loop->accumulated[value->id];
 }
@@ -197,7 +197,7 @@ static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *use
 static void take_parts(Loop *loop, Op *op) {
     for (int k = 0; k < op->operand_count; k++) {
         Value *value = op->operands[k];
-        if (!value || value->kind != VALUE_INPUT || !value->micro) continue;
+        if (!value || value->kind != VALUE_INPUT || value->micro.kind == MICRO_WHOLE) continue;
         if (!loop->part[value->id]) loop->part[value->id] = part_of(loop, value, LOOP_EACH, op);
         op->operands[k] = loop->part[value->id];
     }
@@ -228,8 +228,9 @@ static Op *count_op(Loop *loop, const Op *op, const Op *user) {
 static Value *counted(Loop *loop, Value *value, const Op *user) {
     if (!value || loop->counted[value->id]) return value ? loop->counted[value->id] : NULL;
     if (!value->def)
-        return loop->counted[value->id] =
-                   value->micro ? part_of(loop, value, LOOP_COUNT, user) : value;
+        return loop->counted[value->id] = value->micro.kind != MICRO_WHOLE
+                                              ? part_of(loop, value, LOOP_COUNT, user)
+                                              : value;
     const Op *op = value->def;
     if (op->def == loop->module->builtin.local_part)
         return loop->counted[value->id] = counted(loop, op->operands[0], user);
@@ -256,7 +257,7 @@ static void place_count(Loop *loop, Op *op) {
     }
     const Op *copy = count_op(loop, op, op);
     for (int k = 0; k < op->result_count; k++) {
-        copy->results[k]->micro = MICRO_SUM;
+        copy->results[k]->micro = (Micro){MICRO_SUM, 0};
         add_accumulation(loop, copy->results[k], copy, op, LOOP_COUNT);
         loop->counted[op->results[k]->id] = loop->accumulated[copy->results[k]->id];
         loop->turn[op->results[k]->id] = LOOP_COUNT;

@@ -320,7 +320,7 @@ static int count_passes(const Mesh *mesh, const Assignment *assignment) {
  * added up at once. */
 static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
-    return (result->type.rank == 0 || result->micro == MICRO_SUM) &&
+    return (result->type.rank == 0 || result->micro.kind == MICRO_SUM) &&
            count_passes(search->assigner->mesh, &search->at) >
                count_passes(search->assigner->mesh, &search->best);
 }

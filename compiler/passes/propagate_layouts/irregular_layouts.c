@@ -8,7 +8,7 @@
 /* Whether a value exists in no sharding of the mesh, but whole or in pieces on the devices of
  * `user`. */
 static bool in_pieces(const Propagation *propagation, const Value *value, const Op *user) {
-    bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
+    bool pieces = value->kind != VALUE_INPUT || value->micro.kind == MICRO_WHOLE;
     for (const Version *version = propagation->forms[value->id]; pieces && version;
          version = version->next)
         pieces = !VERSION_KNOWN(&propagation->assigner, version) &&

@@ -53,7 +53,8 @@ static void enter_stage(Propagation *propagation, const Op *op) {
 
 /* Whether a value is known before the loop over micro-batches. */
 static bool is_known_before(const Value *value) {
-    return value->micro == 0 && (value->def ? value->def->loop == LOOP_BEFORE : true);
+    return value->micro.kind == MICRO_WHOLE &&
+           (value->def ? value->def->loop == LOOP_BEFORE : true);
 }
 
 /* Puts an operator in front of the loop over micro-batches. */
@@ -382,7 +383,8 @@ static void propagate_part(Propagation *propagation, Op *op) {
         enter_stage(propagation, op);
     }
     array_push(propagation->module->arena, &propagation->out, op);
-    if (op->operands[0]->micro && op->operands[0]->layout) result->layout = op->operands[0]->layout;
+    if (op->operands[0]->micro.kind != MICRO_WHOLE && op->operands[0]->layout)
+        result->layout = op->operands[0]->layout;
     if (!result->layout)
         result->layout = sharding_layout(propagation->mesh, &whole, propagation->shared);
     add_laid_out(propagation, result);

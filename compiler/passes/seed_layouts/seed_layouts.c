@@ -86,7 +86,7 @@ static Values parts_of(Place *place, const Value *whole) { return place->parts[w
 /* Whether a value is one of all devices, which stages have parts of. */
 static bool is_staged(Place *place, const Value *value) {
     Values parts = parts_of(place, value);
-    return !value->micro && parts.count && parts.at[0]->def->stage != STAGE_ALL;
+    return value->micro.kind == MICRO_WHOLE && parts.count && parts.at[0]->def->stage != STAGE_ALL;
 }
 
 /* A value of all devices, which stages have parts of: each has its part in the layout that its mesh
@@ -102,7 +102,7 @@ static void place_whole(Place *place, Value *value, bool cut) {
     }
     if (is_staged(place, value))
         value->layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
-    else if (!value->micro || !parts.count)
+    else if (value->micro.kind == MICRO_WHOLE || !parts.count)
         place_value(place, place->module->devices.mesh, value);
     value->user_layout = NULL;
 }

@@ -26,7 +26,7 @@ static bool same_operator(const Op *op, const Op *other) {
                (!op->operands[k] || op->operands[k]->id == other->operands[k]->id);
     for (int r = 0; same && r < op->result_count; r++)
         same = op->results[r]->type.rank == other->results[r]->type.rank &&
-               op->results[r]->micro == other->results[r]->micro;
+               micro_equal(op->results[r]->micro, other->results[r]->micro);
     return same;
 }
 

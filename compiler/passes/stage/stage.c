@@ -25,10 +25,10 @@
 
 /* Gives a value that has rows of the batch those of the body's micro-batch. */
 static void take_rows(Module *module, Value *value, int64_t rows) {
-    if (value->micro <= 0) return;
+    if (value->micro.kind != MICRO_ROWS) return;
     int64_t *extent =
         arena_copy(module->arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
-    extent[value->micro - 1] = rows / module->templates.row_unit;
+    extent[value->micro.dim] = rows / module->templates.row_unit;
     value->type.extent =
         intern(module_interned(module), extent, sizeof *extent * (size_t)value->type.rank);
 }

@@ -139,7 +139,9 @@ static void read_crossing(Reading *reading) {
              module->ops.at[i]->section == SECTION_FORWARD && k < module->ops.at[i]->operand_count;
              k++) {
             const Value *value = module->ops.at[i]->operands[k];
-            if (!value || value->kind != VALUE_RESULT || !value->micro || !value->def) continue;
+            if (!value || value->kind != VALUE_RESULT || value->micro.kind == MICRO_WHOLE ||
+                !value->def)
+                continue;
             int from = reading->slot_of[value->def->index], to = reading->slot_of[i];
             to = to > latest[value->id] ? to : latest[value->id];
             for (int slot = latest[value->id] > from ? latest[value->id] : from; slot < to; slot++)
