@@ -2,6 +2,9 @@
 #include "cost/cost.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
+#include "ir/programs/representatives.h"
 
 #include <string.h>
 

@@ -2,6 +2,9 @@
 #include "cost/cost.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/representatives.h"
 #include "reshard/plan.h"
 
 #include <jansson.h>

@@ -233,7 +233,7 @@ void op_take_place(Op *op, const Op *like) {
     op->loop = like->loop;
     op->stage = like->stage;
     op->visit = like->visit;
-    op->marks.is_wgrad = like->marks.is_wgrad;
+    op->is_wgrad = like->is_wgrad;
     op->chunk = like->chunk;
     op->source.op = like->source.op;
     for (int i = 0; i < op->result_count; i++) op->results[i]->at = like->at;

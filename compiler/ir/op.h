@@ -55,12 +55,6 @@ typedef struct OpConversion {
     int tensor;                           // which one of its plan's tensors
 } OpConversion;
 
-/* What passes tell later passes. */
-typedef struct OpMarks {
-    bool is_wgrad; // weight-gradient op: nothing but the optimizer depends on it (pass split_wgrad)
-    bool run_in_place; // must run as soon as its operands exist, so that they can be freed
-} OpMarks;
-
 struct Op {
     const OpDef *def;
     const Attr *attrs; // def->attr_count
@@ -75,7 +69,8 @@ struct Op {
     int chunk; // after pass chunk: number of the chunk that it computes, from 1 on; 0 none
     Position at;
     OpSource source;
-    OpMarks marks;
+    bool is_wgrad;     // weight-gradient op: only the optimizer depends on it (pass split_wgrad)
+    bool run_in_place; // must run as soon as its operands exist, so that they can be freed
     OpConversion convert;
     const Op *recomputes; // between passes recompute and fuse: the forward operator that it runs
                           // again; NULL elsewhere

@@ -1,5 +1,6 @@
 #include "migration/migration.h"
 
+#include "ir/programs/regions.h"
 #include "migration/shape.h"
 #include "reshard/plan.h"
 #include "support/intern.h"

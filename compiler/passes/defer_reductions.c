@@ -64,7 +64,7 @@ static void count_readers(Sums *sums) {
 
 /* Whether an operator adds two values element by element that lie as the result does. */
 static bool is_sum(Module *module, const Op *op) {
-    if (!op_adds_alike(op) || op->marks.run_in_place) return false;
+    if (!op_adds_alike(op) || op->run_in_place) return false;
     for (int k = 0; k < 2; k++)
         if (!micro_equal(op->operands[k]->micro, op->results[0]->micro) ||
             !module_layouts_equal(module, op->operands[k]->layout, op->results[0]->layout,

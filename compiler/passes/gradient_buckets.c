@@ -2,6 +2,9 @@
 
 #include "ir/analysis/async_collectives.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 #include "reshard/plan.h"
 #include "support/intern.h"
 

@@ -63,16 +63,15 @@ static void find_lead(Weighing *weighing, const Op *op) {
 
 static bool reads_weights(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->def && op->operands[k]->def->marks.is_wgrad)
-            return true;
+        if (op->operands[k] && op->operands[k]->def && op->operands[k]->def->is_wgrad) return true;
     return false;
 }
 
 /* What hands on, or adds up, runs where what it reads is made. */
 static void mark(const Weighing *weighing, Op *op) {
     bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
-    op->marks.is_wgrad = is_backward(op) &&
-                         (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
+    op->is_wgrad = is_backward(op) &&
+                   (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
 }
 
 void pass_split_wgrad(Module *module, const PassContext *context) {

@@ -1,6 +1,8 @@
 /* Numbers that differ between the devices of a role, which its functions are told: whether the
  * device adds a term, and where its pieces begin. */
 #include "emit/kernel/local.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 #include "emit/program/role.h"
 
 /* ---- which devices add a term ---- */

@@ -3,6 +3,9 @@
  * that a table grows with the ways in which a tensor is cut, not with the devices.
  */
 #include "emit/program/tables.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
+#include "ir/programs/representatives.h"
 
 #include "emit/words.h"
 #include "ir/text/print.h"

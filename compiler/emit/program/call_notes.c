@@ -8,6 +8,9 @@
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* The tables of a module: pieces, parameters, inputs, outputs, conversions, roles. */
 #include "emit/program/tables.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/representatives.h"
 
 #include "emit/words.h"
 #include "hetu/rt.h"

@@ -1,4 +1,5 @@
 #include "emit/emit.h"
+#include "ir/programs/device_programs.h"
 #include "emit/program/tables.h"
 #include "emit/words.h"
 #include "support/hash.h"

@@ -1,6 +1,7 @@
 /* Parameters' updates. The optimizer's operators are called in the phase `update` as any others are
  * (role.h); here stands where parameters and their states lie, and how new values get there. */
 #include "emit/program/calls.h"
+#include "ir/programs/device_programs.h"
 
 const int64_t *slots_of(Arena *arena, const Module *module) {
     int64_t *slots = arena_array(arena, int64_t, module->next_id + 1);

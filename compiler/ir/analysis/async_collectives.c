@@ -1,6 +1,7 @@
 #include "ir/analysis/async_collectives.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 
 #include <stdlib.h>

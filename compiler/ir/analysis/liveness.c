@@ -3,6 +3,7 @@
 #include "ir/analysis/prefetch.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/device_programs.h"
 
 /* New values are copied to where the old ones are when all else is done. */
 static void note_update(const Module *module, const Value *made, int *last) {

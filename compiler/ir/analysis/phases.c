@@ -13,7 +13,7 @@ Phase op_phase(const Module *module, const Op *op) {
     case LOOP_AFTER: return PHASE_UPDATE;
     default:
         return op->section == SECTION_FORWARD ? PHASE_FORWARD
-               : op->marks.is_wgrad           ? PHASE_WGRAD
+               : op->is_wgrad                 ? PHASE_WGRAD
                                               : PHASE_BACKWARD;
     }
 }

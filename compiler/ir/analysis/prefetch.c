@@ -1,6 +1,7 @@
 #include "ir/analysis/prefetch.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 
 /* Whether a value is a parameter, or what single operands make of one on their way: another element

@@ -1,5 +1,5 @@
 #include "ir/text/parse.h"
-#include "ir/programs/device_programs.h"
+#include "ir/programs/conversions.h"
 #include "ir/verify/verify.h"
 
 #include <string.h>
@@ -255,9 +255,9 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
         good = parse_int(parser, &number);
         marks->chunk = (int)number;
     } else if (tokens_take(tokens, "wgrad")) {
-        marks->marks.is_wgrad = true;
+        marks->is_wgrad = true;
     } else if (tokens_take(tokens, "in_place")) {
-        marks->marks.run_in_place = true;
+        marks->run_in_place = true;
     } else {
         *done = true;
     }
@@ -302,7 +302,7 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     op->convert.plan = marks->convert.plan;
     op->convert.tensor = marks->convert.tensor;
     op->convert.reason = marks->convert.reason;
-    op->marks.run_in_place = marks->marks.run_in_place;
+    op->run_in_place = marks->run_in_place;
     op->recomputes = marks->recomputes;
     op->source.fused_at = marks->source.fused_at;
     op->source.fused_count = marks->source.fused_count;

@@ -1,6 +1,7 @@
 /* Roles in the IR's text: `role DEVICES arena BYTES`, its `offsets` and `scratch`; and `plan NUMBER
  * TYPE from<LAYOUT> to<LAYOUT>`. */
 #include "ir/text/parse.h"
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "support/array.h"
 

@@ -1,5 +1,6 @@
 #include "ir/text/print.h"
 
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 
 #include <stdio.h>
@@ -344,8 +345,8 @@ static void print_marks(Printer *printer, const Op *op) {
     if (op->source.op >= 0) text_print(out, " source_op %d", op->source.op);
     if (op->stage != STAGE_ALL) text_print(out, " stage %d visit %d", op->stage, op->visit);
     if (op->chunk) text_print(out, " chunk %d", op->chunk);
-    text_string(out, op->marks.is_wgrad ? " wgrad" : "");
-    text_string(out, op->marks.run_in_place ? " in_place" : "");
+    text_string(out, op->is_wgrad ? " wgrad" : "");
+    text_string(out, op->run_in_place ? " in_place" : "");
     if (op->source.frames) text_print(out, " from %d", print_frame(printer, op->source.frames));
     if (op->convert.reason) {
         text_string(out, " for ");

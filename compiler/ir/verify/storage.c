@@ -8,6 +8,9 @@
  */
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 #include "ir/verify/verifier.h"
 
 #include <string.h>

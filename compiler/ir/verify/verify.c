@@ -2,7 +2,7 @@
 #include "ir/verify/verifier.h"
 
 #include "ir/analysis/phases.h"
-#include "ir/programs/device_programs.h"
+#include "ir/programs/conversions.h"
 #include "ir/text/print.h"
 
 #include <stdio.h>

@@ -50,7 +50,7 @@ static const Op *partner(const Fuse *fuse, const Op *op, const bool *runs_again)
                 first->def->attr_count == 0 && op->def->attr_count == 0 &&
                 layout_partial(value->layout) == STATE_DUP && same_phase(fuse->module, first, op) &&
                 !first->recomputes && !op->recomputes && !runs_again[first->index] &&
-                !runs_again[op->index] && !first->marks.run_in_place && !op->marks.run_in_place;
+                !runs_again[op->index] && !first->run_in_place && !op->run_in_place;
     return fits && shares_operands(op, own) && read_from(fuse, value, op->index) ? first : NULL;
 }
 

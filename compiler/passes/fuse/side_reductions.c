@@ -20,7 +20,7 @@ static const Op *product_for(const Fuse *fuse, const Op *sum, Op *const *before)
     for (int i = 0; users && i < users->count; i++) {
         const Op *product = users->at[i];
         if (product != sum && !before[product->index] && !product->recomputes && !sum->recomputes &&
-            !sum->marks.run_in_place && !product->marks.run_in_place &&
+            !sum->run_in_place && !product->run_in_place &&
             same_phase(fuse->module, sum, product) && summed_operand(sum, product) >= 0 &&
             may_stand_before(fuse, sum, product))
             return product;

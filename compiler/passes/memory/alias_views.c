@@ -1,6 +1,8 @@
 #include "passes/memory/alias_views.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 static void fetch(Views *views, const Value *value) {
     if (value) views->fetched[value->id] = true;

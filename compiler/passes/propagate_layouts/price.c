@@ -1,5 +1,6 @@
 #include "passes/propagate_layouts/price.h"
 
+#include "ir/programs/conversions.h"
 #include "cost/cost.h"
 
 #include <math.h>

@@ -200,7 +200,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
         operands[k] = operands[count + k] = &whole[k];
     }
     Op *joiner = ir_op_like(module, def, operands, 2 * count, NULL, round->op);
-    joiner->marks.run_in_place = true;
+    joiner->run_in_place = true;
     joiner->binding = refined_binding(round, joiner->binding, result);
     if (!joiner->binding || !joins_pieces(round, joiner, result)) return false;
     for (int k = 0; k < count; k++) {

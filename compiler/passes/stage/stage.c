@@ -157,7 +157,7 @@ static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosi
             add->loop = behind(turn);
             add->section = turn == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
             add->visit = 0;
-            add->marks.is_wgrad = false;
+            add->is_wgrad = false;
             array_push(staging->module->arena, &staging->unions[turn], add);
             given->at[i] = add->results[0];
             return;
@@ -334,7 +334,7 @@ static Value *behind_loop(Staging *staging, Value *value) {
     Op *op = ir_op_like(module, module->builtin.stage_union, summands->at, summands->count, NULL,
                         value->def);
     op->visit = 0;
-    op->marks.is_wgrad = false;
+    op->is_wgrad = false;
     op->section = value->def->loop == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;

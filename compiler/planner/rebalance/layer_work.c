@@ -1,5 +1,6 @@
 #include "planner/rebalance/layer_work.h"
 
+#include "ir/programs/device_programs.h"
 #include "cost/cost.h"
 
 #include <math.h>
@@ -84,7 +85,7 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
             double own =
                 (class ? work_seconds(class, &work) : work.operations) * role->device_count;
             by_layer[reader->layer_of[i]] += own;
-            weights += op->marks.is_wgrad ? own : 0;
+            weights += op->is_wgrad ? own : 0;
             sum += own;
         }
     }

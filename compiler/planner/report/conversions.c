@@ -1,4 +1,5 @@
 #include "planner/report/simulation.h"
+#include "ir/programs/conversions.h"
 
 #include "cost/cost.h"
 #include "reshard/plan.h"

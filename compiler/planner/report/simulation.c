@@ -1,6 +1,7 @@
 #include "planner/report/simulation.h"
 
 #include "ir/analysis/async_collectives.h"
+#include "ir/programs/device_programs.h"
 
 #include <math.h>
 #include <stdlib.h>

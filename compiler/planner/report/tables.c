@@ -1,4 +1,6 @@
 #include "planner/report/report.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
 
 #include "cost/cost.h"
 #include "planner/report/simulation.h"

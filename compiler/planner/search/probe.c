@@ -3,6 +3,8 @@
 #include "cost/cost.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 #include <math.h>
 #include <string.h>

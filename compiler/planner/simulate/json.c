@@ -1,5 +1,6 @@
 /* Writes simulated steps as JSON. */
 #include "planner/report/simulation.h"
+#include "ir/programs/device_programs.h"
 #include "reshard/plan.h"
 #include "planner/simulate/simulate.h"
 

@@ -1,5 +1,6 @@
 #include "planner/simulate/script.h"
 
+#include "ir/programs/device_programs.h"
 #include "cost/cost.h"
 #include "cost/stage_seconds.h"
 

@@ -1,6 +1,7 @@
 #include "planner/simulate/step.h"
 
 #include "ir/analysis/async_collectives.h"
+#include "ir/programs/device_programs.h"
 #include "cost/stage_seconds.h"
 #include "schedule/wait.h"
 #include "planner/simulate/script.h"

@@ -1,5 +1,6 @@
 /* Writes simulated steps as a table. */
 #include "planner/simulate/simulate.h"
+#include "ir/programs/device_programs.h"
 
 void print_devices(Text *out, const int *devices, int count) {
     text_string(out, "[");
