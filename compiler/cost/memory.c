@@ -53,8 +53,8 @@ static void add_given(Count *count, Module *module, int device) {
  * shape or place, or accumulated over micro-batches. */
 static bool keeps_values(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
-    return op->def == module->builtin.reshard || op->def == module->builtin.accumulate ||
-           op->def == module->builtin.local_part || op->def == module->builtin.stage_union ||
+    return op->def == module->builtin->reshard || op->def == module->builtin->accumulate ||
+           op->def == module->builtin->local_part || op->def == module->builtin->stage_union ||
            rule->kind == RULE_VIEW || rule_is_copy(rule);
 }
 
@@ -77,7 +77,7 @@ const Parameter *const *gradients_of(Arena *arena, const Module *module) {
             of[module->params.at[i]->gradient->id] = module->params.at[i];
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->optimizer.op && op->section == SECTION_UPDATE &&
+        if (op->def == module->optimizer->op && op->section == SECTION_UPDATE &&
             !of[op->operands[1]->id])
             of[op->operands[1]->id] = parameter_of(module, op->operands[0]);
         for (int k = 0; k < op->operand_count && keeps_values(module, op); k++)
@@ -103,7 +103,7 @@ typedef struct Room {
 /* Returns whether a value has storage of its own in an area. */
 static bool in_room(const Room *room, const Value *value) {
     return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept &&
-           value->def->def != room->module->builtin.stage_union;
+           value->def->def != room->module->builtin->stage_union;
 }
 
 /* Returns a conversion's scratch bytes in an area; the scratch of messages is in the slot all the
@@ -236,8 +236,8 @@ RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, in
 }
 
 void devices_memory_each(Module *module, MemoryTaker *take, void *context) {
-    for (int r = 0; r < module->devices.roles->role_count; r++) {
-        const Role *role = &module->devices.roles->at[r];
+    for (int r = 0; r < module->devices->roles->role_count; r++) {
+        const Role *role = &module->devices->roles->at[r];
         RoleMemory memory = {.slots = -1};
         for (int i = 0; i < role->device_count; i++) {
             int slots = device_slots(module, role, role->devices[i]);
@@ -306,7 +306,7 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
     const Stage *stage = stage_of(module, device);
     Position at = stage && stage->at.file                         ? stage->at
                   : module->strategy && module->strategy->at.file ? module->strategy->at
-                                                                  : module->source.at;
+                                                                  : module->source->at;
     diag_error(module->diag, at, "%s needs %lld bytes on device %d, which has %lld (class \"%s\")",
                module->name, (long long)memory->peak, device, (long long)class->memory,
                class->name);
@@ -328,7 +328,7 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
  * enough, or the memory is not known. */
 static int short_device(Module *module, const Role *role, const RoleMemory *memory) {
     for (int i = 0; i < role->device_count; i++) {
-        const DeviceClass *class = cluster_class(module->target.cluster, role->devices[i]);
+        const DeviceClass *class = cluster_class(module->devices->target.cluster, role->devices[i]);
         if (class && class->memory && class->memory < memory->peak &&
             device_slots(module, role, role->devices[i]) == memory->slots)
             return role->devices[i];
@@ -345,7 +345,8 @@ static bool check_role(Module *module, const Role *role) {
         RoleMemory memory = role_memory(module, role, slots);
         int device = short_device(module, role, &memory);
         if (device >= 0) {
-            report_excess(module, &memory, device, cluster_class(module->target.cluster, device));
+            report_excess(module, &memory, device,
+                          cluster_class(module->devices->target.cluster, device));
             return false;
         }
     }
@@ -353,6 +354,6 @@ static bool check_role(Module *module, const Role *role) {
 }
 
 void memory_check(Module *module) {
-    for (int r = 0; module->target.cluster && r < module->devices.roles->role_count; r++)
-        check_role(module, &module->devices.roles->at[r]);
+    for (int r = 0; module->devices->target.cluster && r < module->devices->roles->role_count; r++)
+        check_role(module, &module->devices->roles->at[r]);
 }

@@ -9,8 +9,8 @@
 
 Times times_create(Arena *arena, Module *module, bool priced) {
     Times times = {.arena = arena, .module = module, .priced = priced, .known = true};
-    times.converted = arena_array(arena, double, module->devices.conversions.count + 1);
-    for (int i = 0; i < module->devices.conversions.count; i++) times.converted[i] = -1;
+    times.converted = arena_array(arena, double, module->devices->conversions.count + 1);
+    for (int i = 0; i < module->devices->conversions.count; i++) times.converted[i] = -1;
     return times;
 }
 
@@ -24,7 +24,8 @@ double times_conversion(Times *times, const PlannedConversion *conversion) {
     double *own = &times->converted[conversion->number];
     if (!times->priced) return 0;
     if (*own < 0)
-        *own = noted(times, conversion_seconds(times->module->target.cluster, conversion->plan));
+        *own = noted(times,
+                     conversion_seconds(times->module->devices->target.cluster, conversion->plan));
     return *own;
 }
 
@@ -33,25 +34,26 @@ static double op_time(Times *times, const Op *op, int device) {
     if (op->convert.plan) return op->convert.tensor ? 0 : times_conversion(times, op->convert.plan);
     op_local_extents(times->module, op, device, extent);
     Work work = op_work(op, extent);
-    return noted(times,
-                 times->priced
-                     ? work_seconds(cluster_class(times->module->target.cluster, device), &work)
-                     : work.operations);
+    return noted(
+        times,
+        times->priced
+            ? work_seconds(cluster_class(times->module->devices->target.cluster, device), &work)
+            : work.operations);
 }
 
 /* ---- stages ---- */
 
 static const Role *role_of(const Module *module, int device) {
-    return &module->devices.roles
-                ->at[module->devices.roles->role_of[roles_index(module->devices.roles, device)]];
+    return &module->devices->roles
+                ->at[module->devices->roles->role_of[roles_index(module->devices->roles, device)]];
 }
 
 /* Returns whether an earlier device of the list has the same role and class. */
 static bool known_alike(const Module *module, const int *devices, int index) {
     for (int i = index - 1; i >= 0; i--)
         if (role_of(module, devices[i]) == role_of(module, devices[index]) &&
-            cluster_class(module->target.cluster, devices[i]) ==
-                cluster_class(module->target.cluster, devices[index]))
+            cluster_class(module->devices->target.cluster, devices[i]) ==
+                cluster_class(module->devices->target.cluster, devices[index]))
             return true;
     return false;
 }
@@ -109,7 +111,7 @@ double *times_of_edges(Times *times, int body, const StageGraph *graph, bool bac
         const Op *op = module->ops.at[i];
         bool back;
         if (op->stage == STAGE_ALL || op->convert.tensor ||
-            module->templates.stages.at[op->stage].template_index != body)
+            module->templates->stages.at[op->stage].template_index != body)
             continue;
         int edge = op_edge(module, graph, op, &back);
         if (edge >= 0 && back == backward) time[edge] += times_conversion(times, op->convert.plan);

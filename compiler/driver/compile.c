@@ -166,7 +166,7 @@ Target compile_target(const Options *options, const Cluster *cluster) {
 /* Gives the modules of a unit what they are compiled for. */
 static void set_target(const Options *options, const Unit *unit, const Cluster *cluster) {
     for (int i = 0; i < unit->modules.count; i++)
-        unit->modules.at[i]->target = compile_target(options, cluster);
+        unit->modules.at[i]->devices->target = compile_target(options, cluster);
 }
 
 /* Marks what a program that runs has already. False after an error. */

@@ -20,7 +20,7 @@ typedef struct CallEntry {
 } CallEntry;
 
 typedef struct DefEntry {
-    const OpDef *def, *own; // as given, and the one in module->library.defs
+    const OpDef *def, *own; // as given, and the one in module->library->defs
     UT_hash_handle hh;
 } DefEntry;
 
@@ -36,10 +36,16 @@ Module *module_create(Arena *arena, Diag *diag, const char *name) {
     module->arena = arena;
     module->diag = diag;
     module->name = name;
+    module->source = arena_new(arena, ModuleSource);
+    module->library = arena_new(arena, ModuleLibrary);
+    module->builtin = arena_new(arena, BuiltinDefs);
+    module->optimizer = arena_new(arena, ModuleOptimizer);
+    module->templates = arena_new(arena, PipelineTemplates);
+    module->devices = arena_new(arena, ModuleDevices);
     module->cache = arena_new(arena, AnalysisCache);
     module->cache->calls = arena_new(arena, struct CallTable);
     module->cache->calls->arena = module->cache->calls->key.arena = arena;
-    module->builtin.reshard =
+    module->builtin->reshard =
         module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
     return module;
 }
@@ -83,8 +89,8 @@ static const char *unique_name(const Module *module, const char *name) {
     const char *tried = name;
     for (int number = 2;; number++) {
         bool taken = false;
-        for (int i = 0; i < module->library.defs.count; i++)
-            taken |= !strcmp(module->library.defs.at[i]->name, tried);
+        for (int i = 0; i < module->library->defs.count; i++)
+            taken |= !strcmp(module->library->defs.at[i]->name, tried);
         if (!taken) return tried;
         tried = arena_format(module->arena, "%s_%d", name, number);
     }
@@ -102,8 +108,8 @@ static bool params_equal(const OpDef *a, const OpDef *b) {
  * it, and the same rule. */
 static const OpDef *find_def(const Module *module, const OpDef *def) {
     size_t length = strlen(def->name);
-    for (int i = 0; i < module->library.defs.count; i++) {
-        const OpDef *known = module->library.defs.at[i];
+    for (int i = 0; i < module->library->defs.count; i++) {
+        const OpDef *known = module->library->defs.at[i];
         bool numbered =
             !strncmp(known->name, def->name, length) && known->name[length] == '_' &&
             known->name[length + 1 + strspn(known->name + length + 1, "0123456789")] == 0;
@@ -121,7 +127,7 @@ static const OpDef *add_def(Module *module, const OpDef *def) {
         copy->name = name;
         def = copy;
     }
-    array_push(module->arena, &module->library.defs, def);
+    array_push(module->arena, &module->library->defs, def);
     return def;
 }
 
@@ -213,7 +219,7 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
                .results = arena_array(module->arena, Value *, result_count),
                .at = at,
                .stage = STAGE_ALL,
-               .source.op = -1};
+               .source = &op_no_source};
     for (int i = 0; i < operand_count; i++) op->operands[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
         op->results[i] = ir_value(module, VALUE_RESULT, NULL, shared->types[i], at);
@@ -223,19 +229,29 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
     return op;
 }
 
-void op_take_place(Op *op, const Op *like) {
+const OpSource op_no_source = {.op = -1};
+
+OpSource *op_change_source(Arena *arena, Op *op) {
+    OpSource *own = arena_copy(arena, op->source, sizeof *own);
+    op->source = own;
+    return own;
+}
+
+void op_take_place(Arena *arena, Op *op, const Op *like) {
     op->at = like->at;
-    op->source.frames = like->source.frames;
-    op->source.scope = like->source.scope;
-    op->source.layer = like->source.layer;
-    op->source.recompute = like->source.recompute;
+    op->source = like->source;
+    if (like->source->fused_count || like->source->reason) {
+        OpSource *own = op_change_source(arena, op);
+        own->fused_at = NULL;
+        own->fused_count = 0;
+        own->reason = NULL;
+    }
     op->section = like->section;
     op->loop = like->loop;
     op->stage = like->stage;
     op->visit = like->visit;
     op->is_wgrad = like->is_wgrad;
     op->chunk = like->chunk;
-    op->source.op = like->source.op;
     for (int i = 0; i < op->result_count; i++) op->results[i]->at = like->at;
 }
 
@@ -243,7 +259,7 @@ Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int ope
                const Attr *attrs, const Op *like) {
     Op *op = ir_op(module, def, operands, operand_count, attrs, like->at);
     if (!op) BUG("the inserted operator %s does not bind: %s", def->name, def->rule->text);
-    op_take_place(op, like);
+    op_take_place(module->arena, op, like);
     return op;
 }
 
@@ -309,8 +325,8 @@ int64_t op_extent(const Op *op, int factor) {
 /* The most micro-batches of a pipeline of a body, or of any for body -1. */
 static int64_t most_microbatches(const Module *module, int body) {
     int64_t most = 1;
-    for (int i = 0; i < module->templates.runs.count; i++) {
-        const PipelineRun *run = &module->templates.runs.at[i];
+    for (int i = 0; i < module->templates->runs.count; i++) {
+        const PipelineRun *run = &module->templates->runs.at[i];
         if ((body < 0 || run->template_index == body) && run->microbatches > most)
             most = run->microbatches;
     }
@@ -323,7 +339,7 @@ int64_t op_runs(const Module *module, const Op *op) {
     if (!loop_repeats(op->loop)) return 1;
     return most_microbatches(module, op->stage == STAGE_ALL
                                          ? -1
-                                         : module->templates.stages.at[op->stage].template_index);
+                                         : module->templates->stages.at[op->stage].template_index);
 }
 
 Intern *module_interned(Module *module) {

@@ -22,7 +22,7 @@ typedef struct Parameter {
     bool no_decay, frozen;
     bool state;      // the model assigns it, or nobody; frozen, too
     bool kept;       // a state of an optimizer's rule
-    int group;       // of module->optimizer.groups
+    int group;       // of module->optimizer->groups
     Value *gradient; // after differentiation; NULL when frozen or unused
     Value *updated; // the new value, in value's layout after pass propagate_layouts; NULL: it stays
     int state_count;
@@ -89,8 +89,9 @@ typedef struct ModuleOptimizer {
     bool norm;                // the square of that norm is an output (ht_grad_norm)
 } ModuleOptimizer;
 
-/* What is laid out over devices. */
+/* What the module runs on, and what is laid out over it. */
 typedef struct ModuleDevices {
+    Target target;
     const Mesh *mesh;    // after pass seed_layouts: of all devices
     struct Roles *roles; // after pass specialize (ir/programs/device_programs.h)
     Array(struct PlannedConversion *) conversions; // after pass specialize: the distinct ones
@@ -101,20 +102,19 @@ struct Module {
     Diag *diag;
     const char *name; // the model function
     ModuleKind kind;
-    ModuleSource source;
+    ModuleSource *source;
     Array(Parameter *) params;
     Array(Value *) inputs;
     Array(Output) outputs; // the model's value is output "" of MODULE_INFER
     Value *loss;           // of MODULE_TRAIN
     Array(Op *) ops;
-    ModuleLibrary library;
-    BuiltinDefs builtin;
-    ModuleOptimizer optimizer;
+    ModuleLibrary *library;
+    BuiltinDefs *builtin;
+    ModuleOptimizer *optimizer;
     DType precision; // of operators whose rules leave it open: DTYPE_F32 or DTYPE_BF16
     const Strategy *strategy;
-    PipelineTemplates templates; // after pass stage
-    Target target;
-    ModuleDevices devices;
+    PipelineTemplates *templates; // after pass stage
+    ModuleDevices *devices;
     const char *last_pass;       // that it has come through; NULL: none
     int next_id;                 // of a value
     struct AnalysisCache *cache; // memoized results of analyses (ir/analysis_cache.h)
@@ -151,8 +151,8 @@ void ir_rebind(Module *module, Op *op);
 
 /* Returns the devices on which an operator runs. */
 static inline const Mesh *op_mesh(const Module *module, const Op *op) {
-    return op->stage == STAGE_ALL ? module->devices.mesh
-                                  : module->templates.stages.at[op->stage].mesh;
+    return op->stage == STAGE_ALL ? module->devices->mesh
+                                  : module->templates->stages.at[op->stage].mesh;
 }
 
 /* Returns the number of micro-batches of the pipeline that has most of them. */

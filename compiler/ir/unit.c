@@ -15,22 +15,23 @@ int unit_device_count(const Unit *unit) {
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
 static bool same_groups(const Module *a, const Module *b) {
-    bool same = a->optimizer.groups.count == b->optimizer.groups.count &&
-                a->optimizer.averaged == b->optimizer.averaged;
-    for (int g = 0; same && g < a->optimizer.groups.count; g++)
-        same = same_text(a->optimizer.groups.at[g].names, b->optimizer.groups.at[g].names) &&
-               same_text(a->optimizer.groups.at[g].function, b->optimizer.groups.at[g].function) &&
-               same_text(a->optimizer.groups.at[g].after, b->optimizer.groups.at[g].after);
+    bool same = a->optimizer->groups.count == b->optimizer->groups.count &&
+                a->optimizer->averaged == b->optimizer->averaged;
+    for (int g = 0; same && g < a->optimizer->groups.count; g++)
+        same =
+            same_text(a->optimizer->groups.at[g].names, b->optimizer->groups.at[g].names) &&
+            same_text(a->optimizer->groups.at[g].function, b->optimizer->groups.at[g].function) &&
+            same_text(a->optimizer->groups.at[g].after, b->optimizer->groups.at[g].after);
     return same;
 }
 
 bool module_same_program(const Module *a, const Module *b) {
     return same_groups(a, b) && a->strategy != b->strategy && a->kind == b->kind &&
            !strcmp(a->name, b->name) && a->precision == b->precision &&
-           a->optimizer.clip == b->optimizer.clip &&
-           a->optimizer.state_count == b->optimizer.state_count &&
-           !a->optimizer.op == !b->optimizer.op &&
-           (!a->optimizer.op || !strcmp(a->optimizer.op->name, b->optimizer.op->name));
+           a->optimizer->clip == b->optimizer->clip &&
+           a->optimizer->state_count == b->optimizer->state_count &&
+           !a->optimizer->op == !b->optimizer->op &&
+           (!a->optimizer->op || !strcmp(a->optimizer->op->name, b->optimizer->op->name));
 }
 
 void unit_add(Unit *unit, Module *module) {

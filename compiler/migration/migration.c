@@ -43,7 +43,7 @@ static int find_parameter(const Module *module, const char *name) {
 }
 
 static int state_slot(const Module *module, int param, int state) {
-    return module->params.count + param * module->optimizer.state_count + state;
+    return module->params.count + param * module->optimizer->state_count + state;
 }
 
 /* Returns a tensor's conversion. The modules may have factored its dimensions differently; the
@@ -115,7 +115,7 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
                                      const char *key, int count) {
     intptr_t *number = intern_slot(mover->known, key, strlen(key));
     if (*number) return mover->all->plans.at[*number - 1];
-    const Cluster *cluster = mover->migration->to->target.cluster;
+    const Cluster *cluster = mover->migration->to->devices->target.cluster;
     MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
     made->number = mover->all->plans.count;
     made->replica_groups = replica_groups_of(mover->arena, cluster, NULL, conversions, count);

@@ -76,7 +76,7 @@ static bool is_sum(Module *module, const Op *op) {
 /* Whether pass propagate_layouts has put a conversion of a term in front of a sum, within its
  * part. */
 static bool is_conversion(const Sums *sums, const Op *op) {
-    return op->def == sums->module->builtin.reshard && op->convert.reason &&
+    return op->def == sums->module->builtin->reshard && op->source->reason &&
            !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
            same_phase(sums->module, op, sums->root) &&
            micro_equal(op->operands[0]->micro, op->results[0]->micro) &&
@@ -154,7 +154,7 @@ static Value *add_group(Sums *sums, Value *sum, const Alike *group) {
 
 static const char *first_reason(const Sums *sums) {
     for (int i = 0; i < sums->old.count; i++)
-        if (sums->old.at[i]->convert.reason) return sums->old.at[i]->convert.reason;
+        if (sums->old.at[i]->source->reason) return sums->old.at[i]->source->reason;
     return NULL;
 }
 
@@ -175,8 +175,8 @@ static void add_anew(Sums *sums, const Better *better) {
             continue;
         }
         Value *own = add_group(sums, NULL, group);
-        Op *op = insert(sums, sums->module->builtin.reshard, &own, 1, root->layout);
-        op->convert.reason = better->reason;
+        Op *op = insert(sums, sums->module->builtin->reshard, &own, 1, root->layout);
+        op_change_source(sums->module->arena, op)->reason = better->reason;
         sum = add(sums, sum, op->results[0], root->layout);
     }
     Op *last = sums->out.at[sums->out.count - 1];

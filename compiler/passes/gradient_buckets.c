@@ -112,21 +112,21 @@ static void find_limit(const Filler *filler, ConversionKind *kind) {
  * them. */
 static void drop_unused(Module *module) {
     int count = 0;
-    for (int c = 0; c < module->devices.conversions.count; c++)
-        module->devices.conversions.at[c]->user = NULL;
+    for (int c = 0; c < module->devices->conversions.count; c++)
+        module->devices->conversions.at[c]->user = NULL;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         PlannedConversion *own =
-            op->convert.plan ? module->devices.conversions.at[op->convert.plan->number] : NULL;
+            op->convert.plan ? module->devices->conversions.at[op->convert.plan->number] : NULL;
         if (own && !own->user) own->user = op;
     }
-    for (int c = 0; c < module->devices.conversions.count; c++)
-        if (module->devices.conversions.at[c]->user) {
-            module->devices.conversions.at[count] = module->devices.conversions.at[c];
-            module->devices.conversions.at[count]->number = count;
+    for (int c = 0; c < module->devices->conversions.count; c++)
+        if (module->devices->conversions.at[c]->user) {
+            module->devices->conversions.at[count] = module->devices->conversions.at[c];
+            module->devices->conversions.at[count]->number = count;
             count++;
         }
-    module->devices.conversions.count = count;
+    module->devices->conversions.count = count;
 }
 
 /* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many
@@ -139,7 +139,7 @@ static bool is_full(const Filler *filler, const ConversionKind *kind, int device
 void fill_gradient_buckets(Module *module, const Roles *roles, int64_t bytes) {
     Filler filler = {.module = module, .roles = roles, .given = bytes, .arena = arena_create()};
     filler.kinds = intern_create(filler.arena);
-    filler.of = arena_array(filler.arena, ConversionKind *, module->devices.conversions.count + 1);
+    filler.of = arena_array(filler.arena, ConversionKind *, module->devices->conversions.count + 1);
     AsyncCollectives collectives = module_async_collectives(filler.arena, module);
     ConversionKind **kind = arena_array(filler.arena, ConversionKind *, collectives.count + 1);
     for (int f = 0; f < collectives.count; f++) {

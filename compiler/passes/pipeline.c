@@ -62,7 +62,9 @@ static void run_pass(Module *module, const Pass *pass, const PassContext *contex
 static uint64_t digest_of(const Module *module) {
     Text text = {.arena = module->arena};
     Module plain = *module;
-    plain.target = (Target){0};
+    ModuleDevices devices = *module->devices;
+    devices.target = (Target){0};
+    plain.devices = &devices;
     ir_print(&text, &plain);
     uint64_t hash = hash_bytes(HASH_START, text.bytes, text.length);
     return hash ? hash : 1;
@@ -141,7 +143,7 @@ static bool inputs_laid_out(const Module *module) {
             if (!parameter->states[s]->layout) return false;
         if (!parameter->value->layout) return false;
     }
-    return module->devices.mesh;
+    return module->devices->mesh;
 }
 
 static bool results_laid_out(const Module *module) {
@@ -170,22 +172,22 @@ static bool ops_factored(const Module *module) {
 }
 
 static bool roles_found(const Module *module) {
-    bool found = module->devices.roles != NULL;
+    bool found = module->devices->roles != NULL;
     for (int i = 0; i < module->ops.count; i++)
-        found = found && (module->ops.at[i]->def != module->builtin.reshard ||
+        found = found && (module->ops.at[i]->def != module->builtin->reshard ||
                           module->ops.at[i]->convert.plan);
     return found;
 }
 
 static bool runs_scheduled(const Module *module) {
-    for (int r = 0; r < module->templates.runs.count; r++)
-        if (!module->templates.runs.at[r].schedule) return false;
+    for (int r = 0; r < module->templates->runs.count; r++)
+        if (!module->templates->runs.at[r].schedule) return false;
     return true;
 }
 
 static bool roles_have_storage(const Module *module) {
-    for (int i = 0; i < module->devices.roles->role_count; i++)
-        if (!module->devices.roles->at[i].offset) return false;
+    for (int i = 0; i < module->devices->roles->role_count; i++)
+        if (!module->devices->roles->at[i].offset) return false;
     return true;
 }
 

@@ -51,7 +51,7 @@ static bool same_devices(Arena *scratch, const Layout *a, const Layout *b) {
 /* Whether a conversion gives devices more of a value than they had. */
 static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
     const double rounding = 1e-9;
-    if (op->def != module->builtin.reshard || op_crosses_stages(module, op)) return false;
+    if (op->def != module->builtin->reshard || op_crosses_stages(module, op)) return false;
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     return layout_copies(to) > layout_copies(from) * (1 + rounding) &&
            same_devices(scratch, from, to);

@@ -30,7 +30,7 @@ static const Schedule *make(Module *module, const StageGraph *graph, const Pipel
 
 void pass_schedule(Module *module, const PassContext *context) {
     (void)context;
-    PipelineTemplates *bodies = &module->templates;
+    PipelineTemplates *bodies = module->templates;
     for (int r = 0; r < bodies->runs.count; r++) {
         PipelineRun *run = &bodies->runs.at[r];
         run->schedule = made_before(bodies, r);

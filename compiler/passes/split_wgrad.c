@@ -28,7 +28,7 @@ typedef struct Weighing {
 
 static bool hands_on(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
-    return (op->def == module->builtin.reshard && !op_crosses_stages(module, op)) ||
+    return (op->def == module->builtin->reshard && !op_crosses_stages(module, op)) ||
            rule->kind == RULE_VIEW || rule_is_copy(rule) || op_is_addition(op);
 }
 
@@ -41,8 +41,9 @@ static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader)
     if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;
     Lead lead = weighing->lead[reader->index];
-    return lead == LEAD_LAYER && !layer_same(reader->source.layer, maker->source.layer) ? LEAD_OTHER
-                                                                                        : lead;
+    return lead == LEAD_LAYER && !layer_same(reader->source->layer, maker->source->layer)
+               ? LEAD_OTHER
+               : lead;
 }
 
 static void find_lead(Weighing *weighing, const Op *op) {
@@ -76,7 +77,7 @@ static void mark(const Weighing *weighing, Op *op) {
 
 void pass_split_wgrad(Module *module, const PassContext *context) {
     (void)context;
-    if (!module->templates.at.count || strategy_schedule(module->strategy) != SCHEDULE_ZERO_BUBBLE)
+    if (!module->templates->at.count || strategy_schedule(module->strategy) != SCHEDULE_ZERO_BUBBLE)
         return;
     Arena *scratch = arena_create();
     Weighing weighing = {module, arena_array(scratch, Lead, module->ops.count),

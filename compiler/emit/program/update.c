@@ -11,11 +11,11 @@ const int64_t *slots_of(Arena *arena, const Module *module) {
         slots[param->value->id] = p;
         for (int s = 0; s < param->state_count; s++)
             slots[param->states[s]->id] =
-                module->params.count + (int64_t)p * module->optimizer.state_count + s;
+                module->params.count + (int64_t)p * module->optimizer->state_count + s;
     }
     for (int i = 0; i < module->inputs.count; i++)
         slots[module->inputs.at[i]->id] =
-            module->params.count * (int64_t)(1 + module->optimizer.state_count) + i;
+            module->params.count * (int64_t)(1 + module->optimizer->state_count) + i;
     return slots;
 }
 

@@ -64,7 +64,7 @@ static void extend_over_messages(const Module *module, int *last) {
 static void extend_over_unions(const Module *module, int *last) {
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        for (int k = 0; op->def == module->builtin.stage_union && k < op->operand_count; k++)
+        for (int k = 0; op->def == module->builtin->stage_union && k < op->operand_count; k++)
             if (last[op->results[0]->id] > last[op->operands[k]->id])
                 last[op->operands[k]->id] = last[op->results[0]->id];
     }
@@ -100,8 +100,8 @@ static int first_of_part(const Module *module, const Op *op) {
 /* Whether the stage of an operator has one visit; so has what runs on all devices. */
 static bool one_visit(const Module *module, const Op *op) {
     if (op->stage == STAGE_ALL) return true;
-    const TemplateStage *stage = &module->templates.stages.at[op->stage];
-    const Body *body = &module->templates.at.at[stage->template_index];
+    const TemplateStage *stage = &module->templates->stages.at[op->stage];
+    const Body *body = &module->templates->at.at[stage->template_index];
     int visits = 0;
     for (int v = 0; v < body->visit_count; v++) visits += body->visit_stage[v] == stage->number;
     return visits <= 1;

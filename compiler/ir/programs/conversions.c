@@ -15,8 +15,8 @@ ht_dtype dtype_runtime(DType dtype) {
 
 PlannedConversion *conversion_add(Module *module) {
     PlannedConversion *conversion = arena_new(module->arena, PlannedConversion);
-    *conversion = (PlannedConversion){.number = module->devices.conversions.count};
-    array_push(module->arena, &module->devices.conversions, conversion);
+    *conversion = (PlannedConversion){.number = module->devices->conversions.count};
+    array_push(module->arena, &module->devices->conversions, conversion);
     return conversion;
 }
 
@@ -52,7 +52,8 @@ const Plan *module_plan(Module *module, const Conversion *tensors, int count) {
                               tensors[t].shape.rank, tensors[t].dtype};
     }
     const Plan **plan = intern_slot(module->cache->plans, key, sizeof *key * (size_t)count);
-    if (!*plan) *plan = reshard_plan_all(module->arena, module->target.cluster, own, count);
+    if (!*plan)
+        *plan = reshard_plan_all(module->arena, module->devices->target.cluster, own, count);
     return *plan;
 }
 
@@ -63,8 +64,8 @@ void conversion_plan(Module *module, PlannedConversion *conversion) {
     for (int t = 0; t < conversion->tensors.count; t++)
         tensors[t] = planned_tensor(&conversion->tensors.at[t]);
     conversion->groups =
-        replica_groups_of(module->arena, module->target.cluster, module_equivalent_devices(module),
-                          tensors, conversion->tensors.count);
+        replica_groups_of(module->arena, module->devices->target.cluster,
+                          module_equivalent_devices(module), tensors, conversion->tensors.count);
     conversion->plan = module_plan(module, conversion->groups.first, conversion->tensors.count);
     arena_destroy(scratch);
 }
@@ -74,7 +75,7 @@ const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op,
     Conversion tensor = planned_tensor(&op->convert.plan->tensors.at[op->convert.tensor]);
     *replica_groups = op->convert.plan->groups;
     if (op->convert.plan->tensors.count == 1) return op->convert.plan->plan;
-    *replica_groups = replica_groups_of(arena, module->target.cluster,
+    *replica_groups = replica_groups_of(arena, module->devices->target.cluster,
                                         module_equivalent_devices(module), &tensor, 1);
     return module_plan(module, replica_groups->first, 1);
 }

@@ -19,7 +19,7 @@ typedef struct ConvertedTensor {
 } ConvertedTensor;
 
 typedef struct PlannedConversion {
-    int number; // in module->devices.conversions
+    int number; // in module->devices->conversions
     Array(ConvertedTensor) tensors;
     const Op *user;       // the first operator that converts so; NULL: none yet
     ReplicaGroups groups; // once there is a user
@@ -27,7 +27,7 @@ typedef struct PlannedConversion {
     Position at;          // of its line in IR text; without a file: a pass made it
 } PlannedConversion;
 
-/* Adds a conversion without tensors and user to module->devices.conversions. */
+/* Adds a conversion without tensors and user to module->devices->conversions. */
 PlannedConversion *conversion_add(Module *module);
 
 /* Makes an operator the user of one tensor of a conversion. */

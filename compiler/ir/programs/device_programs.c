@@ -52,7 +52,7 @@ bool role_has(Module *module, const Role *role, const Value *value) {
 }
 
 int64_t role_bytes(Module *module, const Role *role, const Value *value) {
-    int count = value->def && value->def->def == module->builtin.collect ? role->device_count : 1;
+    int count = value->def && value->def->def == module->builtin->collect ? role->device_count : 1;
     int64_t most = 0;
     for (int i = 0; i < count; i++) {
         int64_t bytes = value_local_bytes(module, value, role->devices[i]);
@@ -70,7 +70,7 @@ bool role_runs(Module *module, const Role *role, const Op *op) {
 const Op *role_maker(Module *module, const Role *role, const Value *value) {
     const Op *def = value->def;
     if (!def || !role_has(module, role, value)) return NULL;
-    if (def->def != module->builtin.stage_union) return def;
+    if (def->def != module->builtin->stage_union) return def;
     for (int k = 0; k < def->operand_count; k++)
         if (role_has(module, role, def->operands[k]))
             return role_maker(module, role, def->operands[k]);
@@ -79,7 +79,7 @@ const Op *role_maker(Module *module, const Role *role, const Value *value) {
 
 const Value *role_storage(Module *module, const Role *role, const Value *value) {
     const Value *owner = value_storage(value);
-    while (owner->def && owner->def->def == module->builtin.stage_union) {
+    while (owner->def && owner->def->def == module->builtin->stage_union) {
         const Value *own = NULL;
         for (int k = 0; !own && k < owner->def->operand_count; k++)
             if (role_has(module, role, owner->def->operands[k])) own = owner->def->operands[k];

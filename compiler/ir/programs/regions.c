@@ -258,10 +258,10 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
 
 /* The micro-batches that a device runs in a step. */
 static int64_t microbatches_of(const Module *module, const Op *op, int device) {
-    for (int r = 0; r < module->templates.runs.count; r++) {
-        const PipelineRun *run = &module->templates.runs.at[r];
+    for (int r = 0; r < module->templates->runs.count; r++) {
+        const PipelineRun *run = &module->templates->runs.at[r];
         const TemplateStage *own =
-            &module->templates.stages.at[op->stage == STAGE_ALL ? 0 : op->stage];
+            &module->templates->stages.at[op->stage == STAGE_ALL ? 0 : op->stage];
         if (run->template_index != own->template_index) continue;
         const Stage *stage = &module->strategy->pipelines.at[run->pipeline].stages.at[own->number];
         for (int i = 0; i < stage->devices.count; i++)
@@ -274,7 +274,7 @@ static int64_t microbatches_of(const Module *module, const Op *op, int device) {
 static int64_t input_bytes(Module *module, const Value *input, int device) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->builtin.local_part && op->operands[0] == input &&
+        if (op->def == module->builtin->local_part && op->operands[0] == input &&
             value_region(module, op->results[0], device)->member)
             return value_local_bytes(module, op->results[0], device) *
                    microbatches_of(module, op, device);
@@ -284,7 +284,7 @@ static int64_t input_bytes(Module *module, const Value *input, int device) {
 
 int64_t value_local_bytes(Module *module, const Value *value, int device) {
     if (value->kind == VALUE_INPUT && !value->layout) return input_bytes(module, value, device);
-    if (value->def && value->def->def == module->builtin.collect)
+    if (value->def && value->def->def == module->builtin->collect)
         return value_local_bytes(module, value->def->operands[0], device) *
                microbatches_of(module, value->def, device);
     return value_region(module, value, device)->volume * dtype_size(value->type.dtype);

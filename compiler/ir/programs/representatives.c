@@ -18,11 +18,11 @@ struct Posts {
 };
 
 static void add_posts(const Module *module, struct Posts *posts, int number) {
-    const PipelineRun *run = &module->templates.runs.at[number];
+    const PipelineRun *run = &module->templates->runs.at[number];
     const Pipeline *own = &module->strategy->pipelines.at[run->pipeline];
     const Pipeline *first =
         &module->strategy->pipelines
-             .at[template_first_run(&module->templates, run->template_index)->pipeline];
+             .at[template_first_run(module->templates, run->template_index)->pipeline];
     for (int s = 0; s < own->stages.count; s++)
         for (int i = 0; i < own->stages.at[s].devices.count; i++)
             posts->at[own->stages.at[s].devices.at[i]] =
@@ -43,13 +43,13 @@ static void link_posts(Arena *arena, struct Posts *posts) {
 static const struct Posts *module_posts(Module *module) {
     if (module->cache->posts) return module->cache->posts;
     struct Posts *posts = module->cache->posts = arena_new(module->arena, struct Posts);
-    for (int i = 0; i < module->devices.mesh->device_count; i++)
-        posts->count = module->devices.mesh->devices[i] >= posts->count
-                           ? module->devices.mesh->devices[i] + 1
+    for (int i = 0; i < module->devices->mesh->device_count; i++)
+        posts->count = module->devices->mesh->devices[i] >= posts->count
+                           ? module->devices->mesh->devices[i] + 1
                            : posts->count;
     posts->at = arena_array(module->arena, Post, posts->count);
     for (int i = 0; i < posts->count; i++) posts->at[i] = (Post){.run = -1, .stand_in = i};
-    for (int r = 0; r < module->templates.runs.count; r++) add_posts(module, posts, r);
+    for (int r = 0; r < module->templates->runs.count; r++) add_posts(module, posts, r);
     link_posts(module->arena, posts);
     return posts;
 }
@@ -63,7 +63,7 @@ const PipelineRun *device_run(Module *module, int device, int *stage) {
     const struct Posts *posts = module_posts(module);
     if (device >= posts->count || posts->at[device].run < 0) return NULL;
     *stage = posts->at[device].stage;
-    return &module->templates.runs.at[posts->at[device].run];
+    return &module->templates->runs.at[posts->at[device].run];
 }
 
 int op_representative_device(Module *module, const Op *op, int device) {

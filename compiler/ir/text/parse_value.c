@@ -90,7 +90,7 @@ bool parse_position(IrParser *parser, Position *at) {
     int64_t line, column;
     *at = (Position){0};
     if (!tokens_take(tokens, "@")) return true;
-    at->file = parser->module ? parser->module->source.file : NULL;
+    at->file = parser->module ? parser->module->source->file : NULL;
     if (tokens->token->kind == TOKEN_STRING) {
         if (!parse_string(parser, &at->file) || !tokens_expect(tokens, ":", "after the file"))
             return false;

@@ -42,8 +42,8 @@ static void print_any_position(Printer *printer, Position at) {
         text_string(printer->out, "0:0");
         return;
     }
-    if (!at.file || !printer->module->source.file ||
-        strcmp(at.file, printer->module->source.file)) {
+    if (!at.file || !printer->module->source->file ||
+        strcmp(at.file, printer->module->source->file)) {
         print_quoted(printer->out, at.file ? at.file : "");
         text_string(printer->out, ":");
     }
@@ -269,15 +269,15 @@ static int print_binding(Printer *printer, const Op *op) {
 
 static int print_gradient_number(Printer *printer, const Function *function) {
     int known = find_number(printer->gradients, function);
-    for (int i = 0; known == NOT_FOUND && i < printer->module->library.gradients.count; i++)
-        if (printer->module->library.gradients.at[i] == function)
+    for (int i = 0; known == NOT_FOUND && i < printer->module->library->gradients.count; i++)
+        if (printer->module->library->gradients.at[i] == function)
             known = remember(printer, &printer->gradients, function, i);
     if (known == NOT_FOUND) BUG("the gradient %s is not listed in the module", function->name);
     return known;
 }
 
 void print_references(Printer *printer, const Op *op) {
-    if (op->source.frames) print_frame(printer, op->source.frames);
+    if (op->source->frames) print_frame(printer, op->source->frames);
     print_binding(printer, op);
 }
 
@@ -330,31 +330,31 @@ static void print_marks(Printer *printer, const Op *op) {
         text_print(out, op->convert.tensor ? " plan %d tensor %d" : " plan %d",
                    op->convert.plan->number, op->convert.tensor);
     if (op->gradient) text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
-    print_layer(out, op->source.layer);
-    if (op->source.recompute) text_print(out, " recompute %d", op->source.recompute);
+    print_layer(out, op->source->layer);
+    if (op->source->recompute) text_print(out, " recompute %d", op->source->recompute);
     if (op->recomputes) text_print(out, " recomputes %%%d", op->recomputes->results[0]->id);
-    if (op->source.scope) {
+    if (op->source->scope) {
         text_string(out, " scope ");
-        print_quoted(out, op->source.scope);
+        print_quoted(out, op->source->scope);
     }
     static const char *const turns[] = {[LOOP_BEFORE] = "",
                                         [LOOP_EACH] = " loop each",
                                         [LOOP_AFTER] = " loop after",
                                         [LOOP_COUNT] = " loop count"};
     text_string(out, turns[op->loop]);
-    if (op->source.op >= 0) text_print(out, " source_op %d", op->source.op);
+    if (op->source->op >= 0) text_print(out, " source_op %d", op->source->op);
     if (op->stage != STAGE_ALL) text_print(out, " stage %d visit %d", op->stage, op->visit);
     if (op->chunk) text_print(out, " chunk %d", op->chunk);
     text_string(out, op->is_wgrad ? " wgrad" : "");
     text_string(out, op->run_in_place ? " in_place" : "");
-    if (op->source.frames) text_print(out, " from %d", print_frame(printer, op->source.frames));
-    if (op->convert.reason) {
+    if (op->source->frames) text_print(out, " from %d", print_frame(printer, op->source->frames));
+    if (op->source->reason) {
         text_string(out, " for ");
-        print_quoted(out, op->convert.reason);
+        print_quoted(out, op->source->reason);
     }
-    if (op->source.fused_count) text_print(out, " also %d", op->source.fused_count);
-    for (int i = 0; i < op->source.fused_count; i++)
-        print_any_position(printer, op->source.fused_at[i]);
+    if (op->source->fused_count) text_print(out, " also %d", op->source->fused_count);
+    for (int i = 0; i < op->source->fused_count; i++)
+        print_any_position(printer, op->source->fused_at[i]);
     print_position(printer, op->at);
 }
 
@@ -388,19 +388,19 @@ static void print_head(Printer *printer) {
     text_string(out, "module ");
     print_quoted(out, module->name);
     text_string(out, module->kind == MODULE_TRAIN ? " train" : " infer");
-    if (module->source.file) {
+    if (module->source->file) {
         text_string(out, " source ");
-        print_quoted(out, module->source.file);
+        print_quoted(out, module->source->file);
     }
     if (module->precision != DTYPE_F32)
         text_print(out, " precision %s", dtype_name(module->precision));
-    if (module->target.cluster_file) {
+    if (module->devices->target.cluster_file) {
         text_string(out, " cluster ");
-        print_quoted(out, module->target.cluster_file);
+        print_quoted(out, module->devices->target.cluster_file);
     }
     if (module->last_pass) text_print(out, " after %s", module->last_pass);
     text_print(out, " next %d", module->next_id);
-    print_position(printer, module->source.at);
+    print_position(printer, module->source->at);
     text_string(out, "\n");
     if (module->strategy) strategy_print(out, module->strategy, "");
 }
@@ -422,21 +422,21 @@ static void print_def(Printer *printer, const OpDef *def) {
 
 static void print_defs(Printer *printer) {
     const Module *module = printer->module;
-    for (int i = 0; i < module->library.defs.count; i++)
-        print_def(printer, module->library.defs.at[i]);
-    if (module->optimizer.op)
-        text_print(printer->out, "update %s states %d%s%s\n", module->optimizer.op->name,
-                   module->optimizer.state_count, module->optimizer.clip ? " clip" : "",
-                   module->optimizer.norm ? " norm" : "");
-    if (module->builtin.reshard)
-        text_print(printer->out, "reshard %s\n", module->builtin.reshard->name);
+    for (int i = 0; i < module->library->defs.count; i++)
+        print_def(printer, module->library->defs.at[i]);
+    if (module->optimizer->op)
+        text_print(printer->out, "update %s states %d%s%s\n", module->optimizer->op->name,
+                   module->optimizer->state_count, module->optimizer->clip ? " clip" : "",
+                   module->optimizer->norm ? " norm" : "");
+    if (module->builtin->reshard)
+        text_print(printer->out, "reshard %s\n", module->builtin->reshard->name);
     const struct {
         const char *word;
         const OpDef *def;
-    } own[] = {{"accumulate", module->builtin.accumulate},
-               {"part", module->builtin.local_part},
-               {"union", module->builtin.stage_union},
-               {"collect", module->builtin.collect}};
+    } own[] = {{"accumulate", module->builtin->accumulate},
+               {"part", module->builtin->local_part},
+               {"union", module->builtin->stage_union},
+               {"collect", module->builtin->collect}};
     for (int i = 0; i < 4; i++)
         if (own[i].def) text_print(printer->out, "%s %s\n", own[i].word, own[i].def->name);
 }
@@ -483,7 +483,7 @@ static void print_schedule(Text *out, const PipelineTemplates *bodies, int numbe
 /* The meshes of stages stand with them, where they are not that of all devices. */
 static void print_bodies(Printer *printer) {
     const Module *module = printer->module;
-    const PipelineTemplates *bodies = &module->templates;
+    const PipelineTemplates *bodies = module->templates;
     if (bodies->at.count)
         text_print(printer->out, "batch unit %lld\n", (long long)bodies->row_unit);
     for (int b = 0; b < bodies->at.count; b++) print_body(printer->out, &bodies->at.at[b]);
@@ -496,7 +496,7 @@ static void print_bodies(Printer *printer) {
     for (int s = 0; s < bodies->stages.count; s++) {
         text_print(printer->out, "stage %d of template %d\n", bodies->stages.at[s].number,
                    bodies->stages.at[s].template_index);
-        if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->devices.mesh)
+        if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->devices->mesh)
             print_mesh(printer, bodies->stages.at[s].mesh);
     }
     for (int r = 0; r < bodies->runs.count; r++) print_schedule(printer->out, bodies, r);
@@ -586,8 +586,8 @@ void print_conversion(Text *out, Type type, const Layout *from, const Layout *to
 
 static void print_ops(Printer *printer) {
     const Module *module = printer->module;
-    for (int i = 0; i < module->devices.conversions.count; i++) {
-        const PlannedConversion *conversion = module->devices.conversions.at[i];
+    for (int i = 0; i < module->devices->conversions.count; i++) {
+        const PlannedConversion *conversion = module->devices->conversions.at[i];
         for (int t = 0; t < conversion->tensors.count; t++) {
             text_print(printer->out, t ? "plan %d tensor %d " : "plan %d ", i, t);
             print_conversion(printer->out, conversion->tensors.at[t].type,
@@ -651,7 +651,7 @@ static void print_role(Text *out, const Module *module, const Role *role) {
 }
 
 static void print_roles(Printer *printer) {
-    const Roles *roles = printer->module->devices.roles;
+    const Roles *roles = printer->module->devices->roles;
     for (int i = 0; roles && i < roles->role_count; i++)
         print_role(printer->out, printer->module, &roles->at[i]);
 }
@@ -660,12 +660,12 @@ void ir_print(Text *out, const Module *module) {
     Printer printer = {.out = out, .scratch = arena_create(), .module = module};
     print_head(&printer);
     print_defs(&printer);
-    if (module->devices.mesh) print_mesh(&printer, module->devices.mesh);
+    if (module->devices->mesh) print_mesh(&printer, module->devices->mesh);
     print_bodies(&printer);
     for (int i = 0; i < module->params.count; i++) print_param(&printer, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++) print_input(&printer, module->inputs.at[i]);
-    for (int i = 0; i < module->library.gradients.count; i++)
-        print_gradient(&printer, module->library.gradients.at[i]);
+    for (int i = 0; i < module->library->gradients.count; i++)
+        print_gradient(&printer, module->library->gradients.at[i]);
     print_ops(&printer);
     print_ends(&printer);
     print_roles(&printer);

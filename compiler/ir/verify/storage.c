@@ -128,7 +128,7 @@ static void occupy_scratch(Play *play, const Op *op) {
 /* Whether the operator leaves its operand where it is, under another name. */
 static bool renames(const Play *play, const Op *op) {
     const Module *module = play->module;
-    if (op->def == module->builtin.stage_union || op->def == module->builtin.local_part ||
+    if (op->def == module->builtin->stage_union || op->def == module->builtin->local_part ||
         op_moves_nothing(op))
         return true;
     if (value_storage(op->results[0]) !=
@@ -244,7 +244,7 @@ static bool is_new(Verifier *verifier, Intern *seen, const Value *value) {
 
 /* Devices of one role hold pieces of the same shapes. */
 static void check_alike(Verifier *verifier, Intern *seen, const Op *op, const Value *value) {
-    const Roles *roles = verifier->module->devices.roles;
+    const Roles *roles = verifier->module->devices->roles;
     if (!is_new(verifier, seen, value)) return;
     for (int r = 0; r < roles->role_count; r++)
         for (int i = 1; i < roles->at[r].device_count; i++)
@@ -282,7 +282,7 @@ static bool is_laid_out(const Module *module) {
 }
 
 void verify_storage(Verifier *verifier) {
-    const Roles *roles = verifier->module->devices.roles;
+    const Roles *roles = verifier->module->devices->roles;
     if (!roles || !is_laid_out(verifier->module)) return;
     ir_number(verifier->module);
     check_roles(verifier);

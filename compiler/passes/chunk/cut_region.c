@@ -67,14 +67,14 @@ static bool is_row(const OpDef *def, SliceConcat *movers) {
 
 bool slice_concat_find(const Module *module, SliceConcat *movers) {
     bool piece = false, row = false;
-    for (int i = 0; i < module->source.slice_concat_ops.count && !piece; i++)
-        piece = is_piece(module->source.slice_concat_ops.at[i], movers);
-    for (int i = 0; i < module->library.defs.count && !piece; i++)
-        piece = is_piece(module->library.defs.at[i], movers);
-    for (int i = 0; i < module->source.slice_concat_ops.count && !row; i++)
-        row = is_row(module->source.slice_concat_ops.at[i], movers);
-    for (int i = 0; i < module->library.defs.count && !row; i++)
-        row = is_row(module->library.defs.at[i], movers);
+    for (int i = 0; i < module->source->slice_concat_ops.count && !piece; i++)
+        piece = is_piece(module->source->slice_concat_ops.at[i], movers);
+    for (int i = 0; i < module->library->defs.count && !piece; i++)
+        piece = is_piece(module->library->defs.at[i], movers);
+    for (int i = 0; i < module->source->slice_concat_ops.count && !row; i++)
+        row = is_row(module->source->slice_concat_ops.at[i], movers);
+    for (int i = 0; i < module->library->defs.count && !row; i++)
+        row = is_row(module->library->defs.at[i], movers);
     return piece && row;
 }
 

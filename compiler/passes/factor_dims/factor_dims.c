@@ -391,8 +391,8 @@ static bool cut_batch(Factoring *factoring, const LengthVariant *variants) {
     int64_t rows = classes->batch_rows,
             unit = classes->micro_atom < 0 ? 1 : rows / classes->atom_extent[classes->micro_atom];
     bool fits = microbatch_bodies(module, variants, rows, unit);
-    if (!microbatch_loops(module)) module->templates = (PipelineTemplates){0};
-    module->templates.row_unit = unit;
+    if (!microbatch_loops(module)) *module->templates = (PipelineTemplates){0};
+    module->templates->row_unit = unit;
     if (fits) batches_check(module, classes);
     return fits && !diag_errors(module->diag);
 }

@@ -60,9 +60,9 @@ static bool is_elementwise(const Op *op) {
 }
 
 static bool may_fuse(const Module *module, const Op *op) {
-    if (op->def == module->builtin.reshard || op_gathers(module, op) ||
-        op->def == module->builtin.local_part || op->def == module->builtin.stage_union ||
-        op->def == module->optimizer.op || op->run_in_place)
+    if (op->def == module->builtin->reshard || op_gathers(module, op) ||
+        op->def == module->builtin->local_part || op->def == module->builtin->stage_union ||
+        op->def == module->optimizer->op || op->run_in_place)
         return false;
     return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op);
 }

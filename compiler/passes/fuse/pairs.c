@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const OpDef *named_def(const Module *module, const char *name) {
-    for (int i = 0; name && i < module->library.defs.count; i++)
-        if (!strcmp(module->library.defs.at[i]->name, name)) return module->library.defs.at[i];
+    for (int i = 0; name && i < module->library->defs.count; i++)
+        if (!strcmp(module->library->defs.at[i]->name, name)) return module->library->defs.at[i];
     return NULL;
 }
 

@@ -37,8 +37,8 @@ static void lie_within(Views *views, Value *value, const Value *whole, int dim, 
 /* Whether all devices have one box of a value, and along `dim` (unless it is -1) all of it. */
 static bool lies_whole(Views *views, const Value *value, int dim) {
     Module *module = views->module;
-    for (int r = 0; r < module->devices.roles->role_count; r++) {
-        const Role *role = &module->devices.roles->at[r];
+    for (int r = 0; r < module->devices->roles->role_count; r++) {
+        const Role *role = &module->devices->roles->at[r];
         int64_t extent[IR_MAX_RANK];
         if (!role_has(module, role, value)) continue;
         if (!value_local(module, value, role->devices[0], extent) ||
@@ -68,11 +68,11 @@ static bool takes_tensor(Views *views, const Op *op, int k) {
     const Access *access =
         result ? &op->def->rule->results[bound->access] : &op->def->rule->operands[bound->access];
     bool takes = op->def->rule->kind == RULE_CALL && access->pitch >= 0;
-    for (int i = 0; takes && i < module->devices.roles->role_count; i++) {
+    for (int i = 0; takes && i < module->devices->roles->role_count; i++) {
         int64_t pitch;
-        if (role_runs(module, &module->devices.roles->at[i], op))
+        if (role_runs(module, &module->devices->roles->at[i], op))
             takes = tensor_pitch(module, op, access, bound, value,
-                                 module->devices.roles->at[i].devices[0], &pitch);
+                                 module->devices->roles->at[i].devices[0], &pitch);
     }
     return takes;
 }
@@ -148,8 +148,8 @@ static int64_t extent_along(const Value *value, const Value *whole, int dim) {
 /* Whether a value is made by an operator, in the arena. */
 static bool is_made(const Module *module, const Value *value) {
     const Op *def = value->def;
-    return value->kind == VALUE_RESULT && def && def->def != module->builtin.stage_union &&
-           def->def != module->builtin.local_part && !op_gathers(module, def);
+    return value->kind == VALUE_RESULT && def && def->def != module->builtin->stage_union &&
+           def->def != module->builtin->local_part && !op_gathers(module, def);
 }
 
 /* ---- slices ---- */

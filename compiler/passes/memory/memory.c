@@ -47,7 +47,7 @@ static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
 static void extend_unions(Memory *memory) {
     for (int i = memory->module->ops.count - 1; i >= 0; i--) {
         const Op *op = memory->module->ops.at[i];
-        for (int k = 0; op->def == memory->module->builtin.stage_union && k < op->operand_count;
+        for (int k = 0; op->def == memory->module->builtin->stage_union && k < op->operand_count;
              k++) {
             int *last = &memory->last[value_storage(op->operands[k])->id];
             *last =
@@ -160,7 +160,7 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
 /* Results that a rule puts into the storage of an operand that is not read again; an optimizer's
  * into that of parameters and states. */
 static void share_inplace(Memory *memory, Op *op) {
-    const bool updates = op->def == memory->module->optimizer.op;
+    const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {
         int wanted = op->def->rule->results[op->binding->results[r].access].inplace;
         for (int k = 0; wanted >= 0 && k < op->operand_count; k++)
@@ -177,7 +177,7 @@ static void share_inplace(Memory *memory, Op *op) {
 /* Whether nobody but the operator reads a value, nor what it is the union of. */
 static bool reads_alone(const Memory *memory, const Value *value) {
     const Op *def = value->def;
-    for (int k = 0; def->def == memory->module->builtin.stage_union && k < def->operand_count; k++)
+    for (int k = 0; def->def == memory->module->builtin->stage_union && k < def->operand_count; k++)
         if (!reads_alone(memory, def->operands[k])) return false;
     return memory->readers[value->id] == 1;
 }
@@ -205,11 +205,11 @@ static void share_row(Memory *memory, const Op *op) {
 
 static void share_op(Memory *memory, Op *op) {
     const Module *module = memory->module;
-    if (op->def == module->builtin.reshard)
+    if (op->def == module->builtin->reshard)
         share_conversion(memory, op);
-    else if (op->def == module->builtin.local_part)
+    else if (op->def == module->builtin->local_part)
         share(memory, op->results[0], op->operands[0]);
-    else if (op->def == module->builtin.stage_union)
+    else if (op->def == module->builtin->stage_union)
         return;
     else if (op->def->rule->kind == RULE_VIEW &&
              !must_copy(memory, op->results[0], op->operands[0]))
@@ -319,7 +319,7 @@ static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *o
  * is at work. */
 static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot) {
     const Module *module = memory->module;
-    for (int r = 0; r < op->result_count && op->def != module->builtin.stage_union; r++) {
+    for (int r = 0; r < op->result_count && op->def != module->builtin->stage_union; r++) {
         const Value *value = op->results[r];
         if (!value->storage)
             add_item(memory, role->kept[value->id] ? slot : arena,
@@ -350,7 +350,7 @@ static int64_t place_items(Memory *memory, Packing *packing) {
 static void place_unions(Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
-        if (op->def != memory->module->builtin.stage_union) continue;
+        if (op->def != memory->module->builtin->stage_union) continue;
         const Value *owner = role_storage(memory->module, role, op->results[0]);
         role->offset[op->results[0]->id] = owner == op->results[0] ? -1 : role->offset[owner->id];
     }
@@ -375,7 +375,7 @@ void pass_memory(Module *module, const PassContext *context) {
     Memory memory = {.module = module,
                      .estimate_only = context->options->estimate_only,
                      .arena = arena_create(),
-                     .roles = module->devices.roles};
+                     .roles = module->devices->roles};
     ir_number(module);
     memory.last = last_uses(memory.arena, module);
     memory.readers = arena_array(memory.arena, int, module->next_id);

@@ -102,9 +102,9 @@ static bool check_rows(const Module *module, int64_t batch) {
 
 /* Whether each micro-batch has whole units. */
 static bool check_units(const Module *module, int64_t unit) {
-    for (int i = 0; i < module->templates.runs.count; i++) {
-        const PipelineRun *run = &module->templates.runs.at[i];
-        int64_t rows = module->templates.at.at[run->template_index].rows;
+    for (int i = 0; i < module->templates->runs.count; i++) {
+        const PipelineRun *run = &module->templates->runs.at[i];
+        int64_t rows = module->templates->at.at[run->template_index].rows;
         if (!(rows % unit)) continue;
         diag_error(module->diag, module->strategy->pipelines.at[run->pipeline].at,
                    "a micro-batch of %lld rows does not keep together what the model does: groups "
@@ -125,7 +125,7 @@ static const Module *shorter_of(const LengthVariant *variants, int pipeline) {
 /* The body of pipelines like this one; a new one where there is none. */
 static int body_of(Module *module, const LengthVariant *variants, int number, int64_t rows) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[number];
-    PipelineTemplates *bodies = &module->templates;
+    PipelineTemplates *bodies = module->templates;
     for (int i = 0; i < bodies->runs.count; i++)
         if (bodies->at.at[bodies->runs.at[i].template_index].rows == rows &&
             shorter_of(variants, number) == shorter_of(variants, bodies->runs.at[i].pipeline) &&
@@ -144,7 +144,7 @@ static int body_of(Module *module, const LengthVariant *variants, int number, in
 
 bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t batch, int64_t unit) {
     int64_t first_row = 0;
-    module->templates = (PipelineTemplates){0};
+    *module->templates = (PipelineTemplates){0};
     if (!module->strategy) return true;
     if (!check_rows(module, batch)) return false;
     for (int i = 0; i < pipeline_count(module); i++) {
@@ -152,7 +152,7 @@ bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t ba
         int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1,
                 rows = rows_of(module, pipeline, batch, count);
         int body = body_of(module, variants, i, rows);
-        array_push(module->arena, &module->templates.runs,
+        array_push(module->arena, &module->templates->runs,
                    (PipelineRun){.template_index = body,
                                  .pipeline = i,
                                  .microbatches = count,

@@ -147,7 +147,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     Module *module = loop->module;
     Op *op = ir_op_like(module, def, &value, 1, NULL, like);
     op->at = user->at;
-    op->source.frames = user->source.frames;
+    op_change_source(module->arena, op)->frames = user->source->frames;
     op->loop = turn;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
@@ -159,7 +159,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
     loop->accumulated[value->id] =
-        gather_turns(loop, loop->module->builtin.accumulate, value, like, user, turn);
+        gather_turns(loop, loop->module->builtin->accumulate, value, like, user, turn);
     if (turn != LOOP_EACH)
         array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
 }
@@ -177,11 +177,12 @@ static Value *whole(Loop *loop, Value *value, const Op *user) {
 
 /* The rows of an input that belong to the micro-batch at work; `turn` says in which loop. */
 static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user) {
-    Op *op = ir_op_like(loop->module, loop->module->builtin.local_part, &input, 1, NULL, user);
+    Op *op = ir_op_like(loop->module, loop->module->builtin->local_part, &input, 1, NULL, user);
     op->section = SECTION_FORWARD;
-    op->source.layer = NULL;
-    op->source.scope = NULL;
-    op->source.op = -1;
+    OpSource *source = op_change_source(loop->module->arena, op);
+    source->layer = NULL;
+    source->scope = NULL;
+    source->op = -1;
     op->loop = turn;
     op->results[0]->type = input->type;
     op->results[0]->dims = input->dims;
@@ -232,7 +233,7 @@ static Value *counted(Loop *loop, Value *value, const Op *user) {
                                               ? part_of(loop, value, LOOP_COUNT, user)
                                               : value;
     const Op *op = value->def;
-    if (op->def == loop->module->builtin.local_part)
+    if (op->def == loop->module->builtin->local_part)
         return loop->counted[value->id] = counted(loop, op->operands[0], user);
     Op *copy = count_op(loop, op, user);
     for (int k = 0; k < op->result_count; k++) loop->counted[op->results[k]->id] = copy->results[k];
@@ -286,7 +287,7 @@ static void take_counts(Loop *loop, Op *op) {
 /* An operator outside of layers that no input reaches is computed before the loop, wherever it is
  * read; so is what gradients begin with. */
 static LoopPosition place_whole(const Loop *loop, const Op *op) {
-    bool fed = op->source.layer || (op->section != SECTION_FORWARD && op->operand_count);
+    bool fed = op->source->layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)
         fed |= op->operands[k] &&
                (op->operands[k]->kind == VALUE_INPUT || loop->fed[op->operands[k]->id]);
@@ -333,7 +334,7 @@ static Value *collected(Loop *loop, Value *value, const Op *end) {
         if (!loop->part[value->id]) loop->part[value->id] = part_of(loop, value, LOOP_EACH, end);
         value = loop->part[value->id];
     }
-    Value *rows = gather_turns(loop, loop->module->builtin.collect, value, like, end, LOOP_EACH);
+    Value *rows = gather_turns(loop, loop->module->builtin->collect, value, like, end, LOOP_EACH);
     array_push(loop->module->arena, &loop->turns[LOOP_EACH], rows->def);
     return rows;
 }
@@ -341,7 +342,7 @@ static Value *collected(Loop *loop, Value *value, const Op *end) {
 /* The loss, the outputs and the gradients are what is known behind the loop. */
 static void finish(Loop *loop) {
     Module *module = loop->module;
-    Op end = op_place_at(module->source.at);
+    Op end = op_place_at(module->source->at);
     module->loss = whole(loop, module->loss, &end);
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
@@ -389,11 +390,11 @@ void pass_microbatch(Module *module, const PassContext *context) {
     loop.counted = arena_array(loop.arena, Value *, values);
     loop.part = arena_array(loop.arena, Value *, values);
     loop.fed = arena_array(loop.arena, bool, values);
-    module->builtin.accumulate =
+    module->builtin->accumulate =
         module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
-    module->builtin.local_part =
+    module->builtin->local_part =
         module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
-    module->builtin.collect =
+    module->builtin->collect =
         module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
     check_parameters(module);
     if (!diag_errors(module->diag)) place_all(&loop);

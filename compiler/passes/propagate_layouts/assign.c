@@ -8,7 +8,7 @@
 
 /* Whether an operator hands a value on to another visit (passes/stage). */
 static bool hands(const Assigner *assigner, const Op *op) {
-    return op->def == assigner->module->builtin.reshard && op->stage != STAGE_ALL &&
+    return op->def == assigner->module->builtin->reshard && op->stage != STAGE_ALL &&
            op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 

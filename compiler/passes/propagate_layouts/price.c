@@ -19,7 +19,7 @@ typedef struct PriceKey {
 } PriceKey;
 
 static const Cluster *cluster_of(const Assigner *assigner) {
-    return assigner->module->target.cluster;
+    return assigner->module->devices->target.cluster;
 }
 
 static PriceKey key_of(const Assigner *assigner, const Value *value, const Sharding *from,

@@ -71,8 +71,8 @@ static FactorReduction result_reduction(const Round *round, int k) {
 /* The operator that the clause merge names. */
 static const OpDef *named_joiner(const Round *round, const char *name) {
     const Module *module = round->propagation->module;
-    for (int i = 0; i < module->library.defs.count; i++)
-        if (!strcmp(module->library.defs.at[i]->name, name)) return module->library.defs.at[i];
+    for (int i = 0; i < module->library->defs.count; i++)
+        if (!strcmp(module->library->defs.at[i]->name, name)) return module->library->defs.at[i];
     return NULL;
 }
 

@@ -18,7 +18,7 @@ typedef struct Remaker {
 
 bool op_in_step(const Module *module, const Op *op) {
     return op->section == SECTION_FORWARD && !op_gathers(module, op) &&
-           op->loop == (module->templates.at.count ? LOOP_EACH : LOOP_BEFORE);
+           op->loop == (module->templates->at.count ? LOOP_EACH : LOOP_BEFORE);
 }
 
 /* ---- what is needed ---- */

@@ -39,7 +39,7 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
                     const Layout *layout) {
     const Strategy *strategy = module->strategy;
     Arena *scratch = arena_create();
-    int missing = missing_device(scratch, module->devices.mesh, layout);
+    int missing = missing_device(scratch, module->devices->mesh, layout);
     bool same = same_extents(here->type, there->type);
     if (!same) {
         diag_error(module->diag, strategy->optimizer_at,
@@ -76,12 +76,13 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
 /* What computes of a parameter: a conversion to `layout` in front of all else. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
-    Op *op = ir_op_like(module, module->builtin.reshard, &param, 1, NULL, &place);
+    Op *op = ir_op_like(module, module->builtin->reshard, &param, 1, NULL, &place);
     Value *made = op->results[0];
     op->section = SECTION_FORWARD;
     op->loop = LOOP_BEFORE;
-    op->convert.reason = arena_format(module->arena, "%s, which is kept as under the strategy %s",
-                                      param->name, module->strategy->optimizer);
+    op_change_source(module->arena, op)->reason =
+        arena_format(module->arena, "%s, which is kept as under the strategy %s", param->name,
+                     module->strategy->optimizer);
     made->type = param->type;
     made->dims = param->dims;
     made->name = param->name;

@@ -103,7 +103,7 @@ static void place_whole(Place *place, Value *value, bool cut) {
     if (is_staged(place, value))
         value->layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
     else if (value->micro.kind == MICRO_WHOLE || !parts.count)
-        place_value(place, place->module->devices.mesh, value);
+        place_value(place, place->module->devices->mesh, value);
     value->user_layout = NULL;
 }
 
@@ -121,7 +121,7 @@ static const Layout *states_of_whole(Place *place, Value *value) {
     }
     if (cut) whole.layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
     for (int i = 0; cut && i < parts.count; i++) parts.at[i]->layout = own[i];
-    return states_layout(place->module, place->module->devices.mesh, &whole);
+    return states_layout(place->module, place->module->devices->mesh, &whole);
 }
 
 /* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the
@@ -141,7 +141,8 @@ static void place_results(Place *place, const Op *op) {
     Module *module = place->module;
     for (int r = 0; r < op->result_count; r++)
         place_written(module, op_mesh(module, op), op->results[r]);
-    if (module->optimizer.op && op->def == module->optimizer.op && !module->optimizer.state_count)
+    if (module->optimizer->op && op->def == module->optimizer->op &&
+        !module->optimizer->state_count)
         op->results[0]->layout =
             place->program ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
 }
@@ -151,7 +152,7 @@ static void find_parts(Place *place) {
     const Module *module = place->module;
     place->parts = arena_array(place->arena, Values, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->def == module->builtin.local_part)
+        if (module->ops.at[i]->def == module->builtin->local_part)
             array_push(place->arena, &place->parts[module->ops.at[i]->operands[0]->id],
                        module->ops.at[i]->results[0]);
 }

@@ -32,7 +32,7 @@ static bool same_operator(const Op *op, const Op *other) {
 
 /* Whether the module adds up or collects an operator's results over all pipelines. */
 static bool is_common(const Module *module, const Op *op) {
-    return op->def == module->builtin.accumulate || op->def == module->builtin.collect;
+    return op->def == module->builtin->accumulate || op->def == module->builtin->collect;
 }
 
 /* Operator i of both: the same, and what is known behind the loop of the same shape. */
@@ -120,8 +120,8 @@ static bool shorter_fits(const Module *module, const ModuleLinks *links,
 }
 
 bool lengths_fit(const Module *module, const ModuleLinks *links) {
-    for (int r = 0; r < module->templates.runs.count && module->kind == MODULE_TRAIN; r++) {
-        const PipelineRun *run = &module->templates.runs.at[r];
+    for (int r = 0; r < module->templates->runs.count && module->kind == MODULE_TRAIN; r++) {
+        const PipelineRun *run = &module->templates->runs.at[r];
         const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
         if (!pipeline->lengths.count) continue;
         if (!links->variants) {
@@ -132,7 +132,7 @@ bool lengths_fit(const Module *module, const ModuleLinks *links) {
         }
         const LengthVariant *other = &links->variants[run->pipeline];
         Position at = pipeline->lengths.at[0].at;
-        if (other->module && template_first_run(&module->templates, run->template_index) == run &&
+        if (other->module && template_first_run(module->templates, run->template_index) == run &&
             (!shorter_fits(module, links, other, at) ||
              !padding_is_safe(module, other->module, at)))
             return false;

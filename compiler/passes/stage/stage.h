@@ -59,7 +59,7 @@ void take_lengths(const Staging *staging, const Op *op, Op *copy);
  * errors: layers that no stage has, or that stand against the flow of the data. */
 bool find_visits(Staging *staging);
 
-/* The stage that runs operator i of the module, of module->templates.stages. */
+/* The stage that runs operator i of the module, of module->templates->stages. */
 int stage_of(const Staging *staging, const Op *op);
 
 /* Finds the additions that only lead to what is read behind the loop; `read`: by value id, whether

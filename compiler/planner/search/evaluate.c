@@ -19,8 +19,8 @@ Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool r
     PassOptions passes = {.compile = shop->compile, .out = stdout, .no_fuse = shop->no_fuse};
     passes.compile.estimate_only = rough;
     for (int m = 0; unit && m < unit->modules.count; m++) {
-        unit->modules.at[m]->target = shop->target;
-        unit->modules.at[m]->target.cluster = shop->devices->unbound;
+        unit->modules.at[m]->devices->target = shop->target;
+        unit->modules.at[m]->devices->target.cluster = shop->devices->unbound;
     }
     return unit && passes_run(unit, &passes) ? unit : NULL;
 }

@@ -89,7 +89,7 @@ static void mark_gradients(const Reading *reading, bool *gradient) {
             gradient[value_storage(module->params.at[i]->gradient)->id] = true;
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        bool sum = op->def == module->builtin.accumulate;
+        bool sum = op->def == module->builtin->accumulate;
         for (int r = 0; r < op->result_count && sum; r++)
             gradient[value_storage(op->results[r])->id] = true;
     }

@@ -57,7 +57,8 @@ static bool prepare(Search *search, const SearchOptions *options) {
     if (!unit || !unit->modules.count) return false;
     search->model = model_begin(unit);
     PassOptions passes = {.compile = search->shop.compile, .stop_after = "refine", .out = stdout};
-    for (int m = 0; m < unit->modules.count; m++) unit->modules.at[m]->target = search->shop.target;
+    for (int m = 0; m < unit->modules.count; m++)
+        unit->modules.at[m]->devices->target = search->shop.target;
     if (!passes_run(unit, &passes)) return false;
     model_survey(search->arena, &search->model);
     return true;
@@ -131,7 +132,7 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     TriedList best = best_kinds(search, BEST);
     tries_settle(search, &best);
     if (best.count) {
-        explain_comment(strategy, &search->shop, best.at[0], search->model.module->source.file);
+        explain_comment(strategy, &search->shop, best.at[0], search->model.module->source->file);
         text_string(strategy, best.at[0]->text);
         explain_print(reason, &search->shop, &best, search->tried.count);
         return true;
