@@ -1,5 +1,5 @@
-/* The analysis cache of a module: memoized results of functions of its IR. Each table belongs to the
- * functions named beside it, which make it when it is first asked for; nothing else reads it.
+/* The analysis cache of a module: memoized results of functions of its IR. The functions named
+ * beside each table make and read it; nothing else does.
  *
  *     value_region(module, value, 3)     computes the regions of the value's layout and type
  *     value_region(module, value, 5)     finds them in cache->regions

@@ -240,18 +240,18 @@ OpSource *op_change_source(Arena *arena, Op *op) {
 void op_take_place(Arena *arena, Op *op, const Op *like) {
     op->at = like->at;
     op->source = like->source;
-    if (like->source->fused_count || like->source->reason) {
+    if (like->source->fused_count || like->source->reason || like->source->recomputes) {
         OpSource *own = op_change_source(arena, op);
         own->fused_at = NULL;
         own->fused_count = 0;
         own->reason = NULL;
+        own->recomputes = NULL;
     }
     op->section = like->section;
     op->loop = like->loop;
     op->stage = like->stage;
     op->visit = like->visit;
     op->is_wgrad = like->is_wgrad;
-    op->chunk = like->chunk;
     for (int i = 0; i < op->result_count; i++) op->results[i]->at = like->at;
 }
 

@@ -46,6 +46,9 @@ typedef struct OpSource {
     const Frame *frames;
     const Position *fused_at; // of the other operators that pass fuse put into this one
     int fused_count;
+    int chunk; // after pass chunk: number of the chunk that it computes, from 1 on; 0 none
+    const Op *recomputes; // between passes recompute and fuse: the forward operator that it runs
+                          // again; NULL elsewhere
     const char *reason; // of a conversion that no one wrote: why a pass inserted it; NULL elsewhere
 } OpSource;
 
@@ -66,14 +69,11 @@ struct Op {
     LoopPosition loop;
     int stage; // of module->templates->stages; STAGE_ALL: it runs on all devices
     int visit; // number of the model chunk in its template, along the data; 0 in LOOP_COUNT
-    int chunk; // after pass chunk: number of the chunk that it computes, from 1 on; 0 none
     Position at;
     const OpSource *source;
     bool is_wgrad;     // weight-gradient op: only the optimizer depends on it (pass split_wgrad)
     bool run_in_place; // must run as soon as its operands exist, so that they can be freed
     OpConversion convert;
-    const Op *recomputes; // between passes recompute and fuse: the forward operator that it runs
-                          // again; NULL elsewhere
     const Function *gradient; // of clause grad, for this call's types and attributes; NULL for
                               // bodies, views and grad(none)
     int index;                // in module->ops, set by ir_number

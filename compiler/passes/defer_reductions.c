@@ -87,8 +87,8 @@ static bool is_conversion(const Sums *sums, const Op *op) {
 /* Gathers the terms that make up a value, through sums and conversions that nobody else reads. */
 static void gather(Sums *sums, Value *value) {
     Op *op = value->def;
-    bool alone =
-        op && sums->readers[value->id] == 1 && !op->recomputes && op->loop == sums->root->loop;
+    bool alone = op && sums->readers[value->id] == 1 && !op->source->recomputes &&
+                 op->loop == sums->root->loop;
     bool sum = alone && is_sum(sums->module, op) && same_phase(sums->module, op, sums->root);
     bool conversion = alone && !sum && is_conversion(sums, op);
     if (!sum && !conversion) {
@@ -213,7 +213,8 @@ void pass_defer_reductions(Module *module, const PassContext *context) {
     Better **better = arena_array(sums.arena, Better *, module->ops.count + 1);
     count_readers(&sums);
     for (int i = module->ops.count - 1; i >= 0; i--)
-        if (!sums.inside[i] && !module->ops.at[i]->recomputes && is_sum(module, module->ops.at[i]))
+        if (!sums.inside[i] && !module->ops.at[i]->source->recomputes &&
+            is_sum(module, module->ops.at[i]))
             better[i] = find_better(&sums, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         sums.root = module->ops.at[i];

@@ -235,7 +235,7 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
         good = parse_int(parser, &number);
         parser->source.recompute = (int)number;
     } else if (tokens_take(tokens, "recomputes")) {
-        good = parse_again(parser, &marks->recomputes);
+        good = parse_again(parser, &parser->source.recomputes);
     } else if (tokens_take(tokens, "loop")) {
         marks->loop = tokens_take(tokens, "each")    ? LOOP_EACH
                       : tokens_take(tokens, "count") ? LOOP_COUNT
@@ -253,7 +253,7 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
         marks->visit = (int)number;
     } else if (tokens_take(tokens, "chunk")) {
         good = parse_int(parser, &number);
-        marks->chunk = (int)number;
+        parser->source.chunk = (int)number;
     } else if (tokens_take(tokens, "wgrad")) {
         marks->is_wgrad = true;
     } else if (tokens_take(tokens, "in_place")) {
@@ -305,7 +305,6 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     op->convert.plan = marks->convert.plan;
     op->convert.tensor = marks->convert.tensor;
     op->run_in_place = marks->run_in_place;
-    op->recomputes = marks->recomputes;
     return op;
 }
 

@@ -332,7 +332,8 @@ static void print_marks(Printer *printer, const Op *op) {
     if (op->gradient) text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
     print_layer(out, op->source->layer);
     if (op->source->recompute) text_print(out, " recompute %d", op->source->recompute);
-    if (op->recomputes) text_print(out, " recomputes %%%d", op->recomputes->results[0]->id);
+    if (op->source->recomputes)
+        text_print(out, " recomputes %%%d", op->source->recomputes->results[0]->id);
     if (op->source->scope) {
         text_string(out, " scope ");
         print_quoted(out, op->source->scope);
@@ -344,7 +345,7 @@ static void print_marks(Printer *printer, const Op *op) {
     text_string(out, turns[op->loop]);
     if (op->source->op >= 0) text_print(out, " source_op %d", op->source->op);
     if (op->stage != STAGE_ALL) text_print(out, " stage %d visit %d", op->stage, op->visit);
-    if (op->chunk) text_print(out, " chunk %d", op->chunk);
+    if (op->source->chunk) text_print(out, " chunk %d", op->source->chunk);
     text_string(out, op->is_wgrad ? " wgrad" : "");
     text_string(out, op->run_in_place ? " in_place" : "");
     if (op->source->frames) text_print(out, " from %d", print_frame(printer, op->source->frames));

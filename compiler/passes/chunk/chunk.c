@@ -128,8 +128,8 @@ void pass_chunk(Module *module, const PassContext *context) {
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->def->rule->form == RULE_PRODUCT && op->section == SECTION_FORWARD && !op->chunk &&
-            op->def->rule->kind == RULE_BODY)
+        if (op->def->rule->form == RULE_PRODUCT && op->section == SECTION_FORWARD &&
+            !op->source->chunk && op->def->rule->kind == RULE_BODY)
             cut_product(&chunking, op);
     }
     arena_destroy(chunking.arena);

@@ -100,7 +100,8 @@ static void note_chunk(const Cutter *cutter, Value *value, const Value *whole, i
 /* Puts an operator that the pass makes for another into the chunk at work, or behind all chunks. */
 static Op *put(Cutter *cutter, Op *op, bool within) {
     op->section = cutter->region->section;
-    op->chunk = within ? cutter->before + cutter->number + 1 : 0;
+    op_change_source(cutter->region->module->arena, op)->chunk =
+        within ? cutter->before + cutter->number + 1 : 0;
     array_push(cutter->region->module->arena, &cutter->out, op);
     return op;
 }
@@ -249,8 +250,9 @@ void chunked_cut(Chunked *region, const SliceConcat *movers, int count) {
     cutter.add = module_def(
         module, rule_inserted(module->arena, "add_gradients", "y[i..] = a[i..] + b[i..]"));
     for (int i = 0; i < module->ops.count; i++)
-        cutter.before =
-            module->ops.at[i]->chunk > cutter.before ? module->ops.at[i]->chunk : cutter.before;
+        cutter.before = module->ops.at[i]->source->chunk > cutter.before
+                            ? module->ops.at[i]->source->chunk
+                            : cutter.before;
     put_old(&cutter, true);
     for (; cutter.number < count; cutter.number++) cut_chunk(&cutter);
     for (int i = 0; i < module->ops.count; i++)

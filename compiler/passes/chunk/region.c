@@ -219,7 +219,7 @@ static bool results_fit(Chunked *region, const Op *op, int bound) {
 /* Whether an operator may be computed by chunks at all. */
 static bool may_be_cut(const Module *module, const Op *op) {
     return op->section != SECTION_UPDATE && op->def != module->builtin->reshard &&
-           op->def->rule->kind != RULE_VIEW && !op->source->recompute && !op->chunk;
+           op->def->rule->kind != RULE_VIEW && !op->source->recompute && !op->source->chunk;
 }
 
 /* What is given and cannot be cut, parameters in another type, say, stays outside. */

@@ -206,7 +206,7 @@ static bool same_time(const FuseGroup *group) {
         const Op *op = group->members.at[i].op;
         if (op->section != first->section || op->loop != first->loop || op->stage != first->stage ||
             op->visit != first->visit || op->is_wgrad != first->is_wgrad ||
-            op->chunk != first->chunk)
+            op->source->chunk != first->source->chunk)
             return false;
     }
     return true;

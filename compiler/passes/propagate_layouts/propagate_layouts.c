@@ -267,8 +267,9 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
 /* How the axes cut an operator; one that runs again is cut as before, so that it gives the same
  * bits. */
 static Assignment assignment_of(Propagation *propagation, const Op *op) {
-    Assignment **known = &propagation->assigned[op->recomputes ? op->recomputes->index : op->index];
-    if (op->recomputes && *known) return **known;
+    Assignment **known =
+        &propagation->assigned[op->source->recomputes ? op->source->recomputes->index : op->index];
+    if (op->source->recomputes && *known) return **known;
     Version *versions[op->operand_count + 1];
     for (int k = 0; k < op->operand_count; k++)
         versions[k] = op->operands[k] ? propagation->forms[op->operands[k]->id] : NULL;
@@ -595,8 +596,8 @@ static void begin(Propagation *propagation) {
         .gradient = arena_array(propagation->arena, const Sharding *, module->next_id)};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->recomputes)
-            propagation->recomputed[module->ops.at[i]->recomputes->index] = true;
+        if (module->ops.at[i]->source->recomputes)
+            propagation->recomputed[module->ops.at[i]->source->recomputes->index] = true;
     int stages = module->templates->stages.count;
     propagation->rules = arena_array(propagation->arena, RuleUse *, stages + 1);
     for (int s = 0; s < stages; s++)

@@ -252,9 +252,10 @@ static bool add_joiners(Round *round) {
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
-    op->recomputes = round->op->recomputes
-                         ? propagation->ring_ops[round->op->recomputes->index].at[round->made++]
-                         : NULL;
+    const Op *first = round->op->source->recomputes;
+    if (first) first = propagation->ring_ops[first->index].at[round->made++];
+    if (op->source->recomputes != first)
+        op_change_source(propagation->module->arena, op)->recomputes = first;
     if (propagation->recomputed[round->op->index]) array_push(propagation->arena, kept, op);
     array_push(propagation->module->arena, &propagation->out, op);
 }

@@ -65,7 +65,7 @@ static Op *repeated(Module *module, const Op *op, Value *const *operands, const 
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;
     copy->visit = reader->visit;
-    copy->recomputes = op;
+    op_change_source(module->arena, copy)->recomputes = op;
     for (int r = 0; r < op->result_count; r++) {
         Value *result = copy->results[r];
         int id = result->id;
@@ -121,7 +121,8 @@ static void remove_first_runs(Module *module) {
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->recomputes && op->recomputes->index < 0) op->recomputes = NULL;
+        if (op->source->recomputes && op->source->recomputes->index < 0)
+            op_change_source(module->arena, op)->recomputes = NULL;
     }
 }
 

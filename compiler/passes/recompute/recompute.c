@@ -14,7 +14,7 @@
  *   they touch: all but products, attention and their like.
  *
  * Requires: the loop over micro-batches. Leaves: copies in the backward section, whose
- * Op.recomputes names the operator of the forward section.
+ * OpSource.recomputes names the operator of the forward section.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
