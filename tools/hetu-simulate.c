@@ -98,7 +98,7 @@ typedef Array(SimulatedSteps *) StepsList;
 /* Simulates all models; false after errors. */
 static bool simulate_all(Driver *driver, const Request *request, StepsList *list) {
     const char *error = NULL;
-    const Cluster *cluster = driver->modules.at[0]->context.options.cluster;
+    const Cluster *cluster = driver->modules.at[0]->devices->target.cluster;
     Changes changes = request->events
                           ? changes_read(driver->arena, cluster, request->events, &error)
                           : (Changes){0};

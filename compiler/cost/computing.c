@@ -1,6 +1,8 @@
 /* The operations and bytes of a call, and their seconds on a class of devices. */
 #include "cost/cost.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/regions.h"
 #include "rule/equations.h"
 #include "rule/expr.h"
 

@@ -34,6 +34,7 @@
 #include "cluster/cluster.h"
 #include "ir/programs/device_programs.h"
 #include "ir/unit.h"
+#include "reshard/reshard.h"
 
 /* ---- computing ---- */
 

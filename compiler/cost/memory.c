@@ -2,6 +2,9 @@
 #include "cost/cost.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
+#include "ir/programs/representatives.h"
 
 #include <string.h>
 
@@ -50,8 +53,8 @@ static void add_given(Count *count, Module *module, int device) {
  * shape or place, or accumulated over micro-batches. */
 static bool keeps_values(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
-    return op->def == module->builtin.reshard || op->def == module->builtin.accumulate ||
-           op->def == module->builtin.local_part || op->def == module->builtin.stage_union ||
+    return op->def == module->builtin->reshard || op->def == module->builtin->accumulate ||
+           op->def == module->builtin->local_part || op->def == module->builtin->stage_union ||
            rule->kind == RULE_VIEW || rule_is_copy(rule);
 }
 
@@ -68,13 +71,13 @@ static void pass_gradient(const Parameter **of, const Value *from, const Value *
 }
 
 const Parameter *const *gradients_of(Arena *arena, const Module *module) {
-    const Parameter **of = arena_array(arena, const Parameter *, module->context.next_id);
+    const Parameter **of = arena_array(arena, const Parameter *, module->next_id);
     for (int i = 0; i < module->params.count; i++)
         if (module->params.at[i]->gradient)
             of[module->params.at[i]->gradient->id] = module->params.at[i];
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->optimizer.op && op->section == SECTION_UPDATE &&
+        if (op->def == module->optimizer->op && op->section == SECTION_UPDATE &&
             !of[op->operands[1]->id])
             of[op->operands[1]->id] = parameter_of(module, op->operands[0]);
         for (int k = 0; k < op->operand_count && keeps_values(module, op); k++)
@@ -100,7 +103,7 @@ typedef struct Room {
 /* Returns whether a value has storage of its own in an area. */
 static bool in_room(const Room *room, const Value *value) {
     return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept &&
-           value->def->def != room->module->builtin.stage_union;
+           value->def->def != room->module->builtin->stage_union;
 }
 
 /* Returns a conversion's scratch bytes in an area; the scratch of messages is in the slot all the
@@ -185,7 +188,7 @@ static void add_room(Count *count, const Room *room, int at, const Parameter *co
 
 /* Returns the bytes of one micro-batch's forward results that backward operators read. */
 static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
-    bool *counted = arena_array(scratch, bool, module->context.next_id);
+    bool *counted = arena_array(scratch, bool, module->next_id);
     int64_t bytes = 0;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0;
@@ -233,8 +236,8 @@ RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, in
 }
 
 void devices_memory_each(Module *module, MemoryTaker *take, void *context) {
-    for (int r = 0; r < module->devices.roles->role_count; r++) {
-        const Role *role = &module->devices.roles->at[r];
+    for (int r = 0; r < module->devices->roles->role_count; r++) {
+        const Role *role = &module->devices->roles->at[r];
         RoleMemory memory = {.slots = -1};
         for (int i = 0; i < role->device_count; i++) {
             int slots = device_slots(module, role, role->devices[i]);
@@ -303,7 +306,7 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
     const Stage *stage = stage_of(module, device);
     Position at = stage && stage->at.file                         ? stage->at
                   : module->strategy && module->strategy->at.file ? module->strategy->at
-                                                                  : module->source.at;
+                                                                  : module->source->at;
     diag_error(module->diag, at, "%s needs %lld bytes on device %d, which has %lld (class \"%s\")",
                module->name, (long long)memory->peak, device, (long long)class->memory,
                class->name);
@@ -325,7 +328,7 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
  * enough, or the memory is not known. */
 static int short_device(Module *module, const Role *role, const RoleMemory *memory) {
     for (int i = 0; i < role->device_count; i++) {
-        const DeviceClass *class = cluster_class(module->context.options.cluster, role->devices[i]);
+        const DeviceClass *class = cluster_class(module->devices->target.cluster, role->devices[i]);
         if (class && class->memory && class->memory < memory->peak &&
             device_slots(module, role, role->devices[i]) == memory->slots)
             return role->devices[i];
@@ -343,7 +346,7 @@ static bool check_role(Module *module, const Role *role) {
         int device = short_device(module, role, &memory);
         if (device >= 0) {
             report_excess(module, &memory, device,
-                          cluster_class(module->context.options.cluster, device));
+                          cluster_class(module->devices->target.cluster, device));
             return false;
         }
     }
@@ -351,6 +354,6 @@ static bool check_role(Module *module, const Role *role) {
 }
 
 void memory_check(Module *module) {
-    for (int r = 0; module->context.options.cluster && r < module->devices.roles->role_count; r++)
-        check_role(module, &module->devices.roles->at[r]);
+    for (int r = 0; module->devices->target.cluster && r < module->devices->roles->role_count; r++)
+        check_role(module, &module->devices->roles->at[r]);
 }

@@ -2,6 +2,9 @@
 #include "cost/cost.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/representatives.h"
 #include "reshard/plan.h"
 
 #include <jansson.h>
@@ -24,7 +27,7 @@ static double role_received(Module *module, const Role *role, const Op *op, cons
 }
 
 static CostRow conversion_row(Module *module, const Role *role, const Op *op) {
-    const Cluster *cluster = module->context.options.cluster;
+    const Cluster *cluster = module->devices->target.cluster;
     ReplicaGroups replica_groups;
     const Plan *plan = op_plan_alone(module->arena, module, op, &replica_groups);
     double runs = (double)op_runs(module, op);
@@ -57,7 +60,7 @@ static CostRow operator_row(Module *module, const Role *role, const Op *op) {
                      .runs = op_runs(module, op),
                      .operations = runs * work.operations,
                      .bytes = runs * work.bytes,
-                     .seconds = runs * role_seconds(module->context.options.cluster, role, &work),
+                     .seconds = runs * role_seconds(module->devices->target.cluster, role, &work),
                      .product = work.product};
 }
 
@@ -73,7 +76,7 @@ static int role_slots(Module *module, const Role *role) {
 
 static RoleCost role_cost(Arena *arena, Module *module, const Role *role) {
     RoleCost cost = {.role = role,
-                     .class = cluster_class(module->context.options.cluster, role->devices[0]),
+                     .class = cluster_class(module->devices->target.cluster, role->devices[0]),
                      .memory = role_memory(module, role, role_slots(module, role))};
     cost.rows = arena_array(arena, CostRow, module->ops.count);
     for (int i = 0; i < module->ops.count; i++) {
@@ -92,10 +95,10 @@ static RoleCost role_cost(Arena *arena, Module *module, const Role *role) {
 }
 
 CostReport cost_report(Arena *arena, Module *module) {
-    CostReport report = {module, module->devices.roles->role_count,
-                         arena_array(arena, RoleCost, module->devices.roles->role_count)};
+    CostReport report = {module, module->devices->roles->role_count,
+                         arena_array(arena, RoleCost, module->devices->roles->role_count)};
     for (int r = 0; r < report.role_count; r++)
-        report.roles[r] = role_cost(arena, module, &module->devices.roles->at[r]);
+        report.roles[r] = role_cost(arena, module, &module->devices->roles->at[r]);
     return report;
 }
 
@@ -116,7 +119,7 @@ static const char *row_word(const CostRow *row) {
 static const char *row_value(const CostRow *row) {
     const Value *value = row->op->results[0];
     return value->name                            ? value->name
-           : row->plan && row->op->convert.reason ? row->op->convert.reason
+           : row->plan && row->op->source->reason ? row->op->source->reason
                                                   : "";
 }
 
@@ -186,9 +189,9 @@ void cost_table(Text *out, const CostReport *reports, int count) {
     for (int i = 0; i < count; i++) {
         const Module *module = reports[i].module;
         text_print(out, "%s %s: %s, strategy %s, devices %d, micro-batches %lld\n",
-                   module->source.file, module->name, kind_name(module),
+                   module->source->file, module->name, kind_name(module),
                    module->strategy ? module->strategy->name : "none",
-                   module->devices.roles->device_count, (long long)module_microbatches(module));
+                   module->devices->roles->device_count, (long long)module_microbatches(module));
         for (int r = 0; r < reports[i].role_count; r++) print_role(out, &reports[i].roles[r], r);
     }
 }
@@ -207,13 +210,13 @@ static json_t *json_row(const CostRow *row) {
     const Op *op = row->op;
     json_t *object =
         json_pack("{s:s*,s:i,s:i,s:s,s:s*,s:s,s:s,s:I}", "file", op->at.file, "line", op->at.line,
-                  "column", op->at.column, "section", section_name(op), "scope", op->source.scope,
+                  "column", op->at.column, "section", section_name(op), "scope", op->source->scope,
                   row->plan ? "conversion" : "operator", row_word(row), "value", row_value(row),
                   "runs", (json_int_t)row->runs);
     if (row->plan) {
         json_object_set_new(
             object, "reason",
-            json_string(op->convert.reason ? op->convert.reason : "reshard in the source"));
+            json_string(op->source->reason ? op->source->reason : "reshard in the source"));
         json_object_set_new(object, "received", json_count(row->bytes));
     } else {
         json_object_set_new(object, "product", json_boolean(row->product));
@@ -258,9 +261,9 @@ static json_t *json_model(const CostReport *report) {
     for (int r = 0; r < report->role_count; r++)
         json_array_append_new(roles, json_role(&report->roles[r]));
     return json_pack("{s:s,s:s,s:s,s:s?,s:i,s:I,s:o}", "model", module->name, "kind",
-                     kind_name(module), "source", module->source.file, "strategy",
+                     kind_name(module), "source", module->source->file, "strategy",
                      module->strategy ? module->strategy->name : NULL, "devices",
-                     module->devices.roles->device_count, "microbatches",
+                     module->devices->roles->device_count, "microbatches",
                      (json_int_t)module_microbatches(module), "roles", roles);
 }
 

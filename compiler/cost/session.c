@@ -1,6 +1,8 @@
 /* The memory of a session that runs several programs of a strategy. */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 #include <string.h>
 
@@ -23,8 +25,8 @@ static void share_parameters(const Unit *unit, int at, int64_t *bytes) {
     Module *module = unit->modules.at[at];
     for (int p = 0; p < module->params.count; p++) {
         if (!shared_from(unit, at, module->params.at[p])) continue;
-        for (int r = 0; r < module->devices.roles->role_count; r++) {
-            const Role *role = &module->devices.roles->at[r];
+        for (int r = 0; r < module->devices->roles->role_count; r++) {
+            const Role *role = &module->devices->roles->at[r];
             int64_t own = value_local_bytes(module, module->params.at[p]->value, role->devices[0]);
             for (int i = 0; i < role->device_count; i++) bytes[role->devices[i]] -= own;
         }

@@ -1,5 +1,7 @@
 #include "cost/stage_seconds.h"
 
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
 #include "cost/cost.h"
 #include "reshard/plan.h"
 
@@ -7,8 +9,8 @@
 
 Times times_create(Arena *arena, Module *module, bool priced) {
     Times times = {.arena = arena, .module = module, .priced = priced, .known = true};
-    times.converted = arena_array(arena, double, module->devices.conversions.count + 1);
-    for (int i = 0; i < module->devices.conversions.count; i++) times.converted[i] = -1;
+    times.converted = arena_array(arena, double, module->devices->conversions.count + 1);
+    for (int i = 0; i < module->devices->conversions.count; i++) times.converted[i] = -1;
     return times;
 }
 
@@ -23,7 +25,7 @@ double times_conversion(Times *times, const PlannedConversion *conversion) {
     if (!times->priced) return 0;
     if (*own < 0)
         *own = noted(times,
-                     conversion_seconds(times->module->context.options.cluster, conversion->plan));
+                     conversion_seconds(times->module->devices->target.cluster, conversion->plan));
     return *own;
 }
 
@@ -35,23 +37,23 @@ static double op_time(Times *times, const Op *op, int device) {
     return noted(
         times,
         times->priced
-            ? work_seconds(cluster_class(times->module->context.options.cluster, device), &work)
+            ? work_seconds(cluster_class(times->module->devices->target.cluster, device), &work)
             : work.operations);
 }
 
 /* ---- stages ---- */
 
 static const Role *role_of(const Module *module, int device) {
-    return &module->devices.roles
-                ->at[module->devices.roles->role_of[roles_index(module->devices.roles, device)]];
+    return &module->devices->roles
+                ->at[module->devices->roles->role_of[roles_index(module->devices->roles, device)]];
 }
 
 /* Returns whether an earlier device of the list has the same role and class. */
 static bool known_alike(const Module *module, const int *devices, int index) {
     for (int i = index - 1; i >= 0; i--)
         if (role_of(module, devices[i]) == role_of(module, devices[index]) &&
-            cluster_class(module->context.options.cluster, devices[i]) ==
-                cluster_class(module->context.options.cluster, devices[index]))
+            cluster_class(module->devices->target.cluster, devices[i]) ==
+                cluster_class(module->devices->target.cluster, devices[index]))
             return true;
     return false;
 }
@@ -109,7 +111,7 @@ double *times_of_edges(Times *times, int body, const StageGraph *graph, bool bac
         const Op *op = module->ops.at[i];
         bool back;
         if (op->stage == STAGE_ALL || op->convert.tensor ||
-            module->templates.stages.at[op->stage].template_index != body)
+            module->templates->stages.at[op->stage].template_index != body)
             continue;
         int edge = op_edge(module, graph, op, &back);
         if (edge >= 0 && back == backward) time[edge] += times_conversion(times, op->convert.plan);

@@ -10,7 +10,7 @@
 #define COST_STAGE_SECONDS_H
 
 #include "ir/analysis/phases.h"
-#include "ir/programs/device_programs.h"
+#include "ir/programs/conversions.h"
 
 typedef struct Times {
     Arena *arena;

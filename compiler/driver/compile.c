@@ -132,12 +132,22 @@ static bool check_printed(const Driver *driver) {
     return false;
 }
 
+CompileOptions compile_options(const Options *options) {
+    return (CompileOptions){.remark_comm = options->remarks[REMARK_COMM],
+                            .warn_implicit_reshard = options->warn_implicit_reshard,
+                            .bucket = options->bucket,
+                            .no_views = options->no_views,
+                            .no_chunks = options->no_chunks,
+                            .chunk = options->chunk};
+}
+
 /* Runs the passes as the options say. False after errors. */
 static bool run_passes(const Driver *driver, Unit *unit) {
     const Options *options = driver->options;
     bool printed = same(options->print_after, "frontend");
     if (printed || same(options->print_after, "all")) print_modules(unit);
-    PassOptions passes = {.print_after = printed ? NULL : options->print_after,
+    PassOptions passes = {.compile = compile_options(options),
+                          .print_after = printed ? NULL : options->print_after,
                           .stop_after = options->stop_after,
                           .out = stdout,
                           .verify = true,
@@ -147,22 +157,16 @@ static bool run_passes(const Driver *driver, Unit *unit) {
     return (!options->print_after || check_printed(driver)) && good;
 }
 
-CompileOptions compile_options(const Options *options, const Cluster *cluster) {
-    return (CompileOptions){.cluster_file = options->cluster,
-                            .cluster = cluster,
-                            .remark_comm = options->remarks[REMARK_COMM],
-                            .warn_implicit_reshard = options->warn_implicit_reshard,
-                            .bucket = options->bucket,
-                            .no_views = options->no_views,
-                            .no_chunks = options->no_chunks,
-                            .chunk = options->chunk,
-                            .overlap = options->backend->overlaps && !options->no_overlap};
+Target compile_target(const Options *options, const Cluster *cluster) {
+    return (Target){.cluster_file = options->cluster,
+                    .cluster = cluster,
+                    .overlap = options->backend->overlaps && !options->no_overlap};
 }
 
-/* Gives the modules of a unit what the command line says. */
-static void set_options(const Options *options, const Unit *unit, const Cluster *cluster) {
+/* Gives the modules of a unit what they are compiled for. */
+static void set_target(const Options *options, const Unit *unit, const Cluster *cluster) {
     for (int i = 0; i < unit->modules.count; i++)
-        unit->modules.at[i]->context.options = compile_options(options, cluster);
+        unit->modules.at[i]->devices->target = compile_target(options, cluster);
 }
 
 /* Marks what a program that runs has already. False after an error. */
@@ -170,7 +174,7 @@ static bool set_known(const Options *options, Unit *unit) {
     unit->known = options->known;
     for (int i = 0; i < unit->modules.count; i++)
         for (int s = 0; s < options->known && s < unit->strategies.count; s++)
-            unit->modules.at[i]->progress.layouts_only |=
+            unit->links.at[i].layouts_only |=
                 unit->modules.at[i]->strategy == unit->strategies.at[s];
     if (options->known && options->known >= unit->strategies.count)
         diag_error(unit->diag, (Position){0}, "--known=%d leaves none of the %d strategies to make",
@@ -192,10 +196,10 @@ static void print_tables(const Options *options, const Unit *unit) {
                                                             [REMARK_COMM] = table_comm};
     Text text = {.arena = unit->arena};
     for (int m = 0; m < unit->modules.count; m++)
-        for (int r = 0; r < REMARKS && !unit->modules.at[m]->progress.layouts_only; r++)
+        for (int r = 0; r < REMARKS && !unit->links.at[m].layouts_only; r++)
             if (options->remarks[r] && tables[r]) tables[r](&text, unit->modules.at[m]);
     for (int m = 0; options->remarks[REMARK_MEMORY] && m < unit->modules.count; m++)
-        if (!unit->modules.at[m]->progress.layouts_only &&
+        if (!unit->links.at[m].layouts_only &&
             (!m || unit->modules.at[m]->strategy != unit->modules.at[m - 1]->strategy))
             table_session(&text, unit, unit->modules.at[m]->strategy);
     if (*text_bytes(&text)) diag_text(unit->diag, text_bytes(&text));
@@ -252,14 +256,14 @@ Unit *unit_read(Driver *driver, const char *source) {
                                        driver->arena, driver->diag, options->cluster)
                                  : NULL;
     Unit *unit = read_linked(driver, source, cluster);
-    if (unit) set_options(options, unit, cluster);
+    if (unit) set_target(options, unit, cluster);
     bool good =
         unit && !diag_errors(driver->diag) && (!options->resume || unit_resume(driver, unit));
     good = good && set_known(options, unit) && run_passes(driver, unit);
     if (good && !options->stop_after) plan_migrations(options, unit);
     if (good && !options->stop_after) print_tables(options, unit);
     for (int i = 0; good && i < unit->modules.count; i++)
-        if (!unit->modules.at[i]->progress.layouts_only)
+        if (!unit->links.at[i].layouts_only)
             array_push(driver->arena, &driver->modules, unit->modules.at[i]);
     if (good) driver->prepares |= unit->prepares;
     return good ? unit : NULL;

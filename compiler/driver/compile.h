@@ -7,6 +7,7 @@
 #include "emit/backend.h"
 #include "emit/emit.h"
 #include "frontend/frontend.h"
+#include "passes/pipeline.h"
 
 typedef struct Driver {
     Arena *arena;
@@ -29,8 +30,11 @@ bool source_is_ours(Driver *driver, const char *source);
  * describes. */
 FrontendOptions frontend_options(Driver *driver, const char *source, const struct Cluster *cluster);
 
-/* What the options ask of the passes. */
-CompileOptions compile_options(const Options *options, const struct Cluster *cluster);
+/* Returns what the options ask of the passes. */
+CompileOptions compile_options(const Options *options);
+
+/* Returns what the options compile for. */
+Target compile_target(const Options *options, const struct Cluster *cluster);
 
 /* Runs the frontend and the passes. NULL after errors; those of the user are reported. */
 Unit *unit_read(Driver *driver, const char *source);

@@ -141,9 +141,12 @@ int plan_make(Driver *driver) {
     if (strcmp(path, "-") && !check_output(options, path)) return 1;
     FrontendOptions frontend = frontend_options(planned.driver, planned.source, cluster);
     if (!sections_give(planned.driver, &frontend)) return 1;
-    SearchOptions search = {&frontend, compile_options(planned.driver->options, cluster),
-                            planned.driver->options->no_fuse, options->memory,
-                            strategy_name(driver, path)};
+    SearchOptions search = {.frontend = &frontend,
+                            .target = compile_target(planned.driver->options, cluster),
+                            .compile = compile_options(planned.driver->options),
+                            .no_fuse = planned.driver->options->no_fuse,
+                            .memory = options->memory,
+                            .name = strategy_name(driver, path)};
     Text strategy = {.arena = driver->arena}, reason = {.arena = driver->arena};
     if (!search_plan(driver->arena, driver->diag, &search, &strategy, &reason)) return 1;
     return write_plan(driver, path, &strategy, &reason);

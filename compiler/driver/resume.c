@@ -29,8 +29,8 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
 /* What a module that was read has otherwise than the source's; NULL when it is the same model under
  * the same strategy. */
 static const char *find_difference(Arena *arena, const Module *own, const Module *read) {
-    if (own->kind != read->kind || own->optimizer.state_count != read->optimizer.state_count ||
-        own->optimizer.clip != read->optimizer.clip || own->precision != read->precision)
+    if (own->kind != read->kind || own->optimizer->state_count != read->optimizer->state_count ||
+        own->optimizer->clip != read->optimizer->clip || own->precision != read->precision)
         return "ht_train or ht_infer";
     if (!same_strategy(arena, own->strategy, read->strategy)) return "strategy";
     bool params = own->params.count == read->params.count,
@@ -74,12 +74,13 @@ static void resume_module(Driver *driver, Unit *unit, const ReadModule *read) {
         diag_error(driver->diag, read->at, "the model \"%s\" of %s has another %s than this module",
                    module->name, unit->file, difference);
     else if (passes_check(module, read->at)) {
-        module->context.options = (*own)->context.options;
-        module->source.captured_globals = (*own)->source.captured_globals;
-        module->optimizer.groups.at = (*own)->optimizer.groups.at;
-        module->optimizer.groups.count = module->optimizer.groups.capacity =
-            (*own)->optimizer.groups.count;
-        module->optimizer.averaged = (*own)->optimizer.averaged;
+        module->devices->target = (*own)->devices->target;
+        unit_links(unit, *own)->variants = NULL;
+        module->source->captured_globals = (*own)->source->captured_globals;
+        module->optimizer->groups.at = (*own)->optimizer->groups.at;
+        module->optimizer->groups.count = module->optimizer->groups.capacity =
+            (*own)->optimizer->groups.count;
+        module->optimizer->averaged = (*own)->optimizer->averaged;
         *own = module;
     }
 }
@@ -95,12 +96,12 @@ bool unit_resume(Driver *driver, Unit *unit) {
     if (!ir_parse(driver->arena, driver->diag, file, text, &modules)) return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];
-        if (same_string(read->module->source.file, unit->file))
+        if (same_string(read->module->source->file, unit->file))
             resume_module(driver, unit, read);
-        else if (!is_source(driver->options, read->module->source.file))
+        else if (!is_source(driver->options, read->module->source->file))
             diag_error(
                 driver->diag, read->at, "%s, which this module is of, is not among the sources",
-                read->module->source.file ? read->module->source.file : "a file without name");
+                read->module->source->file ? read->module->source->file : "a file without name");
     }
     return !diag_errors(driver->diag);
 }

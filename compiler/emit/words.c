@@ -90,9 +90,9 @@ const char *file_name(const char *path) {
 /* The lines of the operators that were put into this one: "+98+104". */
 static const char *lines_also(Arena *arena, const Op *op) {
     Text lines = {.arena = arena};
-    for (int i = 0; i < op->source.fused_count; i++)
-        if (op->source.fused_at[i].line != (i ? op->source.fused_at[i - 1].line : op->at.line))
-            text_print(&lines, "+%d", op->source.fused_at[i].line);
+    for (int i = 0; i < op->source->fused_count; i++)
+        if (op->source->fused_at[i].line != (i ? op->source->fused_at[i - 1].line : op->at.line))
+            text_print(&lines, "+%d", op->source->fused_at[i].line);
     return text_bytes(&lines);
 }
 

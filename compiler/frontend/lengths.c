@@ -144,26 +144,22 @@ static const Type *input_types(CUnit *unit, const Module *module) {
 }
 
 /* The model with the lengths of pipeline p, of which one is other than the strategy's, unless a
- * pipeline before it has it; NULL after an error. */
-static Module *shorter_model(CUnit *unit, const Module *module, int p,
-                             Module *evaluate(CUnit *, const Module *, void *), void *data) {
+ * pipeline before it has it; without a module after an error. */
+static LengthVariant variant_of(CUnit *unit, const Module *module, const LengthVariant *before,
+                                int p, const Evaluator *evaluator) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[p];
     for (int i = 0; i < p; i++)
-        if (module->lengths.variants[i] &&
-            same_lengths(&module->strategy->pipelines.at[i], pipeline))
-            return module->lengths.variants[i];
-    Module *other = evaluate(unit, module, data);
+        if (before[i].module && same_lengths(&module->strategy->pipelines.at[i], pipeline))
+            return before[i];
+    Module *other = evaluator->evaluate(unit, module, evaluator->data);
     if (diag_errors(unit->diag) || !check_parameters(module, other, pipeline->lengths.at[0].at) ||
         !check_inputs(module, other, &pipeline->lengths.at[0]))
-        return NULL;
-    other->lengths.input_types[0] = input_types(unit, module);
-    other->lengths.input_types[1] = input_types(unit, other);
-    return other;
+        return (LengthVariant){0};
+    return (LengthVariant){other, input_types(unit, other)};
 }
 
 /* Whether each length alone makes an input shorter; the pipeline has several. */
-static bool check_each(CUnit *unit, const Module *module, int p,
-                       Module *evaluate(CUnit *, const Module *, void *), void *data) {
+static bool check_each(CUnit *unit, const Module *module, int p, const Evaluator *evaluator) {
     Pipeline pipeline = module->strategy->pipelines.at[p];
     ShapeValues all = pipeline.lengths;
     bool good = true;
@@ -171,23 +167,26 @@ static bool check_each(CUnit *unit, const Module *module, int p,
         pipeline.lengths.at = &all.at[i];
         pipeline.lengths.count = 1;
         if (!strategies_give_lengths(unit, module->strategy, &pipeline, &good)) continue;
-        const Module *other = evaluate(unit, module, data);
+        const Module *other = evaluator->evaluate(unit, module, evaluator->data);
         good = !diag_errors(unit->diag) && check_parameters(module, other, all.at[i].at) &&
                check_inputs(module, other, &all.at[i]);
     }
     return good;
 }
 
-void lengths_evaluate(CUnit *unit, Module *module,
-                      Module *evaluate(CUnit *unit, const Module *module, void *data), void *data) {
+void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
+                      const Evaluator *evaluator) {
     const Strategy *strategy = module->strategy;
     bool good = true;
     if (module->kind != MODULE_TRAIN) return;
-    module->lengths.variants = arena_array(unit->arena, Module *, strategy->pipelines.count);
+    links->input_types = input_types(unit, module);
+    links->variants = arena_array(unit->arena, LengthVariant, strategy->pipelines.count);
     for (int p = 0; good && p < strategy->pipelines.count; p++) {
-        good = check_each(unit, module, p, evaluate, data);
-        if (good && strategies_give_lengths(unit, strategy, &strategy->pipelines.at[p], &good))
-            good = (module->lengths.variants[p] = shorter_model(unit, module, p, evaluate, data)) !=
-                   NULL;
+        LengthVariant *own = &links->variants[p];
+        good = check_each(unit, module, p, evaluator);
+        if (good && strategies_give_lengths(unit, strategy, &strategy->pipelines.at[p], &good)) {
+            *own = variant_of(unit, module, links->variants, p, evaluator);
+            good = own->module != NULL;
+        }
     }
 }

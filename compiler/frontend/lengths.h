@@ -4,13 +4,19 @@
 #define FRONTEND_LENGTHS_H
 
 #include "frontend/ctree.h"
-#include "ir/module.h"
+#include "ir/unit.h"
 
-/* Sets module->shorter, and checks what pipelines read only so far: parameters stay, inputs are cut
- * behind their rows, and one of those says what stands for nothing (pragma `padding`). `evaluate`
- * makes the module with the values that shape variables have then. */
-void lengths_evaluate(CUnit *unit, Module *module,
-                      Module *evaluate(CUnit *unit, const Module *module, void *data), void *data);
+/* Makes a module of the same model with the values that shape variables have at that time. */
+typedef struct Evaluator {
+    Module *(*evaluate)(CUnit *unit, const Module *module, void *data);
+    void *data;
+} Evaluator;
+
+/* Sets links->variants of a module, and checks what pipelines read only so far: parameters stay,
+ * inputs are cut behind their rows, and one of those says what stands for nothing (pragma
+ * `padding`). */
+void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
+                      const Evaluator *evaluator);
 
 /* Gives the inputs of the module what pragmas `padding` say. */
 void padding_give(const CUnit *unit, Module *module);

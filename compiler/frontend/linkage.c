@@ -136,14 +136,15 @@ static void check_function(CUnit *unit, const char *name, const char *what, Posi
 void linkage_check(CUnit *unit, const Unit *made) {
     for (int m = 0; m < made->modules.count; m++) {
         const Module *module = made->modules.at[m];
-        check_function(unit, module->name, "the model", module->source.at);
-        for (int g = 0; g < module->optimizer.groups.count; g++) {
-            if (!module->optimizer.groups.at[g].function_name)
-                check_function(unit, module->optimizer.groups.at[g].function,
-                               "the optimizer's function", module->source.at);
-            if (module->optimizer.groups.at[g].after && !module->optimizer.groups.at[g].after_name)
-                check_function(unit, module->optimizer.groups.at[g].after,
-                               "the optimizer's function", module->source.at);
+        check_function(unit, module->name, "the model", module->source->at);
+        for (int g = 0; g < module->optimizer->groups.count; g++) {
+            if (!module->optimizer->groups.at[g].function_name)
+                check_function(unit, module->optimizer->groups.at[g].function,
+                               "the optimizer's function", module->source->at);
+            if (module->optimizer->groups.at[g].after &&
+                !module->optimizer->groups.at[g].after_name)
+                check_function(unit, module->optimizer->groups.at[g].after,
+                               "the optimizer's function", module->source->at);
         }
     }
     for (int i = 0; i < unit->shapes.count; i++) {

@@ -277,11 +277,11 @@ static void check_loss(Module *module, const Value *loss) {
     bool floating = loss->type.dtype != DTYPE_I32 && loss->type.dtype != DTYPE_I64;
     if (loss->type.rank == 0 && floating) return;
     if (floating)
-        diag_error(module->diag, module->source.at,
+        diag_error(module->diag, module->source->at,
                    "the loss that %s gives is no scalar: it has %d dimension%s", module->name,
                    loss->type.rank, loss->type.rank == 1 ? "" : "s");
     else
-        diag_error(module->diag, module->source.at,
+        diag_error(module->diag, module->source->at,
                    "the loss that %s gives is of type %s, not a floating-point one", module->name,
                    dtype_name(loss->type.dtype));
     diag_note(module->diag, loss->at, "the value is made here; ht_mean makes a scalar of a tensor");
@@ -306,33 +306,33 @@ static void take_optimizers(Module *module, const Arguments *arguments) {
     for (int g = 0; g < arguments->optimizers.count; g++) {
         const Optimizer *optimizer = &arguments->optimizers.at[g];
         const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
-        array_push(module->arena, &module->optimizer.groups,
+        array_push(module->arena, &module->optimizer->groups,
                    (ParamGroup){optimizer->names, arena_string(module->arena, function->name),
                                 optimizer->after
                                     ? arena_string(module->arena, optimizer->after->name)
                                     : NULL,
                                 optimizer->rule_name, optimizer->after_name});
-        module->optimizer.clip |= optimizer->clipped;
+        module->optimizer->clip |= optimizer->clipped;
         if (!optimizer->update) continue;
-        module->optimizer.op = module_def(module, optimizer->update);
-        module->optimizer.state_count = optimizer->states;
+        module->optimizer->op = module_def(module, optimizer->update);
+        module->optimizer->state_count = optimizer->states;
     }
 }
 
 /* The group that a parameter belongs to: the first whose pattern its name matches. */
 static int find_group(const Module *module, const Parameter *param) {
-    for (int g = 1; g < module->optimizer.groups.count; g++)
-        if (!fnmatch(module->optimizer.groups.at[g].names, param->name, 0)) return g;
+    for (int g = 1; g < module->optimizer->groups.count; g++)
+        if (!fnmatch(module->optimizer->groups.at[g].names, param->name, 0)) return g;
     return 0;
 }
 
 /* Every pattern stands for some parameter. */
 static void check_groups(const Module *module, const CExpr *options, const bool *used) {
-    for (int g = 1; g < module->optimizer.groups.count; g++)
+    for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!used[g])
             diag_error(module->diag, options->at,
                        "no parameter of %s that is trained belongs to the group \"%s\"",
-                       module->name, module->optimizer.groups.at[g].names);
+                       module->name, module->optimizer->groups.at[g].names);
 }
 
 /* Puts every parameter into its group, and evaluates the rules of its optimizer. False after an
@@ -361,7 +361,7 @@ static void give_movers(const CUnit *cunit, Module *module) {
     for (int i = 0; i < cunit->operators.count; i++) {
         const OpDef *def = cunit->operators.at[i]->def;
         if (def->rule->kind == RULE_CALL && (def->rule->shift || def->rule->row >= 0))
-            array_push(module->arena, &module->source.slice_concat_ops, def);
+            array_push(module->arena, &module->source->slice_concat_ops, def);
     }
 }
 
@@ -385,11 +385,11 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
     const CFunction *function = arguments->function;
     Module *module = module_create(cunit->arena, cunit->diag, function->name);
     module->kind = arguments->call->kind;
-    module->source.file = options->part.file;
-    module->source.at = function->at;
+    module->source->file = options->part.file;
+    module->source->at = function->at;
     module->strategy = strategy;
     module->precision = arguments->precision;
-    module->optimizer.averaged = arguments->averaged;
+    module->optimizer->averaged = arguments->averaged;
     take_optimizers(module, arguments);
     Eval *ev = eval_create(cunit, module);
     Value *value = eval_model(ev, function);
@@ -413,9 +413,10 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
 static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                         const Strategy *strategy, const Arguments *arguments) {
     Module *module = evaluate(cunit, options, strategy, arguments, true);
-    array_push(unit->arena, &unit->modules, module);
+    unit_add(unit, module);
     if (module->loss && strategy && strategy_has_lengths(strategy) && !diag_errors(cunit->diag)) {
-        lengths_evaluate(cunit, module, evaluate_again, &(Again){options, arguments});
+        lengths_evaluate(cunit, module, unit_links(unit, module),
+                         &(Evaluator){evaluate_again, &(Again){options, arguments}});
         strategies_give_shapes(cunit, strategy);
     }
 }
@@ -446,7 +447,7 @@ static bool same_text(const char *a, const char *b) { return a == b || (a && b &
 
 /* Whether group g of a module has this optimizer. */
 static bool same_optimizer(const Module *module, int g, const Optimizer *optimizer) {
-    const ParamGroup *group = &module->optimizer.groups.at[g];
+    const ParamGroup *group = &module->optimizer->groups.at[g];
     const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
     return same_text(group->names, optimizer->names) &&
            same_text(group->function, function->name) &&
@@ -461,17 +462,17 @@ static bool is_program(const Module *module, const Strategy *strategy, const Arg
     if (module->strategy != strategy || module->kind != arguments->call->kind ||
         strcmp(module->name, arguments->function->name) ||
         module->precision != arguments->precision ||
-        module->optimizer.averaged != arguments->averaged ||
-        module->optimizer.groups.count != arguments->optimizers.count)
+        module->optimizer->averaged != arguments->averaged ||
+        module->optimizer->groups.count != arguments->optimizers.count)
         return false;
     bool same = true, clipped = false;
-    for (int g = 0; g < module->optimizer.groups.count; g++) {
+    for (int g = 0; g < module->optimizer->groups.count; g++) {
         const Optimizer *optimizer = &arguments->optimizers.at[g];
         same = same && same_optimizer(module, g, optimizer) &&
-               (!optimizer->update || optimizer->states == module->optimizer.state_count);
+               (!optimizer->update || optimizer->states == module->optimizer->state_count);
         clipped |= optimizer->clipped;
     }
-    return same && module->optimizer.clip == clipped;
+    return same && module->optimizer->clip == clipped;
 }
 
 static bool is_known(const Unit *unit, const Strategy *strategy, const Arguments *arguments) {
@@ -562,6 +563,6 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options) {
         padding_check(cunit, unit->modules.at, unit->modules.count);
     if (unit->strategies.count > 1 && !diag_errors(cunit->diag)) check_parameters(unit);
     for (int m = 0; m < unit->modules.count; m++)
-        unit->modules.at[m]->optimizer.norm =
+        unit->modules.at[m]->optimizer->norm =
             finder.norm && unit->modules.at[m]->kind == MODULE_TRAIN;
 }

@@ -476,7 +476,7 @@ static void check_layers(const Unit *unit, const Strategy *strategy) {
     for (int m = 0; m < unit->modules.count; m++)
         for (int i = 0;
              unit->modules.at[m]->strategy == strategy && i < unit->modules.at[m]->ops.count; i++) {
-            const Layer *layer = unit->modules.at[m]->ops.at[i]->source.layer;
+            const Layer *layer = unit->modules.at[m]->ops.at[i]->source->layer;
             if (layer && (!layers.count || !layer_same(layers.at[layers.count - 1], layer)))
                 array_push(unit->arena, &layers, layer);
         }

@@ -1,4 +1,5 @@
 #include "ir/module.h"
+#include "ir/analysis_cache.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ typedef struct CallEntry {
 } CallEntry;
 
 typedef struct DefEntry {
-    const OpDef *def, *own; // as given, and the one in module->library.defs
+    const OpDef *def, *own; // as given, and the one in module->library->defs
     UT_hash_handle hh;
 } DefEntry;
 
@@ -35,17 +36,23 @@ Module *module_create(Arena *arena, Diag *diag, const char *name) {
     module->arena = arena;
     module->diag = diag;
     module->name = name;
-    module->context.caches.calls = arena_new(arena, struct CallTable);
-    module->context.caches.calls->arena = module->context.caches.calls->key.arena = arena;
-    module->builtin.reshard =
+    module->source = arena_new(arena, ModuleSource);
+    module->library = arena_new(arena, ModuleLibrary);
+    module->builtin = arena_new(arena, BuiltinDefs);
+    module->optimizer = arena_new(arena, ModuleOptimizer);
+    module->templates = arena_new(arena, PipelineTemplates);
+    module->devices = arena_new(arena, ModuleDevices);
+    module->cache = arena_new(arena, AnalysisCache);
+    module->cache->calls = arena_new(arena, struct CallTable);
+    module->cache->calls->arena = module->cache->calls->key.arena = arena;
+    module->builtin->reshard =
         module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
     return module;
 }
 
 Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at) {
     Value *value = arena_new(module->arena, Value);
-    *value = (Value){
-        .kind = kind, .id = module->context.next_id++, .name = name, .type = type, .at = at};
+    *value = (Value){.kind = kind, .id = module->next_id++, .name = name, .type = type, .at = at};
     return value;
 }
 
@@ -82,8 +89,8 @@ static const char *unique_name(const Module *module, const char *name) {
     const char *tried = name;
     for (int number = 2;; number++) {
         bool taken = false;
-        for (int i = 0; i < module->library.defs.count; i++)
-            taken |= !strcmp(module->library.defs.at[i]->name, tried);
+        for (int i = 0; i < module->library->defs.count; i++)
+            taken |= !strcmp(module->library->defs.at[i]->name, tried);
         if (!taken) return tried;
         tried = arena_format(module->arena, "%s_%d", name, number);
     }
@@ -101,8 +108,8 @@ static bool params_equal(const OpDef *a, const OpDef *b) {
  * it, and the same rule. */
 static const OpDef *find_def(const Module *module, const OpDef *def) {
     size_t length = strlen(def->name);
-    for (int i = 0; i < module->library.defs.count; i++) {
-        const OpDef *known = module->library.defs.at[i];
+    for (int i = 0; i < module->library->defs.count; i++) {
+        const OpDef *known = module->library->defs.at[i];
         bool numbered =
             !strncmp(known->name, def->name, length) && known->name[length] == '_' &&
             known->name[length + 1 + strspn(known->name + length + 1, "0123456789")] == 0;
@@ -120,12 +127,12 @@ static const OpDef *add_def(Module *module, const OpDef *def) {
         copy->name = name;
         def = copy;
     }
-    array_push(module->arena, &module->library.defs, def);
+    array_push(module->arena, &module->library->defs, def);
     return def;
 }
 
 const OpDef *module_def(Module *module, const OpDef *def) {
-    struct CallTable *table = module->context.caches.calls;
+    struct CallTable *table = module->cache->calls;
     DefEntry *entry;
     HASH_FIND_PTR(table->defs, &def, entry);
     if (entry) return entry->own;
@@ -176,7 +183,7 @@ static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs)
 /* Binds a call, or finds what an equal call was bound to; NULL after an error. */
 static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands,
                                  int operand_count, const Attr *attrs, Position at) {
-    struct CallTable *table = module->context.caches.calls;
+    struct CallTable *table = module->cache->calls;
     CallEntry *entry;
     write_key(&table->key, def, operands, operand_count, attrs);
     HASH_FIND(hh, table->calls, text_bytes(&table->key), table->key.length, entry);
@@ -212,7 +219,7 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
                .results = arena_array(module->arena, Value *, result_count),
                .at = at,
                .stage = STAGE_ALL,
-               .source.op = -1};
+               .source = &op_no_source};
     for (int i = 0; i < operand_count; i++) op->operands[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
         op->results[i] = ir_value(module, VALUE_RESULT, NULL, shared->types[i], at);
@@ -222,19 +229,29 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
     return op;
 }
 
-void op_take_place(Op *op, const Op *like) {
+const OpSource op_no_source = {.op = -1};
+
+OpSource *op_change_source(Arena *arena, Op *op) {
+    OpSource *own = arena_copy(arena, op->source, sizeof *own);
+    op->source = own;
+    return own;
+}
+
+void op_take_place(Arena *arena, Op *op, const Op *like) {
     op->at = like->at;
-    op->source.frames = like->source.frames;
-    op->source.scope = like->source.scope;
-    op->source.layer = like->source.layer;
-    op->source.recompute = like->source.recompute;
+    op->source = like->source;
+    if (like->source->fused_count || like->source->reason || like->source->recomputes) {
+        OpSource *own = op_change_source(arena, op);
+        own->fused_at = NULL;
+        own->fused_count = 0;
+        own->reason = NULL;
+        own->recomputes = NULL;
+    }
     op->section = like->section;
     op->loop = like->loop;
     op->stage = like->stage;
     op->visit = like->visit;
-    op->marks.is_wgrad = like->marks.is_wgrad;
-    op->chunk = like->chunk;
-    op->source.op = like->source.op;
+    op->is_wgrad = like->is_wgrad;
     for (int i = 0; i < op->result_count; i++) op->results[i]->at = like->at;
 }
 
@@ -242,7 +259,7 @@ Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int ope
                const Attr *attrs, const Op *like) {
     Op *op = ir_op(module, def, operands, operand_count, attrs, like->at);
     if (!op) BUG("the inserted operator %s does not bind: %s", def->name, def->rule->text);
-    op_take_place(op, like);
+    op_take_place(module->arena, op, like);
     return op;
 }
 
@@ -273,9 +290,10 @@ void ir_rebind(Module *module, Op *op) {
 
 /* The rows of a micro-batch that a tensor has along a bound factor; -1 where it has none. */
 static int64_t rows_along(const Value *value, const BoundAccess *access, int factor) {
-    const BoundDim *dim = value && value->micro > 0 ? &access->dims[value->micro - 1] : NULL;
+    const BoundDim *dim =
+        value && value->micro.kind == MICRO_ROWS ? &access->dims[value->micro.dim] : NULL;
     return dim && dim->count == 1 && dim->factors[0] == factor
-               ? value->type.extent[value->micro - 1]
+               ? value->type.extent[value->micro.dim]
                : -1;
 }
 
@@ -307,8 +325,8 @@ int64_t op_extent(const Op *op, int factor) {
 /* The most micro-batches of a pipeline of a body, or of any for body -1. */
 static int64_t most_microbatches(const Module *module, int body) {
     int64_t most = 1;
-    for (int i = 0; i < module->templates.runs.count; i++) {
-        const PipelineRun *run = &module->templates.runs.at[i];
+    for (int i = 0; i < module->templates->runs.count; i++) {
+        const PipelineRun *run = &module->templates->runs.at[i];
         if ((body < 0 || run->template_index == body) && run->microbatches > most)
             most = run->microbatches;
     }
@@ -321,41 +339,38 @@ int64_t op_runs(const Module *module, const Op *op) {
     if (!loop_repeats(op->loop)) return 1;
     return most_microbatches(module, op->stage == STAGE_ALL
                                          ? -1
-                                         : module->templates.stages.at[op->stage].template_index);
+                                         : module->templates->stages.at[op->stage].template_index);
 }
 
 Intern *module_interned(Module *module) {
-    if (!module->context.caches.interned)
-        module->context.caches.interned = intern_create(module->arena);
-    return module->context.caches.interned;
+    if (!module->cache->interned) module->cache->interned = intern_create(module->arena);
+    return module->cache->interned;
 }
 
 Intern *module_equivalent_devices(Module *module) {
-    if (!module->context.caches.equivalent_devices)
-        module->context.caches.equivalent_devices = intern_create(module->arena);
-    return module->context.caches.equivalent_devices;
+    if (!module->cache->equivalent_devices)
+        module->cache->equivalent_devices = intern_create(module->arena);
+    return module->cache->equivalent_devices;
 }
 
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type) {
     enum { UNKNOWN, EQUAL, UNEQUAL };
     if (a == b) return true;
-    if (!module->context.caches.equal) module->context.caches.equal = intern_create(module->arena);
+    if (!module->cache->equal) module->cache->equal = intern_create(module->arena);
     int64_t key[2 + IR_MAX_RANK] = {(intptr_t)a, (intptr_t)b};
     for (int d = 0; d < type.rank; d++) key[2 + d] = type.extent[d];
-    intptr_t *known =
-        intern_slot(module->context.caches.equal, key, sizeof *key * (size_t)(2 + type.rank));
+    intptr_t *known = intern_slot(module->cache->equal, key, sizeof *key * (size_t)(2 + type.rank));
     if (*known == UNKNOWN) *known = layout_equal(a, b, type_shape(type)) ? EQUAL : UNEQUAL;
     return *known == EQUAL;
 }
 
 /* Where what is known of the layout is kept. It moves when more becomes known. */
 static const Layout **spread_slot(Module *module, const Layout *layout, Type type) {
-    if (!module->context.caches.sharded_replicas)
-        module->context.caches.sharded_replicas = intern_create(module->arena);
+    if (!module->cache->sharded_replicas)
+        module->cache->sharded_replicas = intern_create(module->arena);
     int64_t key[1 + IR_MAX_RANK] = {(intptr_t)layout};
     for (int d = 0; d < type.rank; d++) key[1 + d] = type.extent[d];
-    return intern_slot(module->context.caches.sharded_replicas, key,
-                       sizeof *key * (size_t)(1 + type.rank));
+    return intern_slot(module->cache->sharded_replicas, key, sizeof *key * (size_t)(1 + type.rank));
 }
 
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type) {

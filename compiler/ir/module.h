@@ -22,7 +22,7 @@ typedef struct Parameter {
     bool no_decay, frozen;
     bool state;      // the model assigns it, or nobody; frozen, too
     bool kept;       // a state of an optimizer's rule
-    int group;       // of module->optimizer.groups
+    int group;       // of module->optimizer->groups
     Value *gradient; // after differentiation; NULL when frozen or unused
     Value *updated; // the new value, in value's layout after pass propagate_layouts; NULL: it stays
     int state_count;
@@ -44,31 +44,12 @@ typedef struct Output {
 
 typedef enum ModuleKind { MODULE_TRAIN, MODULE_INFER } ModuleKind;
 
-/* Options of the command line for the passes. */
-typedef struct CompileOptions {
-    const char *cluster_file;                // NULL: none
-    const struct Cluster *cluster;           // prices conversions; NULL: one host with equal links
-    bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
-    int64_t bucket;                          // --bucket: bytes of a gradient bucket; 0: not given
-    bool no_views;                           // --no-views: slices and concatenations are copied
-    bool no_chunks;                          // --no-chunks: no rows are computed in chunks
-    int64_t chunk;                           // --chunk: bytes of a chunk; 0: not given
-    bool overlap;       // ZeRO's collectives overlap with computing, for more memory
-    bool estimate_only; // arenas may be longer than necessary: the program does not run
-} CompileOptions;
-
-/* Memoization caches of functions of a module. */
-typedef struct Caches {
-    struct CallTable *calls;           // ir_op and module_def (ir/module.c)
-    struct RegionTable *regions;       // value_region (ir/programs)
-    struct Posts *representatives;     // representative_device, device_run (ir/programs)
-    struct Intern *scratch;            // role_scratch_bytes (ir/programs)
-    struct Intern *interned;           // module_interned
-    struct Intern *equal;              // module_layouts_equal
-    struct Intern *sharded_replicas;   // module_layout_shard_replicas
-    struct Intern *plans;              // conversion_plan (ir/programs)
-    struct Intern *equivalent_devices; // module_equivalent_devices
-} Caches;
+/* What a module is compiled for. */
+typedef struct Target {
+    const char *cluster_file;      // NULL: none
+    const struct Cluster *cluster; // prices conversions; NULL: one host with equal links
+    bool overlap;                  // ZeRO's collectives run beside computing, for more memory
+} Target;
 
 /* Where a module comes from. Only `file` and `at` are part of the text form. */
 typedef struct ModuleSource {
@@ -106,59 +87,37 @@ typedef struct ModuleOptimizer {
     bool averaged;            // of MODULE_INFER: it reads averages of parameters
     bool clip;                // update gets the global gradient norm as its operand ?norm
     bool norm;                // the square of that norm is an output (ht_grad_norm)
-    Module *program;          // of `optimizer NAME`: the program under NAME; NULL: none, or not
-                              // looked for yet
 } ModuleOptimizer;
 
-/* The same model with the lengths of pipelines, up to pass stage. Not part of the text form. */
-typedef struct ModuleLengths {
-    Module **variants;          // by pipeline; NULL, as a whole or of a pipeline: the strategy's
-    const Type *input_types[2]; // of a variant: the inputs' types with the strategy's values, and
-                                // with the pipeline's own
-} ModuleLengths;
-
-/* What is laid out over devices. */
+/* What the module runs on, and what is laid out over it. */
 typedef struct ModuleDevices {
+    Target target;
     const Mesh *mesh;    // after pass seed_layouts: of all devices
     struct Roles *roles; // after pass specialize (ir/programs/device_programs.h)
     Array(struct PlannedConversion *) conversions; // after pass specialize: the distinct ones
 } ModuleDevices;
-
-/* How far a module has come through the passes. */
-typedef struct ModuleProgress {
-    const char *last_pass; // NULL: none
-    bool layouts_only;     // a running program has it: the passes stop at layouts
-    uint64_t digest;       // of its text after pass seed_layouts; 0: not asked for
-} ModuleProgress;
-
-/* What a compilation gives its modules. */
-typedef struct ModuleContext {
-    CompileOptions options;
-    Caches caches;
-    int next_id; // of a value
-} ModuleContext;
 
 struct Module {
     Arena *arena;
     Diag *diag;
     const char *name; // the model function
     ModuleKind kind;
-    ModuleSource source;
+    ModuleSource *source;
     Array(Parameter *) params;
     Array(Value *) inputs;
     Array(Output) outputs; // the model's value is output "" of MODULE_INFER
     Value *loss;           // of MODULE_TRAIN
     Array(Op *) ops;
-    ModuleLibrary library;
-    BuiltinDefs builtin;
-    ModuleOptimizer optimizer;
+    ModuleLibrary *library;
+    BuiltinDefs *builtin;
+    ModuleOptimizer *optimizer;
     DType precision; // of operators whose rules leave it open: DTYPE_F32 or DTYPE_BF16
     const Strategy *strategy;
-    PipelineTemplates templates; // after pass stage
-    ModuleLengths lengths;
-    ModuleDevices devices;
-    ModuleProgress progress;
-    ModuleContext context;
+    PipelineTemplates *templates; // after pass stage
+    ModuleDevices *devices;
+    const char *last_pass;       // that it has come through; NULL: none
+    int next_id;                 // of a value
+    struct AnalysisCache *cache; // memoized results of analyses (ir/analysis_cache.h)
 };
 
 Module *module_create(Arena *arena, Diag *diag, const char *name);
@@ -192,8 +151,8 @@ void ir_rebind(Module *module, Op *op);
 
 /* Returns the devices on which an operator runs. */
 static inline const Mesh *op_mesh(const Module *module, const Op *op) {
-    return op->stage == STAGE_ALL ? module->devices.mesh
-                                  : module->templates.stages.at[op->stage].mesh;
+    return op->stage == STAGE_ALL ? module->devices->mesh
+                                  : module->templates->stages.at[op->stage].mesh;
 }
 
 /* Returns the number of micro-batches of the pipeline that has most of them. */

@@ -37,7 +37,7 @@ struct Frame {
     const Frame *caller;
 };
 
-/* What an operator comes from in the source. */
+/* What an operator comes from. Operators share it; op_change_source gives one a copy. */
 typedef struct OpSource {
     int op;             // number of the operator of the model whose work or gradient it is; -1 none
     const char *scope;  // "h3": ht_scope's path; NULL none
@@ -46,20 +46,17 @@ typedef struct OpSource {
     const Frame *frames;
     const Position *fused_at; // of the other operators that pass fuse put into this one
     int fused_count;
+    int chunk; // after pass chunk: number of the chunk that it computes, from 1 on; 0 none
+    const Op *recomputes; // between passes recompute and fuse: the forward operator that it runs
+                          // again; NULL elsewhere
+    const char *reason; // of a conversion that no one wrote: why a pass inserted it; NULL elsewhere
 } OpSource;
 
-/* What a conversion does. */
+/* What a conversion does, after pass specialize (ir/programs/conversions.h). */
 typedef struct OpConversion {
-    const char *reason; // why pass propagate_layouts inserted it, for -Rcomm; NULL elsewhere
-    const struct PlannedConversion *plan; // after pass specialize (ir/programs/device_programs.h)
+    const struct PlannedConversion *plan; // NULL: the operator is no conversion
     int tensor;                           // which one of its plan's tensors
 } OpConversion;
-
-/* What passes tell later passes. */
-typedef struct OpMarks {
-    bool is_wgrad; // weight-gradient op: nothing but the optimizer depends on it (pass split_wgrad)
-    bool run_in_place; // must run as soon as its operands exist, so that they can be freed
-} OpMarks;
 
 struct Op {
     const OpDef *def;
@@ -70,15 +67,13 @@ struct Op {
     Value **results;
     Section section;
     LoopPosition loop;
-    int stage; // of module->templates.stages; STAGE_ALL: it runs on all devices
+    int stage; // of module->templates->stages; STAGE_ALL: it runs on all devices
     int visit; // number of the model chunk in its template, along the data; 0 in LOOP_COUNT
-    int chunk; // after pass chunk: number of the chunk that it computes, from 1 on; 0 none
     Position at;
-    OpSource source;
-    OpMarks marks;
+    const OpSource *source;
+    bool is_wgrad;     // weight-gradient op: only the optimizer depends on it (pass split_wgrad)
+    bool run_in_place; // must run as soon as its operands exist, so that they can be freed
     OpConversion convert;
-    const Op *recomputes; // between passes recompute and fuse: the forward operator that it runs
-                          // again; NULL elsewhere
     const Function *gradient; // of clause grad, for this call's types and attributes; NULL for
                               // bodies, views and grad(none)
     int index;                // in module->ops, set by ir_number
@@ -97,12 +92,18 @@ struct Function {
     Array(Value *) returns;
 };
 
-/* Gives `op` and its results the place of `like`: position, source, section, loop and stage. */
-void op_take_place(Op *op, const Op *like);
+extern const OpSource op_no_source; // of an operator that a pass makes of nothing in the source
+
+/* Gives an operator a copy of its source, which the caller may change. */
+OpSource *op_change_source(Arena *arena, Op *op);
+
+/* Gives `op` and its results the place of `like`: position, source, section, loop and stage. The
+ * positions of fused operators and the reason of a conversion stay with `like`. */
+void op_take_place(Arena *arena, Op *op, const Op *like);
 
 /* Returns a place without an operator, for op_take_place. */
 static inline Op op_place_at(Position at) {
-    return (Op){.at = at, .stage = STAGE_ALL, .source.op = -1};
+    return (Op){.at = at, .stage = STAGE_ALL, .source = &op_no_source};
 }
 
 /* Returns the element type that the rule gives a result. `arena` is scratch. */

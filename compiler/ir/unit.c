@@ -15,25 +15,37 @@ int unit_device_count(const Unit *unit) {
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
 static bool same_groups(const Module *a, const Module *b) {
-    bool same = a->optimizer.groups.count == b->optimizer.groups.count &&
-                a->optimizer.averaged == b->optimizer.averaged;
-    for (int g = 0; same && g < a->optimizer.groups.count; g++)
-        same = same_text(a->optimizer.groups.at[g].names, b->optimizer.groups.at[g].names) &&
-               same_text(a->optimizer.groups.at[g].function, b->optimizer.groups.at[g].function) &&
-               same_text(a->optimizer.groups.at[g].after, b->optimizer.groups.at[g].after);
+    bool same = a->optimizer->groups.count == b->optimizer->groups.count &&
+                a->optimizer->averaged == b->optimizer->averaged;
+    for (int g = 0; same && g < a->optimizer->groups.count; g++)
+        same =
+            same_text(a->optimizer->groups.at[g].names, b->optimizer->groups.at[g].names) &&
+            same_text(a->optimizer->groups.at[g].function, b->optimizer->groups.at[g].function) &&
+            same_text(a->optimizer->groups.at[g].after, b->optimizer->groups.at[g].after);
     return same;
 }
 
 bool module_same_program(const Module *a, const Module *b) {
     return same_groups(a, b) && a->strategy != b->strategy && a->kind == b->kind &&
            !strcmp(a->name, b->name) && a->precision == b->precision &&
-           a->optimizer.clip == b->optimizer.clip &&
-           a->optimizer.state_count == b->optimizer.state_count &&
-           !a->optimizer.op == !b->optimizer.op &&
-           (!a->optimizer.op || !strcmp(a->optimizer.op->name, b->optimizer.op->name));
+           a->optimizer->clip == b->optimizer->clip &&
+           a->optimizer->state_count == b->optimizer->state_count &&
+           !a->optimizer->op == !b->optimizer->op &&
+           (!a->optimizer->op || !strcmp(a->optimizer->op->name, b->optimizer->op->name));
 }
 
-static Module *find_home(const Unit *unit, const Module *module) {
+void unit_add(Unit *unit, Module *module) {
+    array_push(unit->arena, &unit->modules, module);
+    array_push(unit->arena, &unit->links, (ModuleLinks){0});
+}
+
+ModuleLinks *unit_links(const Unit *unit, const Module *module) {
+    for (int m = 0; m < unit->modules.count; m++)
+        if (unit->modules.at[m] == module) return &unit->links.at[m];
+    BUG("module %s is in no unit", module->name);
+}
+
+static Module *find_optimizer_program(const Unit *unit, const Module *module) {
     for (int m = 0; m < unit->modules.count; m++) {
         Module *other = unit->modules.at[m];
         if (other->strategy && !strcmp(other->strategy->name, module->strategy->optimizer) &&
@@ -43,15 +55,8 @@ static Module *find_home(const Unit *unit, const Module *module) {
     return NULL;
 }
 
-/* The model with a pipeline's own lengths lies as the module does. */
-static void set_home(Module *module, Module *home) {
-    module->optimizer.program = home;
-    for (int p = 0; module->lengths.variants && p < module->strategy->pipelines.count; p++)
-        if (module->lengths.variants[p]) module->lengths.variants[p]->optimizer.program = home;
-}
-
-void unit_find_homes(const Unit *unit) {
+void unit_find_optimizer_programs(const Unit *unit) {
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->modules.at[m]->strategy && unit->modules.at[m]->strategy->optimizer)
-            set_home(unit->modules.at[m], find_home(unit, unit->modules.at[m]));
+            unit->links.at[m].optimizer_program = find_optimizer_program(unit, unit->modules.at[m]);
 }

@@ -17,12 +17,29 @@ typedef struct UnitFile {
     const char *path, *text;
 } UnitFile;
 
+/* The model with the lengths of one pipeline. Passes up to `stage` take it apart as they do the
+ * module; pass stage reads its shapes. */
+typedef struct LengthVariant {
+    Module *module;          // NULL: the pipeline has the strategy's lengths
+    const Type *input_types; // of its inputs, as the source declares them
+} LengthVariant;
+
+/* How a module of a unit stands to other programs. Not part of its text form. */
+typedef struct ModuleLinks {
+    Module *optimizer_program; // of `optimizer NAME`: the module under NAME; NULL: none
+    LengthVariant *variants;   // by pipeline; NULL: all have the strategy's lengths
+    const Type *input_types;   // where there are variants: as LengthVariant.input_types
+    bool layouts_only;         // a running program has it: the passes stop at layouts
+    uint64_t digest;           // of its text after pass seed_layouts; 0: not asked for
+} ModuleLinks;
+
 typedef struct Unit {
     Arena *arena;
     Diag *diag;
     const char *file;        // as given on the command line
     Array(Module *) modules; // strategy by strategy, in the order of the first ht_train or ht_infer
                              // that names them
+    Array(ModuleLinks) links; // by module
     Array(Strategy *)
         strategies; // that the program has; it begins with the first one; none: one device
     Array(ShapeVariable) shapes;
@@ -47,7 +64,12 @@ int unit_device_count(const Unit *unit);
 /* Whether two modules are one program under different strategies; parameters are then the same. */
 bool module_same_program(const Module *a, const Module *b);
 
-/* Sets `home` of the modules whose strategies have an `optimizer`. */
-void unit_find_homes(const Unit *unit);
+void unit_add(Unit *unit, Module *module);
+
+/* Returns the links of a module of the unit. */
+ModuleLinks *unit_links(const Unit *unit, const Module *module);
+
+/* Finds the program that `optimizer` names for each module whose strategy has it. */
+void unit_find_optimizer_programs(const Unit *unit);
 
 #endif

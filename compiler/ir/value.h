@@ -36,7 +36,19 @@ typedef struct Chunk {
     int64_t start, extent;
 } Chunk;
 
-enum { MICRO_SUM = -1 }; // of Value.micro
+/* How the micro-batches of a step see a value. */
+typedef enum MicroKind {
+    MICRO_WHOLE, // all see the same
+    MICRO_ROWS,  // each has some rows, along one dimension
+    MICRO_SUM    // each has a contribution to a sum
+} MicroKind;
+
+typedef struct Micro {
+    MicroKind kind;
+    int dim; // of MICRO_ROWS; 0 elsewhere
+} Micro;
+
+static inline bool micro_equal(Micro a, Micro b) { return a.kind == b.kind && a.dim == b.dim; }
 
 struct Value {
     ValueKind kind;
@@ -48,10 +60,9 @@ struct Value {
     const UserLayout *user_layout; // of the source, until pass seed_layouts; NULL: none
     Position layout_at;            // where the source gives the layout; file NULL: nowhere
     const Layout *layout;          // of all values after pass propagate_layouts
-    int micro;              // how micro-batches see it: 0 all alike; d + 1: each has some rows of
-                            // dimension d; MICRO_SUM: each has a contribution to a sum
-    const Chunk *chunk;     // after pass chunk: the rows that it has; NULL: all
-    const Value *storage;   // after pass memory: whose storage it takes; NULL: its own
+    Micro micro;                   // after pass factor_dims
+    const Chunk *chunk;            // after pass chunk: the rows that it has; NULL: all
+    const Value *storage;          // after pass memory: whose storage it takes; NULL: its own
     const Subview *subview; // after pass memory: where it lies in that; NULL: at the beginning
     Op *def;                // of VALUE_RESULT
     int index;              // among the results of def, the parameters, the inputs or the states
@@ -59,5 +70,10 @@ struct Value {
     const double *padding; // of an input: the number that stands for nothing; NULL: none.
                            // Not part of the text form
 };
+
+/* Returns whether each micro-batch has some rows of dimension d. */
+static inline bool value_cut_along(const Value *value, int d) {
+    return value->micro.kind == MICRO_ROWS && value->micro.dim == d;
+}
 
 #endif

@@ -1,5 +1,6 @@
 #include "migration/migration.h"
 
+#include "ir/programs/regions.h"
 #include "migration/shape.h"
 #include "reshard/plan.h"
 #include "support/intern.h"
@@ -42,7 +43,7 @@ static int find_parameter(const Module *module, const char *name) {
 }
 
 static int state_slot(const Module *module, int param, int state) {
-    return module->params.count + param * module->optimizer.state_count + state;
+    return module->params.count + param * module->optimizer->state_count + state;
 }
 
 /* Returns a tensor's conversion. The modules may have factored its dimensions differently; the
@@ -114,7 +115,7 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
                                      const char *key, int count) {
     intptr_t *number = intern_slot(mover->known, key, strlen(key));
     if (*number) return mover->all->plans.at[*number - 1];
-    const Cluster *cluster = mover->migration->to->context.options.cluster;
+    const Cluster *cluster = mover->migration->to->devices->target.cluster;
     MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
     made->number = mover->all->plans.count;
     made->replica_groups = replica_groups_of(mover->arena, cluster, NULL, conversions, count);
@@ -218,8 +219,7 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
     for (int i = 0; i < unit->modules.count; i++)
         for (int j = 0; j < unit->modules.count; j++)
             if (module_same_program(unit->modules.at[i], unit->modules.at[j]) &&
-                !(unit->modules.at[i]->progress.layouts_only &&
-                  unit->modules.at[j]->progress.layouts_only))
+                !(unit->links.at[i].layouts_only && unit->links.at[j].layouts_only))
                 plan_migration(&mover, unit->modules.at[i], unit->modules.at[j]);
     return mover.all;
 }

@@ -14,6 +14,7 @@
 
 #include "ir/programs/device_programs.h"
 #include "ir/unit.h"
+#include "reshard/replica_groups.h"
 
 /* Most bytes of new storage that a batch has on one device. A batch of one tensor may have more. */
 enum { MIGRATION_WINDOW = 64 << 20 };

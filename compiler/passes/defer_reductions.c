@@ -64,9 +64,9 @@ static void count_readers(Sums *sums) {
 
 /* Whether an operator adds two values element by element that lie as the result does. */
 static bool is_sum(Module *module, const Op *op) {
-    if (!op_adds_alike(op) || op->marks.run_in_place) return false;
+    if (!op_adds_alike(op) || op->run_in_place) return false;
     for (int k = 0; k < 2; k++)
-        if (op->operands[k]->micro != op->results[0]->micro ||
+        if (!micro_equal(op->operands[k]->micro, op->results[0]->micro) ||
             !module_layouts_equal(module, op->operands[k]->layout, op->results[0]->layout,
                                   op->results[0]->type))
             return false;
@@ -76,10 +76,10 @@ static bool is_sum(Module *module, const Op *op) {
 /* Whether pass propagate_layouts has put a conversion of a term in front of a sum, within its
  * part. */
 static bool is_conversion(const Sums *sums, const Op *op) {
-    return op->def == sums->module->builtin.reshard && op->convert.reason &&
+    return op->def == sums->module->builtin->reshard && op->source->reason &&
            !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
            same_phase(sums->module, op, sums->root) &&
-           op->operands[0]->micro == op->results[0]->micro &&
+           micro_equal(op->operands[0]->micro, op->results[0]->micro) &&
            layout_partial(op->operands[0]->layout) != STATE_MAX &&
            layout_partial(op->results[0]->layout) != STATE_MAX;
 }
@@ -87,8 +87,8 @@ static bool is_conversion(const Sums *sums, const Op *op) {
 /* Gathers the terms that make up a value, through sums and conversions that nobody else reads. */
 static void gather(Sums *sums, Value *value) {
     Op *op = value->def;
-    bool alone =
-        op && sums->readers[value->id] == 1 && !op->recomputes && op->loop == sums->root->loop;
+    bool alone = op && sums->readers[value->id] == 1 && !op->source->recomputes &&
+                 op->loop == sums->root->loop;
     bool sum = alone && is_sum(sums->module, op) && same_phase(sums->module, op, sums->root);
     bool conversion = alone && !sum && is_conversion(sums, op);
     if (!sum && !conversion) {
@@ -154,7 +154,7 @@ static Value *add_group(Sums *sums, Value *sum, const Alike *group) {
 
 static const char *first_reason(const Sums *sums) {
     for (int i = 0; i < sums->old.count; i++)
-        if (sums->old.at[i]->convert.reason) return sums->old.at[i]->convert.reason;
+        if (sums->old.at[i]->source->reason) return sums->old.at[i]->source->reason;
     return NULL;
 }
 
@@ -175,8 +175,8 @@ static void add_anew(Sums *sums, const Better *better) {
             continue;
         }
         Value *own = add_group(sums, NULL, group);
-        Op *op = insert(sums, sums->module->builtin.reshard, &own, 1, root->layout);
-        op->convert.reason = better->reason;
+        Op *op = insert(sums, sums->module->builtin->reshard, &own, 1, root->layout);
+        op_change_source(sums->module->arena, op)->reason = better->reason;
         sum = add(sums, sum, op->results[0], root->layout);
     }
     Op *last = sums->out.at[sums->out.count - 1];
@@ -204,15 +204,17 @@ static Better *find_better(Sums *sums, Op *root) {
     return NULL;
 }
 
-void pass_defer_reductions(Module *module) {
+void pass_defer_reductions(Module *module, const PassContext *context) {
+    (void)context;
     Sums sums = {.module = module, .arena = arena_create()};
     ir_number(module);
-    sums.readers = arena_array(sums.arena, int, module->context.next_id);
+    sums.readers = arena_array(sums.arena, int, module->next_id);
     sums.inside = arena_array(sums.arena, bool, module->ops.count + 1);
     Better **better = arena_array(sums.arena, Better *, module->ops.count + 1);
     count_readers(&sums);
     for (int i = module->ops.count - 1; i >= 0; i--)
-        if (!sums.inside[i] && !module->ops.at[i]->recomputes && is_sum(module, module->ops.at[i]))
+        if (!sums.inside[i] && !module->ops.at[i]->source->recomputes &&
+            is_sum(module, module->ops.at[i]))
             better[i] = find_better(&sums, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         sums.root = module->ops.at[i];

@@ -2,6 +2,9 @@
 
 #include "ir/analysis/async_collectives.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 #include "reshard/plan.h"
 #include "support/intern.h"
 
@@ -9,7 +12,7 @@
 #include <string.h>
 
 /* What is converted alike. */
-typedef struct MoveKind {
+typedef struct ConversionKind {
     int64_t bytes, limit; // of all together; of a bucket
     Ops open;             // of the bucket that is not full
     int64_t open_bytes;
@@ -18,6 +21,7 @@ typedef struct MoveKind {
 typedef struct Filler {
     Module *module;
     const Roles *roles;
+    int64_t given; // --bucket; 0: not given
     Arena *arena;
     Intern *kinds;
     ConversionKind **of; // by conversion: its kind; NULL: not looked for
@@ -99,44 +103,43 @@ static void close_bucket(Filler *filler, ConversionKind *kind) {
 
 static void find_limit(const Filler *filler, ConversionKind *kind) {
     int64_t share = (kind->bytes + MIN_GRADIENT_BUCKETS - 1) / MIN_GRADIENT_BUCKETS;
-    kind->limit = filler->module->context.options.bucket ? filler->module->context.options.bucket
-                  : share < GRADIENT_BUCKET_BYTES        ? share
-                                                         : GRADIENT_BUCKET_BYTES;
+    kind->limit = filler->given                   ? filler->given
+                  : share < GRADIENT_BUCKET_BYTES ? share
+                                                  : GRADIENT_BUCKET_BYTES;
 }
 
 /* Drops conversions without users; the users of the others are the first operators that have
  * them. */
 static void drop_unused(Module *module) {
     int count = 0;
-    for (int c = 0; c < module->devices.conversions.count; c++)
-        module->devices.conversions.at[c]->user = NULL;
+    for (int c = 0; c < module->devices->conversions.count; c++)
+        module->devices->conversions.at[c]->user = NULL;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         PlannedConversion *own =
-            op->convert.plan ? module->devices.conversions.at[op->convert.plan->number] : NULL;
+            op->convert.plan ? module->devices->conversions.at[op->convert.plan->number] : NULL;
         if (own && !own->user) own->user = op;
     }
-    for (int c = 0; c < module->devices.conversions.count; c++)
-        if (module->devices.conversions.at[c]->user) {
-            module->devices.conversions.at[count] = module->devices.conversions.at[c];
-            module->devices.conversions.at[count]->number = count;
+    for (int c = 0; c < module->devices->conversions.count; c++)
+        if (module->devices->conversions.at[c]->user) {
+            module->devices->conversions.at[count] = module->devices->conversions.at[c];
+            module->devices->conversions.at[count]->number = count;
             count++;
         }
-    module->devices.conversions.count = count;
+    module->devices->conversions.count = count;
 }
 
 /* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many
  * pieces as it may have on `devices`. */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
-    bool given = filler->module->context.options.bucket > 0;
     return kind->open_bytes >= kind->limit ||
-           (!given && (int64_t)kind->open.count * devices >= MOST_PIECES);
+           (!filler->given && (int64_t)kind->open.count * devices >= MOST_PIECES);
 }
 
-void fill_gradient_buckets(Module *module, const Roles *roles) {
-    Filler filler = {module, roles, arena_create(), NULL, NULL};
+void fill_gradient_buckets(Module *module, const Roles *roles, int64_t bytes) {
+    Filler filler = {.module = module, .roles = roles, .given = bytes, .arena = arena_create()};
     filler.kinds = intern_create(filler.arena);
-    filler.of = arena_array(filler.arena, ConversionKind *, module->devices.conversions.count + 1);
+    filler.of = arena_array(filler.arena, ConversionKind *, module->devices->conversions.count + 1);
     AsyncCollectives collectives = module_async_collectives(filler.arena, module);
     ConversionKind **kind = arena_array(filler.arena, ConversionKind *, collectives.count + 1);
     for (int f = 0; f < collectives.count; f++) {

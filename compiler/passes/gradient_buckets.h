@@ -19,7 +19,7 @@ enum { GRADIENT_BUCKET_BYTES = 25 << 20, MIN_GRADIENT_BUCKETS = 16, MOST_PIECES 
 
 /* Joins async collectives into buckets: gives its operators conversions of several tensors, plans
  * them, and drops those that nobody uses any more. Requires plans of all conversions, each async
- * operator with one of its tensor alone. */
-void fill_gradient_buckets(Module *module, const Roles *roles);
+ * operator with one of its tensor alone. `bytes` is --bucket; 0: not given. */
+void fill_gradient_buckets(Module *module, const Roles *roles, int64_t bytes);
 
 #endif

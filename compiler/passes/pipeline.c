@@ -19,7 +19,7 @@ typedef enum Form {
 
 typedef struct Pass {
     const char *name;
-    void (*run)(Module *);
+    void (*run)(Module *, const PassContext *);
     Form from, to, leaves; // the forms that it takes, and the one that a module has then
 } Pass;
 
@@ -27,7 +27,8 @@ typedef struct Pass {
     {#name, pass_##name, FORM_##from, FORM_##to, FORM_##leaves},
 static const Pass passes[] = {PASSES(PASS_ROW)};
 
-enum { PASS_COUNT = sizeof passes / sizeof *passes };
+#define PASS_NUMBER(name, from, to, leaves) NUMBER_##name,
+enum { PASSES(PASS_NUMBER) PASS_COUNT };
 
 /* Prints a module under a heading, where the options ask for it. */
 static void dump(const Module *module, const PassOptions *options, const char *pass) {
@@ -43,17 +44,17 @@ static void dump(const Module *module, const PassOptions *options, const char *p
  * pass. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
-    for (int p = 0; p < PASS_COUNT && module->progress.last_pass; p++)
-        if (!strcmp(passes[p].name, module->progress.last_pass)) *last = p;
-    return *last >= 0 || !module->progress.last_pass;
+    for (int p = 0; p < PASS_COUNT && module->last_pass; p++)
+        if (!strcmp(passes[p].name, module->last_pass)) *last = p;
+    return *last >= 0 || !module->last_pass;
 }
 
 /* Runs one pass, and notes that it has run. */
-static void run_pass(Module *module, const Pass *pass) {
+static void run_pass(Module *module, const Pass *pass, const PassContext *context) {
     int last;
-    pass->run(module);
+    pass->run(module, context);
     last_pass(module, &last);
-    if (pass - passes > last) module->progress.last_pass = pass->name;
+    if (pass - passes > last) module->last_pass = pass->name;
 }
 
 /* Returns the hash of what a module is, whatever the command line asks of the passes;
@@ -61,54 +62,69 @@ static void run_pass(Module *module, const Pass *pass) {
 static uint64_t digest_of(const Module *module) {
     Text text = {.arena = module->arena};
     Module plain = *module;
-    plain.context.options = (CompileOptions){0};
+    ModuleDevices devices = *module->devices;
+    devices.target = (Target){0};
+    plain.devices = &devices;
     ir_print(&text, &plain);
     uint64_t hash = hash_bytes(HASH_START, text.bytes, text.length);
     return hash ? hash : 1;
 }
 
-static bool run(Module *module, const Pass *pass, const PassOptions *options);
+/* The modules that passes run over, and how. */
+typedef struct PassRunner {
+    Unit *unit;
+    const PassOptions *options;
+} PassRunner;
 
-/* Runs a pass over the model with the lengths of pipelines, up to the one that puts it into the
- * module; pipelines of equal lengths share it. */
-static bool run_shorter(const Module *module, const Pass *pass, const PassOptions *options) {
+/* Runs a pass over a module that has not come through it. False after errors. */
+static bool run(const PassRunner *runner, Module *module, const ModuleLinks *links,
+                const Pass *pass) {
+    int last;
+    last_pass(module, &last);
+    if (pass - passes <= last) return true;
+    run_pass(module, pass, &(PassContext){&runner->options->compile, links});
+    if (diag_errors(module->diag)) return false;
+    if (runner->options->verify && !ir_verify(module))
+        BUG("pass %s left %s malformed", pass->name, module->name);
+    return true;
+}
+
+/* Runs a pass before pass stage over the model with the lengths of each pipeline; pipelines of
+ * equal lengths share it. Pass stage puts it into the module. */
+static bool run_variants(const PassRunner *runner, const Module *module, const ModuleLinks *links,
+                         const Pass *pass) {
     bool good = true;
-    PassOptions own = *options;
-    own.print_after = NULL;
-    for (int i = 0; module->lengths.variants && pass->run != pass_stage &&
-                    i < module->strategy->pipelines.count;
-         i++)
-        good =
-            good && (!module->lengths.variants[i] || run(module->lengths.variants[i], pass, &own));
+    if (!links->variants || pass - passes >= NUMBER_stage) return true;
+    for (int i = 0; good && i < module->strategy->pipelines.count; i++)
+        if (links->variants[i].module)
+            good = run(runner, links->variants[i].module, &(ModuleLinks){0}, pass);
     return good;
 }
 
-/* Runs a pass over a module that has not come through it; over that of the strategy that its
+/* Runs a pass over a module of the unit and its variants; over that of the strategy that its
  * `optimizer` names before. */
-static bool run(Module *module, const Pass *pass, const PassOptions *options) {
+static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
+    ModuleLinks *links = unit_links(runner->unit, module);
     int last;
     last_pass(module, &last);
-    if (pass - passes <= last || (module->progress.layouts_only && pass->from > FORM_FACTORED))
-        return true;
-    if (module->optimizer.program && !run(module->optimizer.program, pass, options)) return false;
-    run_pass(module, pass);
-    if (diag_errors(module->diag) ||
-        (pass->to <= FORM_FACTORED && !run_shorter(module, pass, options)))
+    if (pass - passes <= last || (links->layouts_only && pass->from > FORM_FACTORED)) return true;
+    if (links->optimizer_program && !run_linked(runner, links->optimizer_program, pass))
         return false;
-    if (options->verify && !ir_verify(module))
-        BUG("pass %s left %s malformed", pass->name, module->name);
-    dump(module, options, pass->name);
-    if (options->digest && pass->run == pass_seed_layouts)
-        module->progress.digest = digest_of(module);
+    if (!run(runner, module, links, pass) || !run_variants(runner, module, links, pass))
+        return false;
+    dump(module, runner->options, pass->name);
+    if (runner->options->digest && pass->run == pass_seed_layouts)
+        links->digest = digest_of(module);
     return true;
 }
 
 bool passes_run(Unit *unit, const PassOptions *options) {
-    unit_find_homes(unit);
+    PassRunner runner = {unit, options};
+    unit_find_optimizer_programs(unit);
     for (int p = 0; p < PASS_COUNT; p++) {
         bool left_out = passes[p].run == pass_fuse && options->no_fuse;
         for (int i = 0; i < unit->modules.count && !left_out; i++)
-            run(unit->modules.at[i], &passes[p], options);
+            run_linked(&runner, unit->modules.at[i], &passes[p]);
         if (diag_errors(unit->diag)) return false;
         if (options->stop_after && !strcmp(options->stop_after, passes[p].name)) break;
     }
@@ -119,14 +135,15 @@ bool passes_run(Unit *unit, const PassOptions *options) {
 
 static bool inputs_laid_out(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++)
-        if (!module->inputs.at[i]->layout && !module->inputs.at[i]->micro) return false;
+        if (!module->inputs.at[i]->layout && module->inputs.at[i]->micro.kind == MICRO_WHOLE)
+            return false;
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];
         for (int s = 0; s < parameter->state_count; s++)
             if (!parameter->states[s]->layout) return false;
         if (!parameter->value->layout) return false;
     }
-    return module->devices.mesh;
+    return module->devices->mesh;
 }
 
 static bool results_laid_out(const Module *module) {
@@ -155,22 +172,22 @@ static bool ops_factored(const Module *module) {
 }
 
 static bool roles_found(const Module *module) {
-    bool found = module->devices.roles != NULL;
+    bool found = module->devices->roles != NULL;
     for (int i = 0; i < module->ops.count; i++)
-        found = found && (module->ops.at[i]->def != module->builtin.reshard ||
+        found = found && (module->ops.at[i]->def != module->builtin->reshard ||
                           module->ops.at[i]->convert.plan);
     return found;
 }
 
 static bool runs_scheduled(const Module *module) {
-    for (int r = 0; r < module->templates.runs.count; r++)
-        if (!module->templates.runs.at[r].schedule) return false;
+    for (int r = 0; r < module->templates->runs.count; r++)
+        if (!module->templates->runs.at[r].schedule) return false;
     return true;
 }
 
 static bool roles_have_storage(const Module *module) {
-    for (int i = 0; i < module->devices.roles->role_count; i++)
-        if (!module->devices.roles->at[i].offset) return false;
+    for (int i = 0; i < module->devices->roles->role_count; i++)
+        if (!module->devices->roles->at[i].offset) return false;
     return true;
 }
 
@@ -192,7 +209,7 @@ static bool find_form(const Module *module, Position at, Form *form) {
     if (!last_pass(module, &last)) {
         diag_error(module->diag, at,
                    "there is no pass \"%s\" that this module could have come through",
-                   module->progress.last_pass);
+                   module->last_pass);
         return false;
     }
     *form = last < 0 ? FORM_MODEL : passes[last].leaves;
@@ -224,9 +241,10 @@ static bool check_form(const Module *module, const Pass *pass, Position at) {
 }
 
 bool pass_run_one(Module *module, const char *name, Position at) {
+    PassContext context = {&(CompileOptions){0}, &(ModuleLinks){0}};
     for (int p = 0; p < PASS_COUNT; p++)
         if (!strcmp(passes[p].name, name)) {
-            if (check_form(module, &passes[p], at)) run_pass(module, &passes[p]);
+            if (check_form(module, &passes[p], at)) run_pass(module, &passes[p], &context);
             return true;
         }
     return false;

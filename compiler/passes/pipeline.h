@@ -6,13 +6,30 @@
 
 #include "ir/unit.h"
 
+/* What the command line asks of passes. */
+typedef struct CompileOptions {
+    bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
+    int64_t bucket;                          // --bucket: bytes of a gradient bucket; 0: not given
+    bool no_views;                           // --no-views: slices and concatenations are copied
+    bool no_chunks;                          // --no-chunks: no rows are computed in chunks
+    int64_t chunk;                           // --chunk: bytes of a chunk; 0: not given
+    bool estimate_only; // arenas may be longer than necessary: the program does not run
+} CompileOptions;
+
+/* What a pass gets beside the module. */
+typedef struct PassContext {
+    const CompileOptions *options;
+    const ModuleLinks *links; // other programs that it reads
+} PassContext;
+
 typedef struct PassOptions {
+    CompileOptions compile;
     const char *print_after; // a pass, "all", or NULL
     const char *stop_after;  // a pass, or NULL
     FILE *out;               // where dumps go
     bool verify;             // run the verifier after every pass
     bool no_fuse;            // leave out pass fuse
-    bool digest;             // set the modules' digests
+    bool digest;             // set ModuleLinks.digest
 } PassOptions;
 
 /* Runs the passes that a module has not come through yet over every module; stops after the first
@@ -51,8 +68,9 @@ const char *const *pass_names(void);
     PASS(schedule, SPECIALIZED, SPECIALIZED, SCHEDULED)  /* what runs when */                      \
     PASS(memory, SCHEDULED, SCHEDULED, STORED)           /* storage */
 
-/* Declares each pass: void pass_NAME(Module *module). */
-#define DECLARE_PASS(name, from, to, leaves) void pass_##name(Module *module);
+/* Declares each pass: void pass_NAME(Module *module, const PassContext *context). */
+#define DECLARE_PASS(name, from, to, leaves)                                                       \
+    void pass_##name(Module *module, const PassContext *context);
 PASSES(DECLARE_PASS)
 
 #endif

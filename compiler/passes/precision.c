@@ -90,8 +90,9 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
 }
 
 /* Has a conversion serve another user: what several layers read is outside of layers. */
-static Value *shared(Value *value, const Op *user) {
-    if (!layer_same(value->def->source.layer, user->source.layer)) value->def->source.layer = NULL;
+static Value *shared(Arena *arena, Value *value, const Op *user) {
+    if (!layer_same(value->def->source->layer, user->source->layer))
+        op_change_source(arena, value->def)->layer = NULL;
     return value;
 }
 
@@ -100,7 +101,8 @@ static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op 
     Known *known = known_of(lowering, value);
     if (value->type.dtype == dtype) return value;
     for (Copy *copy = known->copies; copy; copy = copy->next)
-        if (copy->value->type.dtype == dtype) return shared(copy->value, user);
+        if (copy->value->type.dtype == dtype)
+            return shared(lowering->module->arena, copy->value, user);
     Copy *copy = arena_new(lowering->arena, Copy);
     *copy = (Copy){.value = insert_conversion(lowering, value, dtype, user), .next = known->copies};
     known->copies = copy;
@@ -187,7 +189,7 @@ static DType working_type(Lowering *lowering, const Op *op) {
 /* Whether the operator gives its operand as it is: a view, or what was inserted where two types
  * met. */
 static bool moves_only(const Lowering *lowering, const Op *op) {
-    return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->builtin.reshard;
+    return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->builtin->reshard;
 }
 
 static bool is_conversion(const Op *op) {
@@ -259,7 +261,7 @@ static Function *specialize(Lowering *lowering, const Op *op) {
     const Function *function = op->gradient;
     Arena *arena = lowering->module->arena;
     Function *clone = arena_new(arena, Function);
-    Value **mapped = arena_array(lowering->arena, Value *, lowering->module->context.next_id);
+    Value **mapped = arena_array(lowering->arena, Value *, lowering->module->next_id);
     Ops ops = {0}, *outside = lowering->out;
     clone->name = function->name;
     for (int i = 0; i < function->params.count; i++) {
@@ -310,7 +312,7 @@ static const Function *gradient_for(Lowering *lowering, const Op *op) {
     size_t length = lowering->key.length;
     entry->function = same ? (Function *)op->gradient : specialize(lowering, op);
     HASH_ADD_KEYPTR(hh, lowering->functions, entry->key, length, entry);
-    array_push(lowering->module->arena, &lowering->module->library.gradients, entry->function);
+    array_push(lowering->module->arena, &lowering->module->library->gradients, entry->function);
     return entry->function;
 }
 
@@ -327,7 +329,7 @@ static void lower(Lowering *lowering) {
     Module *module = lowering->module;
     Ops forward = {0};
     lowering->out = &forward;
-    module->library.gradients.count = 0;
+    module->library->gradients.count = 0;
     for (int i = 0; i < module->params.count; i++)
         known_of(lowering, module->params.at[i]->value)->origin = ORIGIN_PARAM;
     for (int i = 0; i < module->inputs.count; i++)
@@ -345,7 +347,8 @@ static void lower(Lowering *lowering) {
     ir_number(module);
 }
 
-void pass_precision(Module *module) {
+void pass_precision(Module *module, const PassContext *context) {
+    (void)context;
     if (module->precision == DTYPE_F32) return;
     Lowering lowering = {.module = module, .arena = arena_create()};
     lowering.key.arena = lowering.arena;

@@ -51,7 +51,7 @@ static bool same_devices(Arena *scratch, const Layout *a, const Layout *b) {
 /* Whether a conversion gives devices more of a value than they had. */
 static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
     const double rounding = 1e-9;
-    if (op->def != module->builtin.reshard || op_crosses_stages(module, op)) return false;
+    if (op->def != module->builtin->reshard || op_crosses_stages(module, op)) return false;
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     return layout_copies(to) > layout_copies(from) * (1 + rounding) &&
            same_devices(scratch, from, to);
@@ -63,7 +63,8 @@ static bool reshapes(const Op *op, const bool *may) {
            may[op->operands[0]->def->index];
 }
 
-void pass_rematerialize(Module *module) {
+void pass_rematerialize(Module *module, const PassContext *context) {
+    (void)context;
     Arena *scratch = arena_create();
     bool *may = arena_array(scratch, bool, module->ops.count), any = false;
     int *region = arena_array(scratch, int, module->ops.count);

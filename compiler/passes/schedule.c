@@ -28,8 +28,9 @@ static const Schedule *make(Module *module, const StageGraph *graph, const Pipel
     return schedule;
 }
 
-void pass_schedule(Module *module) {
-    PipelineTemplates *bodies = &module->templates;
+void pass_schedule(Module *module, const PassContext *context) {
+    (void)context;
+    PipelineTemplates *bodies = module->templates;
     for (int r = 0; r < bodies->runs.count; r++) {
         PipelineRun *run = &bodies->runs.at[r];
         run->schedule = made_before(bodies, r);

@@ -4,12 +4,15 @@
  *     stage devices(0-3) mesh(tp:4)                  one role
  *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two: devices 0-1 and 2-3
  *
- * Requires: pass propagate_layouts. Leaves: module->devices.roles without storage,
- * module->devices.conversions. Reports conversions for -Rcomm and -Wimplicit-reshard.
+ * Requires: pass propagate_layouts. Leaves: module->devices->roles without storage,
+ * module->devices->conversions. Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
+#include "ir/programs/representatives.h"
 #include "passes/gradient_buckets.h"
 #include "passes/pipeline.h"
 #include "support/array.h"
@@ -21,7 +24,7 @@
 
 /* All devices of the mesh, ascending. */
 static void list_devices(const Module *module, Roles *roles) {
-    const Mesh *mesh = module->devices.mesh;
+    const Mesh *mesh = module->devices->mesh;
     int *devices =
         arena_copy(module->arena, mesh->devices, sizeof(int) * (size_t)mesh->device_count);
     qsort(devices, (size_t)mesh->device_count, sizeof(int), compare_ints);
@@ -154,7 +157,7 @@ static void use_conversion(Module *module, Intern *known, Op *op) {
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     Type type = op->results[0]->type;
     const int64_t *extent = intern(known, type.extent, sizeof *type.extent * (size_t)type.rank);
-    int body = op->stage == STAGE_ALL ? -1 : module->templates.stages.at[op->stage].template_index;
+    int body = op->stage == STAGE_ALL ? -1 : module->templates->stages.at[op->stage].template_index;
     ConversionKey key = {from, to, extent, type.rank, type.dtype, body};
     PlannedConversion **conversion = intern_slot(known, &key, sizeof key);
     if (!*conversion) *conversion = conversion_of(module, op);
@@ -184,54 +187,54 @@ static void use_message(Module *module, Intern *messages, Op *op) {
 
 /* Says what a conversion is: those of gradients at the line of their parameter. What nobody
  * receives is no news. */
-static void report(Module *module, Arena *scratch, const Op *op, const Parameter *gradient) {
-    if (!module->context.options.remark_comm && !module->context.options.warn_implicit_reshard)
-        return;
+static void report(Module *module, const CompileOptions *options, const Op *op,
+                   const Parameter *gradient, Arena *scratch) {
+    if (!options->remark_comm && !options->warn_implicit_reshard) return;
     ReplicaGroups replica_groups;
     const Plan *plan = op_plan_alone(scratch, module, op, &replica_groups);
     long bytes = (long)replica_groups_bytes(&replica_groups, plan);
     const char *name = op->results[0]->name ? op->results[0]->name : "a value";
     const char *what =
                    gradient ? arena_format(scratch, "the gradient of %s", gradient->name) : name,
-               *scope = gradient ? NULL : op->source.scope;
+               *scope = gradient ? NULL : op->source->scope;
     Position at = gradient && gradient->value->at.file ? gradient->value->at : op->at;
-    const char *reason = op->convert.reason ? op->convert.reason : "reshard in the source";
-    if (module->context.options.remark_comm && bytes)
+    const char *reason = op->source->reason ? op->source->reason : "reshard in the source";
+    if (options->remark_comm && bytes)
         diag_remark(module->diag, at, "%s of %s%s%s: %ld bytes received in all, for %s",
                     plan_name(plan), what, scope ? " in " : "", scope ? scope : "", bytes, reason);
-    if (module->context.options.warn_implicit_reshard && op->convert.reason && bytes)
+    if (options->warn_implicit_reshard && op->source->reason && bytes)
         diag_warning(module->diag, at, "%s of %s that nobody wrote: %ld bytes, for %s",
                      plan_name(plan), what, bytes, reason);
 }
 
-static void plan_conversions(Module *module, const Roles *roles) {
+static void plan_conversions(Module *module, const CompileOptions *options, const Roles *roles) {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch), *messages = intern_create(scratch);
-    module->devices.conversions.count = 0;
+    module->devices->conversions.count = 0;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->def != module->builtin.reshard) continue;
+        if (op->def != module->builtin->reshard) continue;
         if (op_crosses_stages(module, op))
             use_message(module, messages, op);
         else
             use_conversion(module, known, op);
     }
-    for (int c = 0; c < module->devices.conversions.count; c++)
-        conversion_plan(module, module->devices.conversions.at[c]);
-    fill_gradient_buckets(module, roles);
+    for (int c = 0; c < module->devices->conversions.count; c++)
+        conversion_plan(module, module->devices->conversions.at[c]);
+    fill_gradient_buckets(module, roles, options->bucket);
     const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->convert.plan)
-            report(module, scratch, module->ops.at[i],
-                   gradients[module->ops.at[i]->results[0]->id]);
+            report(module, options, module->ops.at[i], gradients[module->ops.at[i]->results[0]->id],
+                   scratch);
     arena_destroy(scratch);
 }
 
-void pass_specialize(Module *module) {
+void pass_specialize(Module *module, const PassContext *context) {
     Roles *roles = arena_new(module->arena, Roles);
     ir_order_parts(module);
     list_devices(module, roles);
     find_roles(module, roles);
-    plan_conversions(module, roles);
-    module->devices.roles = roles;
+    plan_conversions(module, context->options, roles);
+    module->devices->roles = roles;
 }

@@ -84,9 +84,9 @@ static bool fill(const Pieces *pieces, const Value *whole) {
 
 /* The definition that the rule names. */
 static const OpDef *tiled_def(const Module *module, const Rule *rule) {
-    for (int i = 0; i < module->library.defs.count; i++)
-        if (!strcmp(module->library.defs.at[i]->name, rule->tiles))
-            return module->library.defs.at[i];
+    for (int i = 0; i < module->library->defs.count; i++)
+        if (!strcmp(module->library->defs.at[i]->name, rule->tiles))
+            return module->library->defs.at[i];
     return NULL;
 }
 
@@ -122,16 +122,17 @@ static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
 }
 
 /* Gives the new operator the place and the result of the sum. */
-static void take_place(Op *op, const Op *sum) {
-    op_take_place(op, sum);
+static void take_place(Arena *arena, Op *op, const Op *sum) {
+    op_take_place(arena, op, sum);
     op->results[0] = sum->results[0];
     op->results[0]->def = op;
 }
 
-void pass_split_reductions(Module *module) {
+void pass_split_reductions(Module *module, const PassContext *context) {
+    (void)context;
     Tile tile = {.module = module, .arena = arena_create()};
-    tile.uses = arena_array(tile.arena, int, module->context.next_id);
-    tile.sum_of = arena_array(tile.arena, Op *, module->context.next_id);
+    tile.uses = arena_array(tile.arena, int, module->next_id);
+    tile.sum_of = arena_array(tile.arena, Op *, module->next_id);
     find_uses(&tile);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *sum = module->ops.at[i];
@@ -141,7 +142,7 @@ void pass_split_reductions(Module *module) {
         qsort(pieces.at, (size_t)pieces.count, sizeof *pieces.at, by_start);
         Op *op = fill(&pieces, sum->results[0]) ? put_together(&tile, &pieces, sum) : NULL;
         if (!op) continue;
-        take_place(op, sum);
+        take_place(module->arena, op, sum);
         module->ops.at[i] = op;
     }
     remove_dead_ops(module);

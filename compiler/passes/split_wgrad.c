@@ -28,7 +28,7 @@ typedef struct Weighing {
 
 static bool hands_on(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
-    return (op->def == module->builtin.reshard && !op_crosses_stages(module, op)) ||
+    return (op->def == module->builtin->reshard && !op_crosses_stages(module, op)) ||
            rule->kind == RULE_VIEW || rule_is_copy(rule) || op_is_addition(op);
 }
 
@@ -41,8 +41,9 @@ static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader)
     if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;
     Lead lead = weighing->lead[reader->index];
-    return lead == LEAD_LAYER && !layer_same(reader->source.layer, maker->source.layer) ? LEAD_OTHER
-                                                                                        : lead;
+    return lead == LEAD_LAYER && !layer_same(reader->source->layer, maker->source->layer)
+               ? LEAD_OTHER
+               : lead;
 }
 
 static void find_lead(Weighing *weighing, const Op *op) {
@@ -63,24 +64,24 @@ static void find_lead(Weighing *weighing, const Op *op) {
 
 static bool reads_weights(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->def && op->operands[k]->def->marks.is_wgrad)
-            return true;
+        if (op->operands[k] && op->operands[k]->def && op->operands[k]->def->is_wgrad) return true;
     return false;
 }
 
 /* What hands on, or adds up, runs where what it reads is made. */
 static void mark(const Weighing *weighing, Op *op) {
     bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
-    op->marks.is_wgrad = is_backward(op) &&
-                         (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
+    op->is_wgrad = is_backward(op) &&
+                   (with_maker ? reads_weights(op) : weighing->lead[op->index] == LEAD_LAYER);
 }
 
-void pass_split_wgrad(Module *module) {
-    if (!module->templates.at.count || strategy_schedule(module->strategy) != SCHEDULE_ZERO_BUBBLE)
+void pass_split_wgrad(Module *module, const PassContext *context) {
+    (void)context;
+    if (!module->templates->at.count || strategy_schedule(module->strategy) != SCHEDULE_ZERO_BUBBLE)
         return;
     Arena *scratch = arena_create();
     Weighing weighing = {module, arena_array(scratch, Lead, module->ops.count),
-                         arena_array(scratch, Lead, module->context.next_id)};
+                         arena_array(scratch, Lead, module->next_id)};
     ir_number(module);
     for (int i = module->ops.count - 1; i >= 0; i--) find_lead(&weighing, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) mark(&weighing, module->ops.at[i]);

@@ -10,13 +10,13 @@
  * chunk of rows, that of all; where a pipeline reads rows only so far, that of the padded batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
-    const PipelineTemplates *bodies = &local->module->templates;
+    const PipelineTemplates *bodies = local->module->templates;
     int stage = local->op->stage;
     bool shorter =
         stage != STAGE_ALL && bodies->at.at[bodies->stages.at[stage].template_index].short_rows;
     const Chunk *chunk = tensor->value->chunk;
     if (chunk && chunk->dim == d) return chunk->extent;
-    return (shorter || tensor->value->micro == d + 1) && dim->count
+    return (shorter || value_cut_along(tensor->value, d)) && dim->count
                ? local->op->binding->factors[dim->factors[0]].extent
                : tensor->value->type.extent[d];
 }
@@ -44,10 +44,10 @@ static void emit_extents(Text *out, const LocalOp *local, const char *field, con
 /* Inside the loop over micro-batches: how far the one at work starts behind the batch's first
  * row. */
 static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written) {
-    int64_t stride = 0, unit = local->module->templates.row_unit;
+    int64_t stride = 0, unit = local->module->templates->row_unit;
     for (int d = 0; d < tensor->bound->rank; d++) {
         if (tensor->bound->dims[d].written != written) continue;
-        stride = tensor->value->micro == d + 1 ? 1 : stride * tensor->value->type.extent[d];
+        stride = value_cut_along(tensor->value, d) ? 1 : stride * tensor->value->type.extent[d];
     }
     if (stride && unit > 1)
         text_print(out, " + r->row / %lld * %lld", (long long)unit, (long long)stride);

@@ -18,7 +18,8 @@ static void key_tensor(Text *key, const LocalOp *local, const Tensor *tensor) {
     key_number(key, tensor->value ? (int)tensor->value->type.dtype : -1);
     if (!tensor->value) return;
     key_number(key, tensor->bound->access);
-    key_number(key, tensor->value->micro);
+    key_number(key, tensor->value->micro.kind);
+    key_number(key, tensor->value->micro.dim);
     key_number(key, value_turns(local->module, local->op, tensor->value));
     key_number(key, tensor->bound->rank);
     key_number(key, tensor->bound->written_rank);

@@ -4,6 +4,8 @@
 #include "emit/program/role.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 #include "rule/expr.h"
 
 #include <math.h>
@@ -36,8 +38,9 @@ int operand_of(const LocalOp *local, int index) {
 }
 
 bool value_turns(const Module *module, const Op *op, const Value *value) {
-    bool collects = op->def == module->builtin.collect && value == op->results[0];
-    return collects || (value->micro > 0 && value_storage(value)->kind == VALUE_INPUT);
+    bool collects = op->def == module->builtin->collect && value == op->results[0];
+    return collects ||
+           (value->micro.kind == MICRO_ROWS && value_storage(value)->kind == VALUE_INPUT);
 }
 
 /* Whether generated functions use a name themselves: words of a back end, counters of loops, and
@@ -277,8 +280,8 @@ static bool same_local(Module *module, const Value *value, int device, int other
  * same sum must have the same bits of it, which another product, or none, would not give. */
 static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum) {
     bool alike = true;
-    for (int r = 0; r < writer->module->devices.roles->role_count && alike; r++) {
-        const Role *role = &writer->module->devices.roles->at[r];
+    for (int r = 0; r < writer->module->devices->roles->role_count && alike; r++) {
+        const Role *role = &writer->module->devices->roles->at[r];
         for (int t = 0; role_runs(writer->module, role, sum) && t < local->tensor_count && alike;
              t++)
             alike = !local->tensors[t].value || same_local(writer->module, local->tensors[t].value,

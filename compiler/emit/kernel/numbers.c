@@ -1,6 +1,8 @@
 /* Numbers that differ between the devices of a role, which its functions are told: whether the
  * device adds a term, and where its pieces begin. */
 #include "emit/kernel/local.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 #include "emit/program/role.h"
 
 /* ---- which devices add a term ---- */
@@ -32,7 +34,7 @@ static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands,
  * contributions to the same piece would be the same, the one with the lowest partial id does; where
  * subgroups have copies, their pieces may differ, and those of the first are added. */
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands) {
-    const Roles *roles = local->module->devices.roles;
+    const Roles *roles = local->module->devices->roles;
     const Value *result = local->results[0].value;
     bool *adding = arena_array(arena, bool, roles->device_count);
     Arena *scratch = arena_create();
@@ -73,7 +75,7 @@ static void value_key(Text *key, const Value *value) {
 /* Whether some device of a role leaves out a term. */
 static bool some_leave_out(const RoleWriter *writer, const bool *adding) {
     for (int i = 0; i < writer->role->device_count; i++)
-        if (!adding[roles_index(writer->module->devices.roles, writer->role->devices[i])])
+        if (!adding[roles_index(writer->module->devices->roles, writer->role->devices[i])])
             return true;
     return false;
 }
@@ -206,7 +208,7 @@ static int write_column(RoleWriter *writer, const LocalOp *local) {
     int count = 0, term_count;
     const bool **added = flagged_terms(scratch, writer, local, &term_count);
     for (int i = 0; i < table->device_count; i++) {
-        count = local_numbers(local, writer->module->devices.roles, added, term_count,
+        count = local_numbers(local, writer->module->devices->roles, added, term_count,
                               writer->role->devices[i], numbers);
         text_append(&all, (const char *)numbers, sizeof *numbers * (size_t)count);
     }

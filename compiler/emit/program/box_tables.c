@@ -3,6 +3,9 @@
  * that a table grows with the ways in which a tensor is cut, not with the devices.
  */
 #include "emit/program/tables.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
+#include "ir/programs/representatives.h"
 
 #include "emit/words.h"
 #include "ir/text/print.h"
@@ -110,9 +113,9 @@ static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const St
     const Region *region = turn ? value_region(tables->module, turn, device) : NULL;
     for (int64_t m = 0; region && m < run->microbatches; m++) {
         int64_t row =
-            (run->first_row + m * tables->module->templates.at.at[run->template_index].rows) /
-            tables->module->templates.row_unit;
-        add_region(arena, piece, region, turn->micro - 1, row, m * region->volume);
+            (run->first_row + m * tables->module->templates->at.at[run->template_index].rows) /
+            tables->module->templates->row_unit;
+        add_region(arena, piece, region, turn->micro.dim, row, m * region->volume);
     }
 }
 
@@ -121,7 +124,7 @@ static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stor
     Piece piece = {0};
     const Region *region =
         stored->turns.count ? NULL : value_region(tables->module, stored->value, device);
-    if ((region && !region->box_count) || roles_index(tables->module->devices.roles, device) < 0)
+    if ((region && !region->box_count) || roles_index(tables->module->devices->roles, device) < 0)
         return piece;
     if (region)
         add_region(arena, &piece, region, -1, 0, 0);
@@ -311,14 +314,16 @@ static Stored stored_of(const Tables *tables, const Value *value) {
     Arena *arena = tables->emitter->arena;
     Stored stored = {.value = value};
     const Op *def = value->def;
-    for (int i = 0; value->kind == VALUE_INPUT && value->micro && i < module->ops.count; i++)
-        if (module->ops.at[i]->def == module->builtin.local_part &&
+    for (int i = 0;
+         value->kind == VALUE_INPUT && value->micro.kind != MICRO_WHOLE && i < module->ops.count;
+         i++)
+        if (module->ops.at[i]->def == module->builtin->local_part &&
             module->ops.at[i]->operands[0] == value)
             array_push(arena, &stored.turns, module->ops.at[i]->results[0]);
-    if (def && def->def == module->builtin.collect)
+    if (def && def->def == module->builtin->collect)
         array_push(arena, &stored.turns, def->operands[0]);
-    for (int k = 0; def && def->def == module->builtin.stage_union && k < def->operand_count; k++)
-        if (def->operands[k]->def->def == module->builtin.collect)
+    for (int k = 0; def && def->def == module->builtin->stage_union && k < def->operand_count; k++)
+        if (def->operands[k]->def->def == module->builtin->collect)
             array_push(arena, &stored.turns, def->operands[k]->def->operands[0]);
     return stored;
 }

@@ -8,6 +8,9 @@
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,7 +41,7 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value, T
     Module *module = writer->module;
     int device = writer->role->devices[0];
     if (!dtype_is_float(value->type.dtype) || !role_has(module, writer->role, value)) return;
-    bool collects = call->op->def == module->builtin.collect && value == call->op->results[0],
+    bool collects = call->op->def == module->builtin->collect && value == call->op->results[0],
          turns = value_turns(module, call->op, value);
     int64_t bytes =
         value_local_bytes(module, turns && collects ? call->op->operands[0] : value, device);
@@ -75,7 +78,7 @@ static Work call_work(const RoleWriter *writer, const Call *call) {
     const Op *op = call->op;
     int device = writer->role->devices[0];
     double bytes = call->makes ? (double)value_local_bytes(writer->module, call->makes, device) : 0;
-    if (call->makes && op->def == writer->module->builtin.accumulate)
+    if (call->makes && op->def == writer->module->builtin->accumulate)
         return (Work){.operations = bytes / dtype_size(call->makes->type.dtype),
                       .bytes = 3 * bytes};
     if (call->makes || op->convert.plan) return (Work){.bytes = 2 * bytes};
@@ -106,8 +109,8 @@ static const char *call_value(const Call *call) {
 /* A row where scope or layer are others than those of the call before. */
 static void note_whose(NoteWriter *notes, const Op *op) {
     Arena *arena = notes->whose.arena;
-    const char *scope = c_string(arena, op->source.scope ? op->source.scope : ""),
-               *layer = c_string(arena, layer_text(arena, op->source.layer));
+    const char *scope = c_string(arena, op->source->scope ? op->source->scope : ""),
+               *layer = c_string(arena, layer_text(arena, op->source->layer));
     const char *own = arena_format(arena, "\"%s\", \"%s\"", scope, layer);
     if (notes->last && !strcmp(notes->last, own)) return;
     notes->last = own;

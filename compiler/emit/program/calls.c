@@ -223,7 +223,7 @@ static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
         text_string(out, a ? ", " : "");
         text_argument(out, &call->arguments.at[a], repeat ? repeat->column[(*n)++] : -1);
     }
-    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->source.scope),
+    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->source->scope),
                *mark = call->aside ? "" : " ht_did(r);";
     if (call->places)
         text_print(out, ", \"%s\");%s", c_string(out->arena, place), mark);
@@ -236,7 +236,7 @@ static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
 }
 
 static const char *scope_of(const Call *call) {
-    return call->op->source.scope ? call->op->source.scope : "";
+    return call->op->source->scope ? call->op->source->scope : "";
 }
 
 /* The scopes of a stretch: "h0 .. h9". */

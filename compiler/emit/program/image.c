@@ -1,5 +1,8 @@
 /* The tables of a module: pieces, parameters, inputs, outputs, conversions, roles. */
 #include "emit/program/tables.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/representatives.h"
 
 #include "emit/words.h"
 #include "hetu/rt.h"
@@ -77,8 +80,9 @@ static const char *position_text(Arena *arena, Position at) {
 static const Value *part_of_body(const Module *module, const Value *input, int body) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->builtin.local_part && op->operands[0] == input &&
-            op->stage != STAGE_ALL && module->templates.stages.at[op->stage].template_index == body)
+        if (op->def == module->builtin->local_part && op->operands[0] == input &&
+            op->stage != STAGE_ALL &&
+            module->templates->stages.at[op->stage].template_index == body)
             return op->results[0];
     }
     return NULL;
@@ -89,9 +93,9 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
 static Text padded_rows(const Image *image, const Value *input, int *count) {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};
-    for (int r = 0; input->padding && r < module->templates.runs.count; r++) {
-        const PipelineRun *run = &module->templates.runs.at[r];
-        const Body *body = &module->templates.at.at[run->template_index];
+    for (int r = 0; input->padding && r < module->templates->runs.count; r++) {
+        const PipelineRun *run = &module->templates->runs.at[r];
+        const Body *body = &module->templates->at.at[run->template_index];
         const Value *part =
             body->short_rows ? part_of_body(module, input, run->template_index) : NULL;
         if (!part) continue;
@@ -143,7 +147,7 @@ static void text_output(Image *image, Text *rows, int number, const char *name,
         BUG("output \"%s\" of %s is partial", name, image->module->name);
     int pieces = pieces_of(image, value);
     text_print(image->out, "static const int64_t output_%s_%d[] = {", image->name, number);
-    for (int role = 0; role < image->module->devices.roles->role_count; role++) {
+    for (int role = 0; role < image->module->devices->roles->role_count; role++) {
         const RoleWriter *writer = &image->writers[role];
         bool has = role_has(image->module, writer->role, value);
         text_print(image->out, "%s%lld", role ? ", " : "",
@@ -191,8 +195,8 @@ static void text_read(Image *image, Text *rows, int number, const CapturedGlobal
 
 static void emit_reads(Image *image) {
     Text rows = {.arena = image->emitter->arena};
-    for (int i = 0; i < image->module->source.captured_globals.count; i++)
-        text_read(image, &rows, i, image->module->source.captured_globals.at[i]);
+    for (int i = 0; i < image->module->source->captured_globals.count; i++)
+        text_read(image, &rows, i, image->module->source->captured_globals.at[i]);
     emit_table(image, "ht_image_read", "reads", &rows);
 }
 
@@ -204,7 +208,7 @@ static const int *positions_of(const Image *image, int body) {
     const Module *module = image->module;
     int count = 0, *positions = arena_array(image->emitter->arena, int, image->device_count);
     const Pipeline *pipeline =
-        &module->strategy->pipelines.at[template_first_run(&module->templates, body)->pipeline];
+        &module->strategy->pipelines.at[template_first_run(module->templates, body)->pipeline];
     for (int s = 0; s < pipeline->stages.count; s++)
         for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
             positions[pipeline->stages.at[s].devices.at[i]] = count++;
@@ -224,7 +228,7 @@ const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroup
 static PlanNames conversion_names(Image *image, const PlannedConversion *conversion) {
     const ReplicaGroups *replica_groups = &conversion->groups;
     int stage = conversion->user->stage,
-        body = stage == STAGE_ALL ? -1 : image->module->templates.stages.at[stage].template_index;
+        body = stage == STAGE_ALL ? -1 : image->module->templates->stages.at[stage].template_index;
     return plan_names(image->emitter, image->out, replica_groups, body,
                       body < 0 ? NULL : positions_of(image, body));
 }
@@ -232,8 +236,8 @@ static PlanNames conversion_names(Image *image, const PlannedConversion *convers
 static void emit_plans(Image *image) {
     Arena *arena = image->emitter->arena;
     Text rows = {.arena = arena};
-    for (int c = 0; c < image->module->devices.conversions.count; c++) {
-        const PlannedConversion *conversion = image->module->devices.conversions.at[c];
+    for (int c = 0; c < image->module->devices->conversions.count; c++) {
+        const PlannedConversion *conversion = image->module->devices->conversions.at[c];
         const char *name = arena_format(arena, "plan_%s_%d", image->name, c);
         const char *label = arena_format(arena, "%s: %s", op_place(arena, conversion->user, NULL),
                                          plan_name(conversion->plan));
@@ -285,7 +289,7 @@ static void emit_transfers(Image *image, int role, const RoleText *text) {
                    buffer_list(arena, transfer->turn, transfer->tensor_count),
                    c_buffer(arena, transfer->scratch), queue_of(transfer), transfer->makers.count,
                    transfer->number,
-                   c_string(arena, op_place(arena, transfer->op, transfer->op->source.scope)));
+                   c_string(arena, op_place(arena, transfer->op, transfer->op->source->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
@@ -340,7 +344,7 @@ static void emit_parts(Image *image, int role, const RoleText *text) {
 static void emit_roles(Image *image, const RoleText *texts) {
     Arena *arena = image->emitter->arena;
     Text rows = {.arena = arena};
-    for (int role = 0; role < image->module->devices.roles->role_count; role++) {
+    for (int role = 0; role < image->module->devices->roles->role_count; role++) {
         const Role *own = image->writers[role].role;
         emit_transfers(image, role, &texts[role]);
         emit_parts(image, role, &texts[role]);
@@ -416,7 +420,7 @@ static int schedule_write(Image *image, ScheduleText *text) {
 
 /* Appends a row of the table of pipelines; `run` NULL: all devices run the batch as a whole. */
 static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run) {
-    const Roles *roles = image->module->devices.roles;
+    const Roles *roles = image->module->devices->roles;
     const Pipeline *pipeline = run ? &image->module->strategy->pipelines.at[run->pipeline] : NULL;
     int count = 0;
     Text devices = {.arena = image->emitter->arena};
@@ -427,15 +431,15 @@ static void text_pipeline(const Image *image, Text *rows, const PipelineRun *run
         text_item(&devices, !count++, roles->devices[i]);
     text_print(rows, "    {%d, %lld, %lld, %lld, %d, (const int[]){%s}},\n",
                run ? run->template_index : 0, run ? (long long)run->microbatches : 1,
-               run ? (long long)image->module->templates.at.at[run->template_index].rows : 0,
+               run ? (long long)image->module->templates->at.at[run->template_index].rows : 0,
                run ? (long long)run->first_row : 0, count, text_bytes(&devices));
 }
 
 /* Appends the tables of pipelines, and the schedule of each device. */
 static void emit_pipelines(Image *image, const RoleText *texts) {
     Arena *arena = image->emitter->arena;
-    const Roles *roles = image->module->devices.roles;
-    const PipelineTemplates *bodies = &image->module->templates;
+    const Roles *roles = image->module->devices->roles;
+    const PipelineTemplates *bodies = image->module->templates;
     Text pipelines = {.arena = arena}, pipeline_of = {.arena = arena},
          schedule_of_device = {.arena = arena}, schedules = {.arena = arena};
     for (int r = 0; r < bodies->runs.count; r++)
@@ -484,7 +488,7 @@ static int piece_row(Image *image, Text *rows, const Row *row) {
 /* Appends the rows of numbers that differ within roles, and the row of each device. */
 static void emit_numbers(Image *image) {
     Arena *arena = image->emitter->arena;
-    const Roles *roles = image->module->devices.roles;
+    const Roles *roles = image->module->devices->roles;
     Text rows = {.arena = arena}, role_of = {.arena = arena}, piece_of = {.arena = arena};
     int *next = arena_array(arena, int, roles->role_count);
     for (int device = 0; device < image->device_count; device++) {
@@ -507,9 +511,9 @@ static void emit_numbers(Image *image) {
 /* Appends the names of the parameter groups that have an optimizer of their own. */
 static void emit_groups(Image *image) {
     text_print(image->out, "static const char *const groups_%s[] = {\n    NULL,\n", image->name);
-    for (int g = 1; g < image->module->optimizer.groups.count; g++)
+    for (int g = 1; g < image->module->optimizer->groups.count; g++)
         text_print(image->out, "    \"%s\",\n",
-                   c_string(image->emitter->arena, image->module->optimizer.groups.at[g].names));
+                   c_string(image->emitter->arena, image->module->optimizer->groups.at[g].names));
     text_string(image->out, "};\n\n");
 }
 
@@ -521,12 +525,18 @@ static const char *text_or_null(Arena *arena, const char *text) {
 static void emit_rule_names(Image *image) {
     Arena *arena = image->emitter->arena;
     text_print(image->out, "static const char *const rule_names_%s[] = {\n", image->name);
-    for (int g = 0; g < image->module->optimizer.groups.count; g++) {
-        const ParamGroup *group = &image->module->optimizer.groups.at[g];
+    for (int g = 0; g < image->module->optimizer->groups.count; g++) {
+        const ParamGroup *group = &image->module->optimizer->groups.at[g];
         text_print(image->out, "    %s, %s,\n", text_or_null(arena, group->function_name),
                    text_or_null(arena, group->after_name));
     }
     text_string(image->out, "    NULL,\n};\n\n");
+}
+
+/* Returns the digest of a module's text as C writes it. */
+static const char *text_digest(const Emitter *emitter, const Module *module) {
+    return arena_format(emitter->arena, "0x%llx",
+                        (unsigned long long)unit_links(emitter->unit, module)->digest);
 }
 
 static void emit_head(Image *image) {
@@ -577,9 +587,8 @@ static void emit_head(Image *image) {
         "};\n",
         "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
         arena_format(arena, "%s_plan", image->name), "plans",
-        c_number(arena, module->devices.conversions.count), "digest",
-        arena_format(arena, "0x%llx", (unsigned long long)module->progress.digest),
-        "strategy_digest",
+        c_number(arena, module->devices->conversions.count), "digest",
+        text_digest(image->emitter, module), "strategy_digest",
         arena_format(arena, "%lluu",
                      (unsigned long long)(strategy ? strategy_digest(arena, strategy) : 0)),
         "name_image", arena_format(arena, "%s_image", image->name), "model",
@@ -588,16 +597,16 @@ static void emit_head(Image *image) {
         strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name))
                                    : "NULL",
         "trains", module->kind == MODULE_TRAIN ? "true" : "false", "clipped",
-        module->optimizer.clip ? "true" : "false", "dtype", c_dtype(module->precision), "devices",
+        module->optimizer->clip ? "true" : "false", "dtype", c_dtype(module->precision), "devices",
         c_number(arena, image->device_count), "pipelines",
-        c_number(arena, module->templates.runs.count ? module->templates.runs.count : 1), "states",
-        c_number(arena, module->optimizer.state_count), "averaged",
-        module->optimizer.averaged ? "true" : "false", "groups",
-        c_number(arena, module->optimizer.groups.count), "params",
+        c_number(arena, module->templates->runs.count ? module->templates->runs.count : 1),
+        "states", c_number(arena, module->optimizer->state_count), "averaged",
+        module->optimizer->averaged ? "true" : "false", "groups",
+        c_number(arena, module->optimizer->groups.count), "params",
         c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count),
         "outputs", c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles",
-        c_number(arena, module->devices.roles->role_count), "reads",
-        c_number(arena, module->source.captured_globals.count), "loss",
+        c_number(arena, module->devices->roles->role_count), "reads",
+        c_number(arena, module->source->captured_globals.count), "loss",
         c_number(arena, module->loss ? module->outputs.count : -1), NULL);
 }
 
@@ -616,12 +625,12 @@ void emit_known_image(Text *out, Emitter *emitter, const Module *module, const c
               fingerprint_name(emitter), "model", c_string(arena, module->name), "strategy",
               c_string(arena, module->strategy->name), "trains",
               module->kind == MODULE_TRAIN ? "true" : "false", "digest",
-              arena_format(arena, "0x%llx", (unsigned long long)module->progress.digest), NULL);
+              text_digest(emitter, module), NULL);
 }
 
 void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers,
                 const RoleText *roles) {
-    const Roles *special = module->devices.roles;
+    const Roles *special = module->devices->roles;
     Image image = {
         .emitter = emitter, .module = module, .name = name, .writers = writers, .out = out};
     image.schedule_numbers = intern_create(emitter->arena);

@@ -85,7 +85,7 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names) {
  * `index`. */
 static int like_module(const Unit *unit, int index) {
     for (int m = 0; m < unit->modules.count; m++)
-        if (unit->modules.at[m]->progress.layouts_only &&
+        if (unit->links.at[m].layouts_only &&
             module_same_program(unit->modules.at[m], unit->modules.at[index]))
             return m;
     return -1;
@@ -96,7 +96,7 @@ void emit_arrival(Text *out, Emitter *emitter, const char *const *names) {
     Text known = {.arena = emitter->arena}, fresh = known, like = known;
     int known_count = 0, fresh_count = 0;
     for (int m = 0; m < unit->modules.count; m++) {
-        bool new = !unit->modules.at[m]->progress.layouts_only;
+        bool new = !unit->links.at[m].layouts_only;
         text_print(new ? &fresh : &known, "    &%s_image,\n", names[m]);
         if (new) text_print(&like, "%s%d", fresh_count ? ", " : "", like_module(unit, m));
         fresh_count += new;

@@ -9,13 +9,16 @@
 #include "ir/analysis/async_collectives.h"
 #include "ir/analysis/joined_results.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role) {
     RoleWriter writer = {.emitter = emitter,
                          .module = module,
                          .name = name,
                          .role_index = role,
-                         .role = &module->devices.roles->at[role]};
+                         .role = &module->devices->roles->at[role]};
     writer.slot_of = slots_of(emitter->arena, module);
     writer.updated_of = updated_slots_of(emitter->arena, module, writer.slot_of);
     writer.flags = intern_create(emitter->arena);
@@ -62,7 +65,7 @@ static void add_tensor(Calls *calls, Call *call, const RoleWriter *writer, const
     }
     int64_t buffer = value_buffer(writer, value);
     const Value *turn =
-        call->op->def == writer->module->builtin.collect ? call->op->operands[0] : value;
+        call->op->def == writer->module->builtin->collect ? call->op->operands[0] : value;
     if (value_turns(writer->module, call->op, value))
         call_add(
             calls, call,
@@ -163,12 +166,12 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op) {
         add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->builtin.local_part ||
-             op->def == writer->module->builtin.stage_union || op_moves_nothing(op))
+    else if (op->def == writer->module->builtin->local_part ||
+             op->def == writer->module->builtin->stage_union || op_moves_nothing(op))
         return;
-    else if (op->def == writer->module->builtin.collect)
+    else if (op->def == writer->module->builtin->collect)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->builtin.accumulate)
+    else if (op->def == writer->module->builtin->accumulate)
         add_accumulation(calls, writer, op);
     else if (half != JOINED_BOTH)
         add_half(calls, writer, op, half);

@@ -1,4 +1,5 @@
 #include "emit/emit.h"
+#include "ir/programs/device_programs.h"
 #include "emit/program/tables.h"
 #include "emit/words.h"
 #include "support/hash.h"
@@ -46,11 +47,11 @@ static const char *read_name(Arena *arena, const CapturedGlobal *read) {
 }
 
 static void declare_far(Text *declarations, const Module *module) {
-    for (int i = 0; i < module->source.captured_globals.count; i++) {
-        const CapturedGlobal *read = module->source.captured_globals.at[i];
+    for (int i = 0; i < module->source->captured_globals.count; i++) {
+        const CapturedGlobal *read = module->source->captured_globals.at[i];
         bool known = !read->far;
         for (int k = 0; k < i && !known; k++)
-            known = !strcmp(module->source.captured_globals.at[k]->variable, read->variable);
+            known = !strcmp(module->source->captured_globals.at[k]->variable, read->variable);
         if (!known)
             text_print(declarations, "extern const char %s[] __asm__(\"%s\");\n",
                        read_name(declarations->arena, read), read->variable);
@@ -59,11 +60,11 @@ static void declare_far(Text *declarations, const Module *module) {
 
 /* Writes the table of the addresses of a module's captured globals. Returns the table's name. */
 static const char *emit_addresses(Text *declarations, const Module *module, const char *name) {
-    if (!module->source.captured_globals.count) return "0";
+    if (!module->source->captured_globals.count) return "0";
     declare_far(declarations, module);
     text_print(declarations, "static const volatile void *const %s_reads[] = {\n", name);
-    for (int i = 0; i < module->source.captured_globals.count; i++) {
-        const CapturedGlobal *read = module->source.captured_globals.at[i];
+    for (int i = 0; i < module->source->captured_globals.count; i++) {
+        const CapturedGlobal *read = module->source->captured_globals.at[i];
         if (read->offset)
             text_print(declarations, "    (const volatile char *)&%s + %lld,\n",
                        read_name(declarations->arena, read), (long long)read->offset);
@@ -77,10 +78,10 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
 /* Writes the table of the optimizers' functions, two a group: what updates, and what comes behind,
  * 0 where it is known by its name; its name. */
 static const char *emit_optimizers(Text *declarations, const Module *module, const char *name) {
-    if (!module->optimizer.groups.count) return "0";
+    if (!module->optimizer->groups.count) return "0";
     text_print(declarations, "static void (*const %s_updates[])(void) = {\n", name);
-    for (int g = 0; g < module->optimizer.groups.count; g++) {
-        const ParamGroup *group = &module->optimizer.groups.at[g];
+    for (int g = 0; g < module->optimizer->groups.count; g++) {
+        const ParamGroup *group = &module->optimizer->groups.at[g];
         const char *after = group->after && !group->after_name ? group->after : "0";
         text_print(declarations, "    (void (*)(void))%s, (void (*)(void))%s,\n",
                    group->function_name ? "0" : group->function, after);
@@ -265,7 +266,7 @@ static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char
 /* The roles of a module: text r is added to the r-th role file of the unit. */
 static void emit_module(Emitter *emitter, Module *module, const char *name, Text *role_files,
                         Text *image) {
-    int count = module->devices.roles->role_count;
+    int count = module->devices->roles->role_count;
     RoleWriter *writers = arena_array(emitter->arena, RoleWriter, count);
     RoleText *texts = arena_array(emitter->arena, RoleText, count);
     for (int role = 0; role < count; role++) {
@@ -278,9 +279,9 @@ static void emit_module(Emitter *emitter, Module *module, const char *name, Text
 static int most_roles(const Unit *unit) {
     int most = 0;
     for (int m = 0; m < unit->modules.count; m++)
-        most = !unit->modules.at[m]->progress.layouts_only &&
-                       unit->modules.at[m]->devices.roles->role_count > most
-                   ? unit->modules.at[m]->devices.roles->role_count
+        most = !unit->links.at[m].layouts_only &&
+                       unit->modules.at[m]->devices->roles->role_count > most
+                   ? unit->modules.at[m]->devices->roles->role_count
                    : most;
     return most;
 }
@@ -297,7 +298,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n",
                fingerprint_name(emitter));
     for (int m = 0; m < unit->modules.count; m++)
-        if (unit->modules.at[m]->progress.layouts_only)
+        if (unit->links.at[m].layouts_only)
             emit_known_image(&image, emitter, unit->modules.at[m], names[m]);
         else
             emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);

@@ -1,26 +1,27 @@
 /* Parameters' updates. The optimizer's operators are called in the phase `update` as any others are
  * (role.h); here stands where parameters and their states lie, and how new values get there. */
 #include "emit/program/calls.h"
+#include "ir/programs/device_programs.h"
 
 const int64_t *slots_of(Arena *arena, const Module *module) {
-    int64_t *slots = arena_array(arena, int64_t, module->context.next_id + 1);
-    for (int i = 0; i <= module->context.next_id; i++) slots[i] = -1;
+    int64_t *slots = arena_array(arena, int64_t, module->next_id + 1);
+    for (int i = 0; i <= module->next_id; i++) slots[i] = -1;
     for (int p = 0; p < module->params.count; p++) {
         const Parameter *param = module->params.at[p];
         slots[param->value->id] = p;
         for (int s = 0; s < param->state_count; s++)
             slots[param->states[s]->id] =
-                module->params.count + (int64_t)p * module->optimizer.state_count + s;
+                module->params.count + (int64_t)p * module->optimizer->state_count + s;
     }
     for (int i = 0; i < module->inputs.count; i++)
         slots[module->inputs.at[i]->id] =
-            module->params.count * (int64_t)(1 + module->optimizer.state_count) + i;
+            module->params.count * (int64_t)(1 + module->optimizer->state_count) + i;
     return slots;
 }
 
 const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_t *slots) {
-    int64_t *updated = arena_array(arena, int64_t, module->context.next_id + 1);
-    for (int i = 0; i <= module->context.next_id; i++) updated[i] = -1;
+    int64_t *updated = arena_array(arena, int64_t, module->next_id + 1);
+    for (int i = 0; i <= module->next_id; i++) updated[i] = -1;
     for (int p = 0; p < module->params.count; p++) {
         const Parameter *param = module->params.at[p];
         if (param->updated) updated[value_storage(param->updated)->id] = slots[param->value->id];

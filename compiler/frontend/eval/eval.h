@@ -152,7 +152,7 @@ Val operator_call(Eval *ev, const Call *call);
 /* Where an operator of this call is said to be: in the model's own code. */
 Position operator_position(const Eval *ev, Position at);
 /* Gives an operator what is known of the call that makes it. */
-void operator_place(Eval *ev, Op *op, Section section);
+OpSource *operator_place(Eval *ev, Op *op, Section section);
 void operator_emit(Eval *ev, Op *op);
 /* Puts an operator behind all others of the module. */
 void operator_update(Eval *ev, Op *op);

@@ -177,7 +177,7 @@ static Function *build(Eval *ev, const Op *op) {
     for (int i = 0; i < function->ops.count; i++) function->ops.at[i]->at = op->at;
     take_results(ev, op, gradient, function, &given);
     release(ev, &given);
-    array_push(ev->arena, &ev->module->library.gradients, function);
+    array_push(ev->arena, &ev->module->library->gradients, function);
     return function;
 }
 

@@ -90,10 +90,12 @@ static Attr attribute(Eval *ev, const Call *call, int param) {
 
 /* ---- making the operator ---- */
 
-void operator_place(Eval *ev, Op *op, Section section) {
-    op->source.frames = ev->frame->frames;
+OpSource *operator_place(Eval *ev, Op *op, Section section) {
+    OpSource *source = op_change_source(ev->arena, op);
+    source->frames = ev->frame->frames;
+    source->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
     op->section = section;
-    op->source.scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
+    return source;
 }
 
 void operator_update(Eval *ev, Op *op) {
@@ -107,9 +109,9 @@ void operator_emit(Eval *ev, Op *op) {
         operator_update(ev, op);
         return;
     }
-    operator_place(ev, op, SECTION_FORWARD);
-    op->source.layer = ev->layer;
-    op->source.recompute = ev->recompute;
+    OpSource *source = operator_place(ev, op, SECTION_FORWARD);
+    source->layer = ev->layer;
+    source->recompute = ev->recompute;
     if (ev->gradient) {
         array_push(ev->arena, &ev->gradient->ops, op);
         return;

@@ -171,7 +171,7 @@ static Val parameter(Eval *ev, const Call *call) {
     read_parameter(ev, call, member(ev, call, 2, "name").i, "a parameter", param);
     param->no_decay = member(ev, call, 2, "no_decay").i;
     param->frozen = member(ev, call, 2, "frozen").i;
-    if (ev->module->optimizer.averaged && !param->frozen) take_average(ev, param);
+    if (ev->module->optimizer->averaged && !param->frozen) take_average(ev, param);
     return named_parameter(ev, call, param);
 }
 

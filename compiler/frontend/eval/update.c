@@ -48,7 +48,7 @@ static Value *call_rule(Eval *ev, const CFunction *rule, Parameter *param, Value
     set_tensor(ev, type, place, "p", p);
     set_tensor(ev, type, place, "g", g);
     set_tensor(ev, type, place, "norm",
-               ev->module->optimizer.clip ? given(ev, PLACEHOLDER_NORM, param) : NULL);
+               ev->module->optimizer->clip ? given(ev, PLACEHOLDER_NORM, param) : NULL);
     place_set(ev, type, place, "decay", val_int(ev->unit->types.tint, !param->no_decay));
     place_set(ev, type, place, "first", val_int(ev->unit->types.tint, param->group * NUMBERS));
     Val pointer = {.type = rule->params.at[0]->type, .i = pointer_to(place)};

@@ -42,7 +42,7 @@ static void add_numbers(Reader *reader, const CType *type, int64_t offset, const
     read->kind = number_kind(type);
     read->size = (int)type->size;
     read->bytes = arena_copy(arena, reader->track->before + offset, (size_t)(count * type->size));
-    array_push(arena, &reader->ev->module->source.captured_globals, read);
+    array_push(arena, &reader->ev->module->source->captured_globals, read);
 }
 
 /* The runs of numbers of an array that were read. */

@@ -1,6 +1,7 @@
 #include "ir/analysis/async_collectives.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ AsyncCollectives module_async_collectives(Arena *arena, const Module *module) {
     int count = 0,
         *of =
             arena_array(arena, int,
-                        module->devices.conversions.count +
+                        module->devices->conversions.count +
                             1); // by conversion: its async collective, where it has several tensors
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];

@@ -1,6 +1,6 @@
 #include "ir/analysis/joined_results.h"
 
-#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static int merged_factor(const Op *op, const char *name) {
 
 /* Whether an operator joins the results of a piece with those of others, by a clause merge. */
 static bool joins(const Op *op) {
-    return op->marks.run_in_place &&
+    return op->run_in_place &&
            merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0;
 }
 

@@ -3,6 +3,7 @@
 #include "ir/analysis/prefetch.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/device_programs.h"
 
 /* New values are copied to where the old ones are when all else is done. */
 static void note_update(const Module *module, const Value *made, int *last) {
@@ -63,7 +64,7 @@ static void extend_over_messages(const Module *module, int *last) {
 static void extend_over_unions(const Module *module, int *last) {
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        for (int k = 0; op->def == module->builtin.stage_union && k < op->operand_count; k++)
+        for (int k = 0; op->def == module->builtin->stage_union && k < op->operand_count; k++)
             if (last[op->results[0]->id] > last[op->operands[k]->id])
                 last[op->operands[k]->id] = last[op->results[0]->id];
     }
@@ -78,7 +79,7 @@ static void extend_over_sharers(const Module *module, int *last) {
 }
 
 int *last_uses(Arena *arena, const Module *module) {
-    int *last = arena_array(arena, int, module->context.next_id);
+    int *last = arena_array(arena, int, module->next_id);
     find_readers(module, last);
     extend_over_sharers(module, last);
     extend_over_unions(module, last);
@@ -99,8 +100,8 @@ static int first_of_part(const Module *module, const Op *op) {
 /* Whether the stage of an operator has one visit; so has what runs on all devices. */
 static bool one_visit(const Module *module, const Op *op) {
     if (op->stage == STAGE_ALL) return true;
-    const TemplateStage *stage = &module->templates.stages.at[op->stage];
-    const Body *body = &module->templates.at.at[stage->template_index];
+    const TemplateStage *stage = &module->templates->stages.at[op->stage];
+    const Body *body = &module->templates->at.at[stage->template_index];
     int visits = 0;
     for (int v = 0; v < body->visit_count; v++) visits += body->visit_stage[v] == stage->number;
     return visits <= 1;

@@ -6,14 +6,14 @@ Phase op_phase(const Module *module, const Op *op) {
     static const Phase of_sections[] = {[SECTION_FORWARD] = PHASE_FORWARD,
                                         [SECTION_BACKWARD] = PHASE_BACKWARD,
                                         [SECTION_UPDATE] = PHASE_UPDATE};
-    if (!module->templates.at.count) return of_sections[op->section];
+    if (!module->templates->at.count) return of_sections[op->section];
     switch (op->loop) {
     case LOOP_COUNT: return PHASE_COUNTING;
     case LOOP_BEFORE: return PHASE_BEFORE;
     case LOOP_AFTER: return PHASE_UPDATE;
     default:
         return op->section == SECTION_FORWARD ? PHASE_FORWARD
-               : op->marks.is_wgrad           ? PHASE_WGRAD
+               : op->is_wgrad                 ? PHASE_WGRAD
                                               : PHASE_BACKWARD;
     }
 }
@@ -31,7 +31,7 @@ bool same_phase(const Module *module, const Op *a, const Op *b) {
 }
 
 bool op_gathers(const Module *module, const Op *op) {
-    return op->def == module->builtin.accumulate || op->def == module->builtin.collect;
+    return op->def == module->builtin->accumulate || op->def == module->builtin->collect;
 }
 
 bool op_is_addition(const Op *op) {
@@ -57,11 +57,11 @@ bool op_adds_alike(const Op *op) {
 
 bool op_may_read(const Module *module, const Op *maker, const Op *reader) {
     return maker->visit == reader->visit || maker->loop != LOOP_EACH || reader->loop != LOOP_EACH ||
-           maker->def == module->builtin.local_part || op_gathers(module, maker);
+           maker->def == module->builtin->local_part || op_gathers(module, maker);
 }
 
 bool op_crosses_stages(const Module *module, const Op *op) {
-    const Op *maker = op->def == module->builtin.reshard ? op->operands[0]->def : NULL;
+    const Op *maker = op->def == module->builtin->reshard ? op->operands[0]->def : NULL;
     if (!maker || op->stage == STAGE_ALL || maker->stage == STAGE_ALL) return false;
     return op->stage != maker->stage || !op_may_read(module, maker, op);
 }
@@ -79,12 +79,12 @@ static StageEdge edge_of(const Module *module, const Op *op) {
 
 StageGraph template_graph(Arena *arena, const Module *module, int number) {
     static const int zero[] = {0};
-    const Body *body = &module->templates.at.at[number];
+    const Body *body = &module->templates->at.at[number];
     Array(StageEdge) edges = {0};
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (!op_crosses_stages(module, op) || op->loop != LOOP_EACH ||
-            module->templates.stages.at[op->stage].template_index != number)
+            module->templates->stages.at[op->stage].template_index != number)
             continue;
         StageEdge edge = edge_of(module, op);
         bool known = false;
@@ -103,7 +103,7 @@ StageGraph template_graph(Arena *arena, const Module *module, int number) {
 /* Whether all that a value is made of is there before the update. */
 static bool made_before_update(const Module *module, const Value *value) {
     const Op *def = value->def;
-    if (!def || def->def != module->builtin.stage_union)
+    if (!def || def->def != module->builtin->stage_union)
         return def && op_phase(module, def) != PHASE_UPDATE &&
                op_phase(module, def) != PHASE_BEFORE;
     for (int k = 0; k < def->operand_count; k++)
@@ -113,19 +113,19 @@ static bool made_before_update(const Module *module, const Value *value) {
 
 bool op_is_async(const Module *module, const Op *op) {
     bool flying =
-        module->builtin.stage_union ||
-        (module->strategy && (!module->strategy->zero || module->context.options.overlap));
-    return flying && op->def == module->builtin.reshard && op_phase(module, op) == PHASE_UPDATE &&
+        module->builtin->stage_union ||
+        (module->strategy && (!module->strategy->zero || module->devices->target.overlap));
+    return flying && op->def == module->builtin->reshard && op_phase(module, op) == PHASE_UPDATE &&
            made_before_update(module, op->operands[0]);
 }
 
 int value_ready_at(const Module *module, const Value *value) {
     const Op *def = value->def;
     int last = def->index;
-    for (int k = 0; def->def == module->builtin.stage_union && k < def->operand_count; k++) {
+    for (int k = 0; def->def == module->builtin->stage_union && k < def->operand_count; k++) {
         const Op *maker = def->operands[k]->def, *first = def->operands[0]->def;
-        if (module->templates.stages.at[maker->stage].template_index ==
-            module->templates.stages.at[first->stage].template_index)
+        if (module->templates->stages.at[maker->stage].template_index ==
+            module->templates->stages.at[first->stage].template_index)
             last = k && last > maker->index ? last : maker->index;
     }
     return last;
@@ -144,7 +144,8 @@ static Place place_of(const Module *module, Op *op) {
                  : op->loop == LOOP_EACH   ? 2
                                            : 3;
     if (!loop_repeats(op->loop)) return place;
-    place.body = op->stage == STAGE_ALL ? 0 : module->templates.stages.at[op->stage].template_index;
+    place.body =
+        op->stage == STAGE_ALL ? 0 : module->templates->stages.at[op->stage].template_index;
     place.visit =
         place.phase == PHASE_FORWARD || place.phase == PHASE_COUNTING ? op->visit : -op->visit;
     return place;
@@ -164,7 +165,7 @@ static int compare_places(const void *a, const void *b) {
 
 void ir_order_parts(Module *module) {
     ir_number(module);
-    if (!module->templates.at.count) return;
+    if (!module->templates->at.count) return;
     Arena *scratch = arena_create();
     Place *places = arena_array(scratch, Place, module->ops.count);
     for (int i = 0; i < module->ops.count; i++) places[i] = place_of(module, module->ops.at[i]);

@@ -45,8 +45,8 @@ int summed_operand(const Op *sum, const Op *product) {
 
 const Op *op_side_reduction(const Module *module, const Op *sum) {
     const Op *next = sum->index + 1 < module->ops.count ? module->ops.at[sum->index + 1] : NULL;
-    return next && same_phase(module, sum, next) && !sum->marks.run_in_place &&
-                   !next->marks.run_in_place && summed_operand(sum, next) >= 0
+    return next && same_phase(module, sum, next) && !sum->run_in_place && !next->run_in_place &&
+                   summed_operand(sum, next) >= 0
                ? next
                : NULL;
 }

@@ -1,4 +1,5 @@
 #include "ir/analysis/subviews.h"
+#include "ir/programs/regions.h"
 
 /* Strides of a value that lies in a row. */
 static void own_strides(Module *module, const Value *value, int device, int64_t *stride) {

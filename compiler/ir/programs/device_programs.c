@@ -1,9 +1,13 @@
 #include "ir/programs/device_programs.h"
 
+#include "ir/analysis/async_collectives.h"
 #include "ir/analysis/phases.h"
+#include "ir/analysis_cache.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/regions.h"
+#include "ir/programs/representatives.h"
+#include "reshard/plan.h"
 #include "support/intern.h"
-
-#include <string.h>
 
 int roles_index(const Roles *roles, int device) {
     int low = 0, high = roles->device_count, dense = high ? device - roles->devices[0] : -1;
@@ -18,445 +22,10 @@ int roles_index(const Roles *roles, int device) {
     return low < roles->device_count && roles->devices[low] == device ? low : -1;
 }
 
-/* What the devices of a layout hold, in its order, whatever their numbers are. */
-typedef struct Held {
-    int count;
-    const Region *at;
-    const int *alike; // the first of them that has the same boxes
-} RegionKey;
-
-/* What the devices of a layout hold. */
-typedef struct Regions {
-    int count; // in the layout's order
-    const int *devices;
-    RegionKey held;
-    int least, span;  // of device numbers
-    const int *place; // by device from `least` on: one more than its place in the order; 0: it
-                      // holds nothing
-} Regions;
-
-typedef struct Key {
-    const Layout *layout;
-    int64_t rank;
-    int64_t extent[IR_MAX_RANK]; // the first `rank`
-} Key;
-
-/* Regions that were asked for lately. */
-typedef struct Recent {
-    Key key;
-    const Regions *regions;
-} Recent;
-
-/* Regions by layout and extents. */
-enum { RECENT = 1024 };
-struct RegionTable {
-    Intern *keys, *held; // `held` by layout of devices 0, 1, ..., so that subgroups that are cut
-                         // alike have one
-    Recent recent[RECENT];
-};
-
-static Recent *recent_of(struct RegionTable *table, const Layout *layout, Type type) {
-    uint64_t number = (uint64_t)(uintptr_t)layout;
-    for (int d = 0; d < type.rank; d++)
-        number = (number ^ (uint64_t)type.extent[d]) *
-                 11400714819323198485u; // 2^64 over the golden ratio
-    return &table->recent[(number >> 32) % RECENT];
-}
-
-static bool is_recent(const Recent *recent, const Layout *layout, Type type) {
-    bool same = recent->regions && recent->key.layout == layout && recent->key.rank == type.rank;
-    for (int d = 0; same && d < type.rank; d++) same = recent->key.extent[d] == type.extent[d];
-    return same;
-}
-
-static size_t key_size(const Key *key) {
-    return offsetof(Key, extent) + sizeof *key->extent * (size_t)key->rank;
-}
-
-static Key key_of(const Layout *layout, Type type) {
-    Key key = {.layout = layout, .rank = type.rank};
-    for (int d = 0; d < type.rank; d++) key.extent[d] = type.extent[d];
-    return key;
-}
-
-static const int *find_alike(Arena *arena, const Region *regions, int count) {
-    int *alike = arena_array(arena, int, count);
-    Arena *scratch = arena_create();
-    Intern *first = intern_create(scratch); // one more than its place, by boxes
-    Text boxes = {.arena = scratch};
-    for (int i = 0; i < count; i++) {
-        boxes.length = 0;
-        for (int b = 0; b < regions[i].box_count; b++)
-            text_append(&boxes, (const char *)regions[i].boxes[b].dim,
-                        sizeof(Range) * (size_t)regions[i].rank);
-        intptr_t *slot = intern_slot(first, text_bytes(&boxes), boxes.length);
-        *slot = *slot ? *slot : i + 1;
-        alike[i] = (int)*slot - 1;
-    }
-    arena_destroy(scratch);
-    return alike;
-}
-
-static RegionKey held_regions(Module *module, const Layout *layout, Type type) {
-    Arena *scratch = arena_create();
-    Key key =
-        key_of(layout_intern(module_interned(module), layout_renumbered(scratch, layout)), type);
-    RegionKey **held = intern_slot(module->context.caches.regions->held, &key, key_size(&key));
-    if (!*held) {
-        RegionKey *own = *held = arena_new(module->arena, RegionKey);
-        own->at = layout_regions(module->arena, key.layout, type_shape(type), &own->count);
-        own->alike = find_alike(module->arena, own->at, own->count);
-    }
-    arena_destroy(scratch);
-    return **held;
-}
-
-static const Regions *all_regions(Module *module, const Layout *layout, Type type) {
-    Regions *all = arena_new(module->arena, Regions);
-    int most = -1;
-    all->devices = layout_devices(module->arena, layout, &all->count);
-    all->held = held_regions(module, layout, type);
-    all->least = all->count ? all->devices[0] : 0;
-    for (int i = 0; i < all->count; i++) {
-        most = all->devices[i] > most ? all->devices[i] : most;
-        all->least = all->devices[i] < all->least ? all->devices[i] : all->least;
-    }
-    all->span = most + 1 - all->least;
-    int *place = arena_array(module->arena, int, all->span);
-    for (int i = 0; i < all->count; i++) place[all->devices[i] - all->least] = i + 1;
-    all->place = place;
-    return all;
-}
-
-/* The regions of a pair of layout and type, computed when it is first asked for. */
-static const Regions *regions_of(Module *module, const Layout *layout, Type type) {
-    if (!module->context.caches.regions) {
-        module->context.caches.regions = arena_new(module->arena, struct RegionTable);
-        module->context.caches.regions->keys = intern_create(module->arena);
-        module->context.caches.regions->held = intern_create(module->arena);
-    }
-    Recent *recent = recent_of(module->context.caches.regions, layout, type);
-    if (is_recent(recent, layout, type)) return recent->regions;
-    Key key = key_of(layout, type);
-    const Regions **regions =
-        intern_slot(module->context.caches.regions->keys, &key, key_size(&key));
-    if (!*regions) *regions = all_regions(module, layout, type);
-    *recent = (Recent){key, *regions};
-    return *regions;
-}
-
-/* Where a device stands in the strategy. */
-typedef struct Post {
-    int run;      // of the module's bodies; -1: of none
-    int stage;    // of that pipeline
-    int stand_in; // the device of the body's first pipeline that does the same
-    int next;     // device with the same stand-in; -1: there is none
-} Post;
-
-/* By device number. */
-struct Posts {
-    int count;
-    Post *at;
-    int *first; // device that has it as its stand-in; -1: there is none
-};
-
-static void add_posts(const Module *module, struct Posts *posts, int number) {
-    const PipelineRun *run = &module->templates.runs.at[number];
-    const Pipeline *own = &module->strategy->pipelines.at[run->pipeline];
-    const Pipeline *first =
-        &module->strategy->pipelines
-             .at[template_first_run(&module->templates, run->template_index)->pipeline];
-    for (int s = 0; s < own->stages.count; s++)
-        for (int i = 0; i < own->stages.at[s].devices.count; i++)
-            posts->at[own->stages.at[s].devices.at[i]] =
-                (Post){number, s, first->stages.at[s].devices.at[i], -1};
-}
-
-/* Links the devices that have one stand-in, in ascending order. */
-static void link_posts(Arena *arena, struct Posts *posts) {
-    posts->first = arena_array(arena, int, posts->count);
-    for (int i = 0; i < posts->count; i++) posts->first[i] = -1;
-    for (int i = posts->count - 1; i >= 0; i--) {
-        int *first = &posts->first[posts->at[i].stand_in];
-        posts->at[i].next = *first;
-        *first = i;
-    }
-}
-
-static const struct Posts *module_posts(Module *module) {
-    if (module->context.caches.representatives) return module->context.caches.representatives;
-    struct Posts *posts = module->context.caches.representatives =
-        arena_new(module->arena, struct Posts);
-    for (int i = 0; i < module->devices.mesh->device_count; i++)
-        posts->count = module->devices.mesh->devices[i] >= posts->count
-                           ? module->devices.mesh->devices[i] + 1
-                           : posts->count;
-    posts->at = arena_array(module->arena, Post, posts->count);
-    for (int i = 0; i < posts->count; i++) posts->at[i] = (Post){.run = -1, .stand_in = i};
-    for (int r = 0; r < module->templates.runs.count; r++) add_posts(module, posts, r);
-    link_posts(module->arena, posts);
-    return posts;
-}
-
-int representative_device(Module *module, int device) {
-    const struct Posts *posts = module_posts(module);
-    return device < posts->count ? posts->at[device].stand_in : device;
-}
-
-const PipelineRun *device_run(Module *module, int device, int *stage) {
-    const struct Posts *posts = module_posts(module);
-    if (device >= posts->count || posts->at[device].run < 0) return NULL;
-    *stage = posts->at[device].stage;
-    return &module->templates.runs.at[posts->at[device].run];
-}
-
 int device_slots(Module *module, const Role *role, int device) {
     int stage;
     const PipelineRun *run = role->slot_bytes ? device_run(module, device, &stage) : NULL;
     return run ? run->schedule->slot_count[stage] : 0;
-}
-
-/* The place of a device, or of its stand-in, in the order of a value's layout; -1: it has none. */
-static int place_of(Module *module, const Value *value, const Regions *regions, int device) {
-    if (value->def && value->def->stage != STAGE_ALL)
-        device = representative_device(module, device);
-    int number = device - regions->least;
-    return (number >= 0 && number < regions->span ? regions->place[number] : 0) - 1;
-}
-
-const Region *value_region(Module *module, const Value *value, int device) {
-    static const Region none;
-    if (!value->layout) BUG("value %%%d has no layout", value->id);
-    const Regions *regions = regions_of(module, value->layout, value->type);
-    int place = place_of(module, value, regions, device);
-    return place < 0 ? &none : &regions->held.at[place];
-}
-
-int value_same_boxes(Module *module, const Value *value, int device) {
-    const Regions *regions = regions_of(module, value->layout, value->type);
-    int place = place_of(module, value, regions, device);
-    return place < 0 ? -1 : regions->held.alike[place];
-}
-
-const Region *value_regions(Module *module, const Value *value, const int **devices, int *count) {
-    const Regions *regions = regions_of(module, value->layout, value->type);
-    *devices = regions->devices;
-    *count = regions->count;
-    return regions->held.at;
-}
-
-const int *value_holders(Arena *arena, Module *module, const Value *value, int *count) {
-    const Regions *regions = regions_of(module, value->layout, value->type);
-    *count = regions->count;
-    if (!value->def || value->def->stage == STAGE_ALL) return regions->devices;
-    const struct Posts *posts = module_posts(module);
-    Array(int) holders = {0};
-    for (int i = 0; i < regions->count; i++)
-        for (int device = posts->first[regions->devices[i]]; device >= 0;
-             device = posts->at[device].next)
-            array_push(arena, &holders, device);
-    *count = holders.count;
-    return holders.at;
-}
-
-ht_dtype dtype_runtime(DType dtype) {
-    static const ht_dtype dtypes[] = {[DTYPE_F32] = HT_F32,
-                                      [DTYPE_BF16] = HT_BF16,
-                                      [DTYPE_F64] = HT_F64,
-                                      [DTYPE_I32] = HT_I32,
-                                      [DTYPE_I64] = HT_I64};
-    return dtypes[dtype];
-}
-
-PlannedConversion *conversion_add(Module *module) {
-    PlannedConversion *conversion = arena_new(module->arena, PlannedConversion);
-    *conversion = (PlannedConversion){.number = module->devices.conversions.count};
-    array_push(module->arena, &module->devices.conversions, conversion);
-    return conversion;
-}
-
-void conversion_use(PlannedConversion *conversion, int tensor, Op *op) {
-    op->convert.plan = conversion;
-    op->convert.tensor = tensor;
-    if (!conversion->user) conversion->user = op;
-}
-
-static Conversion planned_tensor(const ConvertedTensor *tensor) {
-    return (Conversion){type_shape(tensor->type), dtype_runtime(tensor->type.dtype), tensor->from,
-                        tensor->to};
-}
-
-/* What is planned of a tensor, by what is shared in the module. */
-typedef struct PlannedKey {
-    const Layout *from, *to;
-    const int64_t *extent;
-    int64_t rank, dtype;
-} PlannedKey;
-
-const Plan *module_plan(Module *module, const Conversion *tensors, int count) {
-    Intern *shared = module_interned(module);
-    if (!module->context.caches.plans) module->context.caches.plans = intern_create(module->arena);
-    Conversion *own = arena_copy(module->arena, tensors, sizeof *own * (size_t)count);
-    PlannedKey *key = arena_array(module->arena, PlannedKey, count);
-    for (int t = 0; t < count; t++) {
-        own[t].from = layout_intern(shared, tensors[t].from);
-        own[t].to = layout_intern(shared, tensors[t].to);
-        key[t] = (PlannedKey){own[t].from, own[t].to,
-                              intern(shared, tensors[t].shape.extent,
-                                     sizeof(int64_t) * (size_t)tensors[t].shape.rank),
-                              tensors[t].shape.rank, tensors[t].dtype};
-    }
-    const Plan **plan = intern_slot(module->context.caches.plans, key, sizeof *key * (size_t)count);
-    if (!*plan)
-        *plan = reshard_plan_all(module->arena, module->context.options.cluster, own, count);
-    return *plan;
-}
-
-void conversion_plan(Module *module, PlannedConversion *conversion) {
-    Arena *scratch = conversion->plan ? NULL : arena_create();
-    if (conversion->plan) return;
-    Conversion *tensors = arena_array(scratch, Conversion, conversion->tensors.count);
-    for (int t = 0; t < conversion->tensors.count; t++)
-        tensors[t] = planned_tensor(&conversion->tensors.at[t]);
-    conversion->groups =
-        replica_groups_of(module->arena, module->context.options.cluster,
-                          module_equivalent_devices(module), tensors, conversion->tensors.count);
-    conversion->plan = module_plan(module, conversion->groups.first, conversion->tensors.count);
-    arena_destroy(scratch);
-}
-
-const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op,
-                          ReplicaGroups *replica_groups) {
-    Conversion tensor = planned_tensor(&op->convert.plan->tensors.at[op->convert.tensor]);
-    *replica_groups = op->convert.plan->groups;
-    if (op->convert.plan->tensors.count == 1) return op->convert.plan->plan;
-    *replica_groups = replica_groups_of(arena, module->context.options.cluster,
-                                        module_equivalent_devices(module), &tensor, 1);
-    return module_plan(module, replica_groups->first, 1);
-}
-
-int op_representative_device(Module *module, const Op *op, int device) {
-    return op->stage == STAGE_ALL ? device : representative_device(module, device);
-}
-
-int conversion_device(Module *module, const Op *op, int device) {
-    return replica_groups_name(&op->convert.plan->groups,
-                               op_representative_device(module, op, device));
-}
-
-bool value_local(Module *module, const Value *value, int device, int64_t *extent) {
-    const Region *region = value_region(module, value, device);
-    int64_t volume = 1;
-    for (int d = 0; d < value->type.rank; d++) {
-        const Range *range = region->box_count ? &region->boxes[0].dim[d] : NULL;
-        extent[d] = !range            ? 0
-                    : region->placing ? region->placing[0].room[d]
-                                      : range->hi - range->lo;
-        volume *= extent[d];
-    }
-    return !region->box_count || volume == region->volume;
-}
-
-/* ---- pieces of several boxes ---- */
-
-static bool free_factors(const Op *op) {
-    for (int f = 0; f < op->binding->factor_count; f++) {
-        int number = op->binding->factors[f].factor;
-        const Factor *factor = number < 0 ? NULL : &op->def->rule->factors[number];
-        if (!factor || factor->replicate || factor->offset ||
-            (factor->contracted && factor->reduction == REDUCE_NONE))
-            return false;
-    }
-    return true;
-}
-
-/* Whether a tensor is a number, or has the factors 0, 1, ... of the first that is none. */
-static bool has_all_factors(const Op *op, const BoundAccess *access, const BoundAccess *first) {
-    if (access->rank && access->rank != op->binding->factor_count) return false;
-    for (int d = 0; d < access->rank; d++)
-        if (access->dims[d].count != 1 || access->dims[d].factors[0] != first->dims[d].factors[0])
-            return false;
-    return true;
-}
-
-static const BoundAccess *tensor_access(const Op *op, int k) {
-    return k < op->operand_count ? &op->binding->operands[k]
-                                 : &op->binding->results[k - op->operand_count];
-}
-
-static const Value *tensor_value(const Op *op, int k) {
-    return k < op->operand_count ? op->operands[k] : op->results[k - op->operand_count];
-}
-
-bool op_takes_elements(const Op *op) {
-    const BoundAccess *first = NULL;
-    bool takes = op->def->rule->kind != RULE_VIEW && free_factors(op);
-    for (int k = 0; takes && k < op->operand_count + op->result_count; k++) {
-        const BoundAccess *access = tensor_access(op, k);
-        first = first || !access->rank ? first : access;
-        takes = has_all_factors(op, access, first);
-    }
-    return takes && first;
-}
-
-static bool same_boxes(const Region *a, const Region *b) {
-    bool same = a->box_count == b->box_count;
-    for (int i = 0; same && i < a->box_count; i++)
-        same = !memcmp(a->boxes[i].dim, b->boxes[i].dim, sizeof(Range) * (size_t)a->rank);
-    return same;
-}
-
-/* Whether the device holds the same elements of all tensors of an operator, numbers aside. */
-static bool same_pieces(Module *module, const Op *op, const Value *value, int device) {
-    const Region *region = value_region(module, value, device);
-    for (int k = 0; k < op->operand_count + op->result_count; k++) {
-        const Value *other = tensor_value(op, k);
-        if (other && other->type.rank && !same_boxes(region, value_region(module, other, device)))
-            return false;
-    }
-    return true;
-}
-
-bool op_local(Module *module, const Op *op, const Value *value, int device, int64_t *extent) {
-    if (value_local(module, value, device, extent)) return true;
-    for (int d = 0; d < value->type.rank; d++) extent[d] = 1;
-    extent[value->type.rank - 1] =
-        value_local_bytes(module, value, device) / dtype_size(value->type.dtype);
-    return op_takes_elements(op) && same_pieces(module, op, value, device);
-}
-
-/* The micro-batches that a device runs in a step. */
-static int64_t microbatches_of(const Module *module, const Op *op, int device) {
-    for (int r = 0; r < module->templates.runs.count; r++) {
-        const PipelineRun *run = &module->templates.runs.at[r];
-        const TemplateStage *own =
-            &module->templates.stages.at[op->stage == STAGE_ALL ? 0 : op->stage];
-        if (run->template_index != own->template_index) continue;
-        const Stage *stage = &module->strategy->pipelines.at[run->pipeline].stages.at[own->number];
-        for (int i = 0; i < stage->devices.count; i++)
-            if (stage->devices.at[i] == device) return run->microbatches;
-    }
-    return 0;
-}
-
-/* Bytes of an input of which micro-batches have parts: those of all of them. */
-static int64_t input_bytes(Module *module, const Value *input, int device) {
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        if (op->def == module->builtin.local_part && op->operands[0] == input &&
-            value_region(module, op->results[0], device)->member)
-            return value_local_bytes(module, op->results[0], device) *
-                   microbatches_of(module, op, device);
-    }
-    return 0;
-}
-
-int64_t value_local_bytes(Module *module, const Value *value, int device) {
-    if (value->kind == VALUE_INPUT && !value->layout) return input_bytes(module, value, device);
-    if (value->def && value->def->def == module->builtin.collect)
-        return value_local_bytes(module, value->def->operands[0], device) *
-               microbatches_of(module, value->def, device);
-    return value_region(module, value, device)->volume * dtype_size(value->type.dtype);
 }
 
 static int64_t most_scratch(Module *module, const Role *role, const Op *op) {
@@ -471,10 +40,9 @@ static int64_t most_scratch(Module *module, const Role *role, const Op *op) {
 
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op) {
     if (!op->convert.plan || (op->convert.tensor && op_is_async(module, op))) return 0;
-    if (!module->context.caches.scratch)
-        module->context.caches.scratch = intern_create(module->arena);
+    if (!module->cache->scratch) module->cache->scratch = intern_create(module->arena);
     intptr_t key[] = {(intptr_t)op->convert.plan, (intptr_t)role, op->stage != STAGE_ALL};
-    intptr_t *slot = intern_slot(module->context.caches.scratch, key, sizeof key);
+    intptr_t *slot = intern_slot(module->cache->scratch, key, sizeof key);
     if (!*slot) *slot = 1 + most_scratch(module, role, op);
     return *slot - 1;
 }
@@ -484,7 +52,7 @@ bool role_has(Module *module, const Role *role, const Value *value) {
 }
 
 int64_t role_bytes(Module *module, const Role *role, const Value *value) {
-    int count = value->def && value->def->def == module->builtin.collect ? role->device_count : 1;
+    int count = value->def && value->def->def == module->builtin->collect ? role->device_count : 1;
     int64_t most = 0;
     for (int i = 0; i < count; i++) {
         int64_t bytes = value_local_bytes(module, value, role->devices[i]);
@@ -502,7 +70,7 @@ bool role_runs(Module *module, const Role *role, const Op *op) {
 const Op *role_maker(Module *module, const Role *role, const Value *value) {
     const Op *def = value->def;
     if (!def || !role_has(module, role, value)) return NULL;
-    if (def->def != module->builtin.stage_union) return def;
+    if (def->def != module->builtin->stage_union) return def;
     for (int k = 0; k < def->operand_count; k++)
         if (role_has(module, role, def->operands[k]))
             return role_maker(module, role, def->operands[k]);
@@ -511,7 +79,7 @@ const Op *role_maker(Module *module, const Role *role, const Value *value) {
 
 const Value *role_storage(Module *module, const Role *role, const Value *value) {
     const Value *owner = value_storage(value);
-    while (owner->def && owner->def->def == module->builtin.stage_union) {
+    while (owner->def && owner->def->def == module->builtin->stage_union) {
         const Value *own = NULL;
         for (int k = 0; !own && k < owner->def->operand_count; k++)
             if (role_has(module, role, owner->def->operands[k])) own = owner->def->operands[k];

@@ -80,7 +80,7 @@ static bool parse_def(IrParser *parser) {
     def->rule = rule_parse(tokens, def->params, def->param_count);
     if (!def->rule) return false;
     const OpDef *own = module_def(parser->module, def);
-    if (own == parser->module->builtin.reshard) return true;
+    if (own == parser->module->builtin->reshard) return true;
     if (own != def) {
         diag_error(parser->diag, name_at, "the operator '%s' is defined twice", def->name);
         return false;
@@ -92,44 +92,44 @@ static bool parse_def(IrParser *parser) {
 static bool parse_update(IrParser *parser) {
     Tokens *tokens = &parser->tokens;
     int64_t states;
-    parser->module->optimizer.op = parse_def_name(parser);
-    if (!parser->module->optimizer.op || !tokens_expect(tokens, "states", "after the operator") ||
+    parser->module->optimizer->op = parse_def_name(parser);
+    if (!parser->module->optimizer->op || !tokens_expect(tokens, "states", "after the operator") ||
         !parse_int(parser, &states))
         return false;
-    parser->module->optimizer.state_count = (int)states;
-    parser->module->optimizer.clip = tokens_take(tokens, "clip");
-    parser->module->optimizer.norm = tokens_take(tokens, "norm");
+    parser->module->optimizer->state_count = (int)states;
+    parser->module->optimizer->clip = tokens_take(tokens, "clip");
+    parser->module->optimizer->norm = tokens_take(tokens, "norm");
     return states <= 4 || parse_fail(parser, "at most 4 states, before this");
 }
 
 static bool parse_reshard(IrParser *parser) {
-    return (parser->module->builtin.reshard = parse_def_name(parser)) != NULL;
+    return (parser->module->builtin->reshard = parse_def_name(parser)) != NULL;
 }
 
 static bool parse_accumulate(IrParser *parser) {
-    return (parser->module->builtin.accumulate = parse_def_name(parser)) != NULL;
+    return (parser->module->builtin->accumulate = parse_def_name(parser)) != NULL;
 }
 
 static bool parse_part(IrParser *parser) {
-    return (parser->module->builtin.local_part = parse_def_name(parser)) != NULL;
+    return (parser->module->builtin->local_part = parse_def_name(parser)) != NULL;
 }
 
 static bool parse_union(IrParser *parser) {
-    return (parser->module->builtin.stage_union = parse_def_name(parser)) != NULL;
+    return (parser->module->builtin->stage_union = parse_def_name(parser)) != NULL;
 }
 
 static bool parse_collect(IrParser *parser) {
-    return (parser->module->builtin.collect = parse_def_name(parser)) != NULL;
+    return (parser->module->builtin->collect = parse_def_name(parser)) != NULL;
 }
 
 /* ---- the module's head ---- */
 
 /* The cluster file, which is read. */
 static bool parse_cluster(IrParser *parser, Module *module) {
-    if (!parse_string(parser, &module->context.options.cluster_file)) return false;
-    module->context.options.cluster =
-        cluster_read(parser->arena, parser->diag, module->context.options.cluster_file);
-    return module->context.options.cluster != NULL;
+    if (!parse_string(parser, &module->devices->target.cluster_file)) return false;
+    module->devices->target.cluster =
+        cluster_read(parser->arena, parser->diag, module->devices->target.cluster_file);
+    return module->devices->target.cluster != NULL;
 }
 
 static bool parse_head_marks(IrParser *parser, Module *module) {
@@ -137,17 +137,14 @@ static bool parse_head_marks(IrParser *parser, Module *module) {
     int64_t next;
     if (tokens_take(tokens, "precision") && !parse_dtype(parser, &module->precision)) return false;
     if (tokens_take(tokens, "cluster") && !parse_cluster(parser, module)) return false;
-    module->context.options.remark_comm = tokens_take(tokens, "remark_comm");
-    module->context.options.warn_implicit_reshard = tokens_take(tokens, "warn_implicit_reshard");
-    if (tokens_take(tokens, "after") && !parse_name(parser, &module->progress.last_pass))
-        return false;
+    if (tokens_take(tokens, "after") && !parse_name(parser, &module->last_pass)) return false;
     if (!tokens_expect(tokens, "next", "in the module's line") || !parse_int(parser, &next))
         return false;
     if (next < 0 || next > 1 << 28)
         return parse_fail(parser, "a smaller number of values, before this");
-    parser->next_id = module->context.next_id = (int)next;
+    parser->next_id = module->next_id = (int)next;
     parser->values.at = arena_array(parser->arena, Value *, next + 1);
-    return parse_position(parser, &module->source.at);
+    return parse_position(parser, &module->source->at);
 }
 
 static bool parse_module(IrParser *parser) {
@@ -157,12 +154,12 @@ static bool parse_module(IrParser *parser) {
     if (!parse_string(parser, &name)) return false;
     parser->head = at;
     Module *module = parser->module = module_create(parser->arena, parser->diag, name);
-    remember_def(parser, module->builtin.reshard);
+    remember_def(parser, module->builtin->reshard);
     module->kind = tokens_take(tokens, "infer") ? MODULE_INFER : MODULE_TRAIN;
     if (module->kind == MODULE_TRAIN &&
         !tokens_expect(tokens, "train", "or 'infer' after the module's name"))
         return false;
-    if (tokens_take(tokens, "source") && !parse_string(parser, &module->source.file)) return false;
+    if (tokens_take(tokens, "source") && !parse_string(parser, &module->source->file)) return false;
     return parse_head_marks(parser, module);
 }
 
@@ -290,7 +287,7 @@ static bool parse_return(IrParser *parser) {
             return false;
         array_push(parser->arena, &function->returns, value);
     }
-    array_push(parser->arena, &parser->module->library.gradients, function);
+    array_push(parser->arena, &parser->module->library->gradients, function);
     parser->function = NULL;
     return true;
 }
@@ -455,7 +452,7 @@ static Module *parse_lines(IrParser *parser) {
     check_functions(parser);
     fix_storages(parser);
     if (diag_errors(parser->diag) > before || !parser->module) return NULL;
-    parser->module->context.next_id = parser->next_id;
+    parser->module->next_id = parser->next_id;
     ir_number(parser->module);
     return ir_verify_text(parser->module, parser->head) ? parser->module : NULL;
 }

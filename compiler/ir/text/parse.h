@@ -27,6 +27,7 @@ typedef struct IrParser {
     Mesh *mesh;         // read last
     bool in_stage;      // a line `stage` was before: meshes are those of stages
     Position layout_at; // of the layout read last
+    OpSource source;    // of the operator that is read
     Function *function; // the gradient that is being read
     Section section;
     struct InternEntry *interned;

@@ -23,7 +23,7 @@ bool parse_batch(IrParser *parser) {
     int64_t unit;
     if (!parse_count(parser, "unit", INT64_MAX, &unit) || !unit)
         return parse_fail(parser, "a number of rows, before this");
-    parser->module->templates.row_unit = unit;
+    parser->module->templates->row_unit = unit;
     return true;
 }
 
@@ -53,19 +53,19 @@ bool parse_body(IrParser *parser) {
     body.stage_count = (int)stages;
     body.short_rows = tokens_take(&parser->tokens, "short_rows");
     if (tokens_take(&parser->tokens, "visits") && !parse_visits(parser, &body)) return false;
-    array_push(parser->arena, &parser->module->templates.at, body);
+    array_push(parser->arena, &parser->module->templates->at, body);
     return true;
 }
 
 bool parse_stage(IrParser *parser) {
     int64_t number, body;
     if (!parse_int(parser, &number) || !tokens_expect(&parser->tokens, "of", "after the number") ||
-        !parse_count(parser, "template", parser->module->templates.at.count - 1, &body))
+        !parse_count(parser, "template", parser->module->templates->at.count - 1, &body))
         return false;
-    array_push(parser->arena, &parser->module->templates.stages,
+    array_push(parser->arena, &parser->module->templates->stages,
                (TemplateStage){.template_index = (int)body,
                                .number = (int)number,
-                               .mesh = parser->module->devices.mesh});
+                               .mesh = parser->module->devices->mesh});
     parser->in_stage = true;
     return true;
 }
@@ -76,18 +76,18 @@ bool parse_run(IrParser *parser) {
     const Strategy *strategy = parser->module->strategy;
     if (!strategy) return parse_fail(parser, "a strategy before this");
     if (!parse_count(parser, "pipeline", strategy->pipelines.count - 1, &pipeline) ||
-        !parse_count(parser, "template", parser->module->templates.at.count - 1, &body) ||
+        !parse_count(parser, "template", parser->module->templates->at.count - 1, &body) ||
         !parse_count(parser, "microbatches", MOST_MICROBATCHES, &run.microbatches) ||
         !parse_count(parser, "row", INT64_MAX, &run.first_row))
         return false;
     run.pipeline = (int)pipeline;
     run.template_index = (int)body;
-    array_push(parser->arena, &parser->module->templates.runs, run);
+    array_push(parser->arena, &parser->module->templates->runs, run);
     return true;
 }
 
 bool parse_schedule(IrParser *parser) {
-    PipelineTemplates *bodies = &parser->module->templates;
+    PipelineTemplates *bodies = parser->module->templates;
     int64_t body, microbatches;
     bool used = false;
     if (!parse_count(parser, "template", bodies->at.count - 1, &body) ||

@@ -1,5 +1,5 @@
 #include "ir/text/parse.h"
-#include "ir/programs/device_programs.h"
+#include "ir/programs/conversions.h"
 #include "ir/verify/verify.h"
 
 #include <string.h>
@@ -164,7 +164,7 @@ static bool parse_index(IrParser *parser, int count, int64_t *number) {
 }
 
 /* The positions of the operators that were fused into this one, after their number. */
-static bool parse_also(IrParser *parser, Op *marks) {
+static bool parse_also(IrParser *parser) {
     Array(Position) also = {0};
     int64_t count;
     bool good = parse_int(parser, &count);
@@ -173,8 +173,8 @@ static bool parse_also(IrParser *parser, Op *marks) {
         good = parse_position(parser, &at);
         array_push(parser->arena, &also, at);
     }
-    marks->source.fused_at = also.at;
-    marks->source.fused_count = also.count;
+    parser->source.fused_at = also.at;
+    parser->source.fused_count = also.count;
     return good &&
            (also.count == count || parse_fail(parser, "as many positions as the line says"));
 }
@@ -209,8 +209,8 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
     int64_t number = 0;
     bool good = true;
     if (tokens_take(tokens, "plan")) {
-        if ((good = parse_index(parser, parser->module->devices.conversions.count, &number)))
-            marks->convert.plan = parser->module->devices.conversions.at[number];
+        if ((good = parse_index(parser, parser->module->devices->conversions.count, &number)))
+            marks->convert.plan = parser->module->devices->conversions.at[number];
         if (good && tokens_take(tokens, "tensor") &&
             (good = parse_index(parser, marks->convert.plan->tensors.count, &number)))
             marks->convert.tensor = (int)number;
@@ -218,24 +218,24 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
         if ((good = parse_index(parser, parser->bindings.count, &number)))
             marks->binding = parser->bindings.at[number];
     } else if (tokens_take(tokens, "gradient")) {
-        if ((good = parse_index(parser, parser->module->library.gradients.count, &number)))
-            marks->gradient = parser->module->library.gradients.at[number];
+        if ((good = parse_index(parser, parser->module->library->gradients.count, &number)))
+            marks->gradient = parser->module->library->gradients.at[number];
     } else if (tokens_take(tokens, "from")) {
         if ((good = parse_index(parser, parser->frames.count, &number)))
-            marks->source.frames = parser->frames.at[number];
+            parser->source.frames = parser->frames.at[number];
     } else if (tokens_take(tokens, "scope")) {
-        good = parse_string(parser, &marks->source.scope);
+        good = parse_string(parser, &parser->source.scope);
     } else if (tokens_take(tokens, "for")) {
-        good = parse_string(parser, &marks->convert.reason);
+        good = parse_string(parser, &parser->source.reason);
     } else if (tokens_take(tokens, "also")) {
-        good = parse_also(parser, marks);
+        good = parse_also(parser);
     } else if (tokens_is(tokens, "tower") || tokens_is(tokens, "layer")) {
-        good = parse_layer(parser, &marks->source.layer);
+        good = parse_layer(parser, &parser->source.layer);
     } else if (tokens_take(tokens, "recompute")) {
         good = parse_int(parser, &number);
-        marks->source.recompute = (int)number;
+        parser->source.recompute = (int)number;
     } else if (tokens_take(tokens, "recomputes")) {
-        good = parse_again(parser, &marks->recomputes);
+        good = parse_again(parser, &parser->source.recomputes);
     } else if (tokens_take(tokens, "loop")) {
         marks->loop = tokens_take(tokens, "each")    ? LOOP_EACH
                       : tokens_take(tokens, "count") ? LOOP_COUNT
@@ -244,20 +244,20 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
                tokens_expect(tokens, "after", "or 'each' or 'count' after 'loop'");
     } else if (tokens_take(tokens, "source_op")) {
         good = parse_int(parser, &number);
-        marks->source.op = (int)number;
+        parser->source.op = (int)number;
     } else if (tokens_take(tokens, "stage")) {
-        if ((good = parse_index(parser, parser->module->templates.stages.count, &number)))
+        if ((good = parse_index(parser, parser->module->templates->stages.count, &number)))
             marks->stage = (int)number;
     } else if (tokens_take(tokens, "visit")) {
         good = parse_int(parser, &number);
         marks->visit = (int)number;
     } else if (tokens_take(tokens, "chunk")) {
         good = parse_int(parser, &number);
-        marks->chunk = (int)number;
+        parser->source.chunk = (int)number;
     } else if (tokens_take(tokens, "wgrad")) {
-        marks->marks.is_wgrad = true;
+        marks->is_wgrad = true;
     } else if (tokens_take(tokens, "in_place")) {
-        marks->marks.run_in_place = true;
+        marks->run_in_place = true;
     } else {
         *done = true;
     }
@@ -265,9 +265,11 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
 }
 
 static bool parse_marks(IrParser *parser, Op *marks) {
-    *marks = (Op){.stage = STAGE_ALL, .source.op = -1, .section = parser->section};
+    *marks = (Op){.stage = STAGE_ALL, .section = parser->section};
+    parser->source = op_no_source;
     for (bool done = false; !done;)
         if (!parse_mark(parser, marks, &done)) return false;
+    marks->source = arena_copy(parser->arena, &parser->source, sizeof parser->source);
     return parse_position(parser, &marks->at);
 }
 
@@ -297,15 +299,12 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
                  ? refined_op(parser, def, operands, attrs, marks)
                  : ir_op(parser->module, def, operands->at, operands->count, attrs, marks->at);
     if (!op) return NULL;
-    op_take_place(op, marks);
+    op_take_place(parser->arena, op, marks);
+    op->source = marks->source;
     op->gradient = marks->gradient;
     op->convert.plan = marks->convert.plan;
     op->convert.tensor = marks->convert.tensor;
-    op->convert.reason = marks->convert.reason;
-    op->marks.run_in_place = marks->marks.run_in_place;
-    op->recomputes = marks->recomputes;
-    op->source.fused_at = marks->source.fused_at;
-    op->source.fused_count = marks->source.fused_count;
+    op->run_in_place = marks->run_in_place;
     return op;
 }
 
@@ -358,7 +357,7 @@ bool parse_op(IrParser *parser) {
         return false;
     if (op->convert.plan) {
         PlannedConversion *conversion =
-            parser->module->devices.conversions.at[op->convert.plan->number];
+            parser->module->devices->conversions.at[op->convert.plan->number];
         conversion_use(conversion, op->convert.tensor, op);
         conversion_plan(parser->module, conversion);
     }

@@ -1,6 +1,7 @@
 /* Roles in the IR's text: `role DEVICES arena BYTES`, its `offsets` and `scratch`; and `plan NUMBER
  * TYPE from<LAYOUT> to<LAYOUT>`. */
 #include "ir/text/parse.h"
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "support/array.h"
 
@@ -12,9 +13,9 @@ enum { MOST_DEVICE = 1 << 24 };
 static const int64_t MOST_BYTES = (int64_t)1 << 60;
 
 static Roles *roles_of(IrParser *parser) {
-    if (!parser->module->devices.roles)
-        parser->module->devices.roles = arena_new(parser->arena, Roles);
-    return parser->module->devices.roles;
+    if (!parser->module->devices->roles)
+        parser->module->devices->roles = arena_new(parser->arena, Roles);
+    return parser->module->devices->roles;
 }
 
 /* All devices in order, and the role of each. */
@@ -126,12 +127,12 @@ bool parse_plan(IrParser *parser) {
         !parse_type(parser, &converted.type) ||
         !parse_ends(parser, converted.type, &converted.from, &converted.to))
         return false;
-    int count = parser->module->devices.conversions.count;
+    int count = parser->module->devices->conversions.count;
     if (number != count - (tensor > 0) ||
-        (tensor && parser->module->devices.conversions.at[number]->tensors.count != tensor))
+        (tensor && parser->module->devices->conversions.at[number]->tensors.count != tensor))
         return parse_fail(parser, "plans numbered in order");
     PlannedConversion *conversion =
-        tensor ? parser->module->devices.conversions.at[number] : conversion_add(parser->module);
+        tensor ? parser->module->devices->conversions.at[number] : conversion_add(parser->module);
     conversion->at = tensor ? conversion->at : at;
     array_push(parser->arena, &conversion->tensors, converted);
     return true;

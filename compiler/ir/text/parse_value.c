@@ -90,7 +90,7 @@ bool parse_position(IrParser *parser, Position *at) {
     int64_t line, column;
     *at = (Position){0};
     if (!tokens_take(tokens, "@")) return true;
-    at->file = parser->module ? parser->module->source.file : NULL;
+    at->file = parser->module ? parser->module->source->file : NULL;
     if (tokens->token->kind == TOKEN_STRING) {
         if (!parse_string(parser, &at->file) || !tokens_expect(tokens, ":", "after the file"))
             return false;
@@ -255,9 +255,11 @@ static bool parse_within(IrParser *parser, Value *value) {
 }
 
 static bool parse_micro(IrParser *parser, Value *value) {
-    int64_t number = MICRO_SUM;
-    if (!tokens_take(&parser->tokens, "sum") && !parse_int(parser, &number)) return false;
-    value->micro = (int)number;
+    int64_t dim = 0;
+    bool sum = tokens_take(&parser->tokens, "sum");
+    if (!sum && (!tokens_expect(&parser->tokens, "rows", "or sum") || !parse_int(parser, &dim)))
+        return false;
+    value->micro = (Micro){sum ? MICRO_SUM : MICRO_ROWS, (int)dim};
     return true;
 }
 

@@ -1,5 +1,6 @@
 #include "ir/text/print.h"
 
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 
 #include <stdio.h>
@@ -41,8 +42,8 @@ static void print_any_position(Printer *printer, Position at) {
         text_string(printer->out, "0:0");
         return;
     }
-    if (!at.file || !printer->module->source.file ||
-        strcmp(at.file, printer->module->source.file)) {
+    if (!at.file || !printer->module->source->file ||
+        strcmp(at.file, printer->module->source->file)) {
         print_quoted(printer->out, at.file ? at.file : "");
         text_string(printer->out, ":");
     }
@@ -113,8 +114,8 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
         layout_print(out, value->layout);
         text_string(out, ">");
     }
-    if (value->micro)
-        text_print(out, value->micro == MICRO_SUM ? " micro sum" : " micro %d", value->micro);
+    if (value->micro.kind == MICRO_SUM) text_string(out, " micro sum");
+    if (value->micro.kind == MICRO_ROWS) text_print(out, " micro rows %d", value->micro.dim);
     if (value->chunk)
         text_print(out, " chunk %d %lld %lld", value->chunk->dim, (long long)value->chunk->start,
                    (long long)value->chunk->extent);
@@ -268,15 +269,15 @@ static int print_binding(Printer *printer, const Op *op) {
 
 static int print_gradient_number(Printer *printer, const Function *function) {
     int known = find_number(printer->gradients, function);
-    for (int i = 0; known == NOT_FOUND && i < printer->module->library.gradients.count; i++)
-        if (printer->module->library.gradients.at[i] == function)
+    for (int i = 0; known == NOT_FOUND && i < printer->module->library->gradients.count; i++)
+        if (printer->module->library->gradients.at[i] == function)
             known = remember(printer, &printer->gradients, function, i);
     if (known == NOT_FOUND) BUG("the gradient %s is not listed in the module", function->name);
     return known;
 }
 
 void print_references(Printer *printer, const Op *op) {
-    if (op->source.frames) print_frame(printer, op->source.frames);
+    if (op->source->frames) print_frame(printer, op->source->frames);
     print_binding(printer, op);
 }
 
@@ -329,31 +330,32 @@ static void print_marks(Printer *printer, const Op *op) {
         text_print(out, op->convert.tensor ? " plan %d tensor %d" : " plan %d",
                    op->convert.plan->number, op->convert.tensor);
     if (op->gradient) text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
-    print_layer(out, op->source.layer);
-    if (op->source.recompute) text_print(out, " recompute %d", op->source.recompute);
-    if (op->recomputes) text_print(out, " recomputes %%%d", op->recomputes->results[0]->id);
-    if (op->source.scope) {
+    print_layer(out, op->source->layer);
+    if (op->source->recompute) text_print(out, " recompute %d", op->source->recompute);
+    if (op->source->recomputes)
+        text_print(out, " recomputes %%%d", op->source->recomputes->results[0]->id);
+    if (op->source->scope) {
         text_string(out, " scope ");
-        print_quoted(out, op->source.scope);
+        print_quoted(out, op->source->scope);
     }
     static const char *const turns[] = {[LOOP_BEFORE] = "",
                                         [LOOP_EACH] = " loop each",
                                         [LOOP_AFTER] = " loop after",
                                         [LOOP_COUNT] = " loop count"};
     text_string(out, turns[op->loop]);
-    if (op->source.op >= 0) text_print(out, " source_op %d", op->source.op);
+    if (op->source->op >= 0) text_print(out, " source_op %d", op->source->op);
     if (op->stage != STAGE_ALL) text_print(out, " stage %d visit %d", op->stage, op->visit);
-    if (op->chunk) text_print(out, " chunk %d", op->chunk);
-    text_string(out, op->marks.is_wgrad ? " wgrad" : "");
-    text_string(out, op->marks.run_in_place ? " in_place" : "");
-    if (op->source.frames) text_print(out, " from %d", print_frame(printer, op->source.frames));
-    if (op->convert.reason) {
+    if (op->source->chunk) text_print(out, " chunk %d", op->source->chunk);
+    text_string(out, op->is_wgrad ? " wgrad" : "");
+    text_string(out, op->run_in_place ? " in_place" : "");
+    if (op->source->frames) text_print(out, " from %d", print_frame(printer, op->source->frames));
+    if (op->source->reason) {
         text_string(out, " for ");
-        print_quoted(out, op->convert.reason);
+        print_quoted(out, op->source->reason);
     }
-    if (op->source.fused_count) text_print(out, " also %d", op->source.fused_count);
-    for (int i = 0; i < op->source.fused_count; i++)
-        print_any_position(printer, op->source.fused_at[i]);
+    if (op->source->fused_count) text_print(out, " also %d", op->source->fused_count);
+    for (int i = 0; i < op->source->fused_count; i++)
+        print_any_position(printer, op->source->fused_at[i]);
     print_position(printer, op->at);
 }
 
@@ -387,21 +389,19 @@ static void print_head(Printer *printer) {
     text_string(out, "module ");
     print_quoted(out, module->name);
     text_string(out, module->kind == MODULE_TRAIN ? " train" : " infer");
-    if (module->source.file) {
+    if (module->source->file) {
         text_string(out, " source ");
-        print_quoted(out, module->source.file);
+        print_quoted(out, module->source->file);
     }
     if (module->precision != DTYPE_F32)
         text_print(out, " precision %s", dtype_name(module->precision));
-    if (module->context.options.cluster_file) {
+    if (module->devices->target.cluster_file) {
         text_string(out, " cluster ");
-        print_quoted(out, module->context.options.cluster_file);
+        print_quoted(out, module->devices->target.cluster_file);
     }
-    text_string(out, module->context.options.remark_comm ? " remark_comm" : "");
-    text_string(out, module->context.options.warn_implicit_reshard ? " warn_implicit_reshard" : "");
-    if (module->progress.last_pass) text_print(out, " after %s", module->progress.last_pass);
-    text_print(out, " next %d", module->context.next_id);
-    print_position(printer, module->source.at);
+    if (module->last_pass) text_print(out, " after %s", module->last_pass);
+    text_print(out, " next %d", module->next_id);
+    print_position(printer, module->source->at);
     text_string(out, "\n");
     if (module->strategy) strategy_print(out, module->strategy, "");
 }
@@ -423,21 +423,21 @@ static void print_def(Printer *printer, const OpDef *def) {
 
 static void print_defs(Printer *printer) {
     const Module *module = printer->module;
-    for (int i = 0; i < module->library.defs.count; i++)
-        print_def(printer, module->library.defs.at[i]);
-    if (module->optimizer.op)
-        text_print(printer->out, "update %s states %d%s%s\n", module->optimizer.op->name,
-                   module->optimizer.state_count, module->optimizer.clip ? " clip" : "",
-                   module->optimizer.norm ? " norm" : "");
-    if (module->builtin.reshard)
-        text_print(printer->out, "reshard %s\n", module->builtin.reshard->name);
+    for (int i = 0; i < module->library->defs.count; i++)
+        print_def(printer, module->library->defs.at[i]);
+    if (module->optimizer->op)
+        text_print(printer->out, "update %s states %d%s%s\n", module->optimizer->op->name,
+                   module->optimizer->state_count, module->optimizer->clip ? " clip" : "",
+                   module->optimizer->norm ? " norm" : "");
+    if (module->builtin->reshard)
+        text_print(printer->out, "reshard %s\n", module->builtin->reshard->name);
     const struct {
         const char *word;
         const OpDef *def;
-    } own[] = {{"accumulate", module->builtin.accumulate},
-               {"part", module->builtin.local_part},
-               {"union", module->builtin.stage_union},
-               {"collect", module->builtin.collect}};
+    } own[] = {{"accumulate", module->builtin->accumulate},
+               {"part", module->builtin->local_part},
+               {"union", module->builtin->stage_union},
+               {"collect", module->builtin->collect}};
     for (int i = 0; i < 4; i++)
         if (own[i].def) text_print(printer->out, "%s %s\n", own[i].word, own[i].def->name);
 }
@@ -484,7 +484,7 @@ static void print_schedule(Text *out, const PipelineTemplates *bodies, int numbe
 /* The meshes of stages stand with them, where they are not that of all devices. */
 static void print_bodies(Printer *printer) {
     const Module *module = printer->module;
-    const PipelineTemplates *bodies = &module->templates;
+    const PipelineTemplates *bodies = module->templates;
     if (bodies->at.count)
         text_print(printer->out, "batch unit %lld\n", (long long)bodies->row_unit);
     for (int b = 0; b < bodies->at.count; b++) print_body(printer->out, &bodies->at.at[b]);
@@ -497,7 +497,7 @@ static void print_bodies(Printer *printer) {
     for (int s = 0; s < bodies->stages.count; s++) {
         text_print(printer->out, "stage %d of template %d\n", bodies->stages.at[s].number,
                    bodies->stages.at[s].template_index);
-        if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->devices.mesh)
+        if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->devices->mesh)
             print_mesh(printer, bodies->stages.at[s].mesh);
     }
     for (int r = 0; r < bodies->runs.count; r++) print_schedule(printer->out, bodies, r);
@@ -587,8 +587,8 @@ void print_conversion(Text *out, Type type, const Layout *from, const Layout *to
 
 static void print_ops(Printer *printer) {
     const Module *module = printer->module;
-    for (int i = 0; i < module->devices.conversions.count; i++) {
-        const PlannedConversion *conversion = module->devices.conversions.at[i];
+    for (int i = 0; i < module->devices->conversions.count; i++) {
+        const PlannedConversion *conversion = module->devices->conversions.at[i];
         for (int t = 0; t < conversion->tensors.count; t++) {
             text_print(printer->out, t ? "plan %d tensor %d " : "plan %d ", i, t);
             print_conversion(printer->out, conversion->tensors.at[t].type,
@@ -640,7 +640,7 @@ static void print_role(Text *out, const Module *module, const Role *role) {
     if (role->slot_bytes) text_print(out, " slot %lld", (long long)role->slot_bytes);
     text_string(out, "\n");
     text_string(out, role->offset ? "  offsets" : "");
-    for (int i = 0; role->offset && i < module->context.next_id; i++)
+    for (int i = 0; role->offset && i < module->next_id; i++)
         if (role->offset[i] >= 0)
             text_print(out, " %%%d:%lld%s", i, (long long)role->offset[i],
                        role->kept[i] ? " kept" : "");
@@ -652,7 +652,7 @@ static void print_role(Text *out, const Module *module, const Role *role) {
 }
 
 static void print_roles(Printer *printer) {
-    const Roles *roles = printer->module->devices.roles;
+    const Roles *roles = printer->module->devices->roles;
     for (int i = 0; roles && i < roles->role_count; i++)
         print_role(printer->out, printer->module, &roles->at[i]);
 }
@@ -661,12 +661,12 @@ void ir_print(Text *out, const Module *module) {
     Printer printer = {.out = out, .scratch = arena_create(), .module = module};
     print_head(&printer);
     print_defs(&printer);
-    if (module->devices.mesh) print_mesh(&printer, module->devices.mesh);
+    if (module->devices->mesh) print_mesh(&printer, module->devices->mesh);
     print_bodies(&printer);
     for (int i = 0; i < module->params.count; i++) print_param(&printer, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++) print_input(&printer, module->inputs.at[i]);
-    for (int i = 0; i < module->library.gradients.count; i++)
-        print_gradient(&printer, module->library.gradients.at[i]);
+    for (int i = 0; i < module->library->gradients.count; i++)
+        print_gradient(&printer, module->library->gradients.at[i]);
     print_ops(&printer);
     print_ends(&printer);
     print_roles(&printer);

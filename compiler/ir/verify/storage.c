@@ -8,6 +8,9 @@
  */
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 #include "ir/verify/verifier.h"
 
 #include <string.h>
@@ -125,7 +128,7 @@ static void occupy_scratch(Play *play, const Op *op) {
 /* Whether the operator leaves its operand where it is, under another name. */
 static bool renames(const Play *play, const Op *op) {
     const Module *module = play->module;
-    if (op->def == module->builtin.stage_union || op->def == module->builtin.local_part ||
+    if (op->def == module->builtin->stage_union || op->def == module->builtin->local_part ||
         op_moves_nothing(op))
         return true;
     if (value_storage(op->results[0]) !=
@@ -206,9 +209,9 @@ static void finish(Play *play) {
 static void play_step(Verifier *verifier, const Role *role) {
     Module *module = verifier->module;
     Play play = {.verifier = verifier, .module = module, .role = role};
-    play.written = arena_array(verifier->scratch, int, module->context.next_id);
-    play.held = arena_array(verifier->scratch, int, module->context.next_id);
-    play.begun = arena_array(verifier->scratch, int, module->context.next_id);
+    play.written = arena_array(verifier->scratch, int, module->next_id);
+    play.held = arena_array(verifier->scratch, int, module->next_id);
+    play.begun = arena_array(verifier->scratch, int, module->next_id);
     begin(&play);
     for (play.turn = 0; play.turn < 2; play.turn++) play_turn(&play, LOOP_COUNT);
     play_turn(&play, LOOP_BEFORE);
@@ -241,7 +244,7 @@ static bool is_new(Verifier *verifier, Intern *seen, const Value *value) {
 
 /* Devices of one role hold pieces of the same shapes. */
 static void check_alike(Verifier *verifier, Intern *seen, const Op *op, const Value *value) {
-    const Roles *roles = verifier->module->devices.roles;
+    const Roles *roles = verifier->module->devices->roles;
     if (!is_new(verifier, seen, value)) return;
     for (int r = 0; r < roles->role_count; r++)
         for (int i = 1; i < roles->at[r].device_count; i++)
@@ -270,7 +273,8 @@ static bool is_laid_out(const Module *module) {
     bool all = true;
     for (int i = 0; i < module->params.count; i++) all = all && module->params.at[i]->value->layout;
     for (int i = 0; i < module->inputs.count; i++)
-        all = all && (module->inputs.at[i]->layout || module->inputs.at[i]->micro);
+        all = all &&
+              (module->inputs.at[i]->layout || module->inputs.at[i]->micro.kind != MICRO_WHOLE);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
             all = all && module->ops.at[i]->results[r]->layout;
@@ -278,7 +282,7 @@ static bool is_laid_out(const Module *module) {
 }
 
 void verify_storage(Verifier *verifier) {
-    const Roles *roles = verifier->module->devices.roles;
+    const Roles *roles = verifier->module->devices->roles;
     if (!roles || !is_laid_out(verifier->module)) return;
     ir_number(verifier->module);
     check_roles(verifier);

@@ -2,7 +2,7 @@
 #include "ir/verify/verifier.h"
 
 #include "ir/analysis/phases.h"
-#include "ir/programs/device_programs.h"
+#include "ir/programs/conversions.h"
 #include "ir/text/print.h"
 
 #include <stdio.h>
@@ -29,13 +29,12 @@ void verify_problem(Verifier *verifier, const Op *op, const char *format, ...) {
 }
 
 static bool id_valid(const Verifier *verifier, const Value *value) {
-    return value->id >= 0 && value->id < verifier->module->context.next_id;
+    return value->id >= 0 && value->id < verifier->module->next_id;
 }
 
 static void make(Verifier *verifier, const Op *op, const Value *value) {
     if (!id_valid(verifier, value))
-        verify_problem(verifier, op, "%%%d is not below %d", value->id,
-                       verifier->module->context.next_id);
+        verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
     else if (verifier->made[value->id])
         verify_problem(verifier, op, "%%%d is made twice", value->id);
     else
@@ -53,7 +52,7 @@ static void use(Verifier *verifier, const Op *op, const Value *value, const char
 /* Whether an operator is one of a body that reads rows only so far: its tensors may be shorter than
  * its factors. */
 static bool is_shorter(const Verifier *verifier, const Op *op) {
-    const PipelineTemplates *bodies = &verifier->module->templates;
+    const PipelineTemplates *bodies = verifier->module->templates;
     return op->stage >= 0 && op->stage < bodies->stages.count &&
            bodies->at.at[bodies->stages.at[op->stage].template_index].short_rows;
 }
@@ -89,8 +88,8 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
                                value->id);
         }
         bool shorter = value->type.extent[d] < extent && is_shorter(verifier, op);
-        if (access->dims[d].count && extent != value->type.extent[d] && value->micro != d + 1 &&
-            !shorter)
+        if (access->dims[d].count && extent != value->type.extent[d] &&
+            !value_cut_along(value, d) && !shorter)
             verify_problem(verifier, op,
                            "dimension %d of %%%d has extent %lld, but its factors give %lld", d,
                            value->id, (long long)value->type.extent[d], (long long)extent);
@@ -179,7 +178,7 @@ static const char *conversion_text(Verifier *verifier, Type type, const Layout *
 static void check_conversion(Verifier *verifier, const Op *op) {
     const PlannedConversion *planned = op->convert.plan;
     const Value *from = op->operands[0], *to = op->results[0];
-    if (op->def != verifier->module->builtin.reshard || !from->layout || !to->layout) {
+    if (op->def != verifier->module->builtin->reshard || !from->layout || !to->layout) {
         verify_problem(verifier, op, "plan %d is of an operator that converts no layout",
                        planned->number);
         return;
@@ -199,9 +198,10 @@ static void check_conversion(Verifier *verifier, const Op *op) {
 
 static void check_conversions(Verifier *verifier) {
     const Module *module = verifier->module;
-    for (int i = 0; i < module->devices.conversions.count; i++)
-        if (!module->devices.conversions.at[i]->user) {
-            verifier->at = verifier->at.file ? module->devices.conversions.at[i]->at : verifier->at;
+    for (int i = 0; i < module->devices->conversions.count; i++)
+        if (!module->devices->conversions.at[i]->user) {
+            verifier->at =
+                verifier->at.file ? module->devices->conversions.at[i]->at : verifier->at;
             verify_problem(verifier, NULL, "plan %d is of no operator", i);
         }
 }
@@ -209,8 +209,8 @@ static void check_conversions(Verifier *verifier) {
 /* ---- operators ---- */
 
 static bool def_listed(const Module *module, const OpDef *def) {
-    for (int i = 0; i < module->library.defs.count; i++)
-        if (module->library.defs.at[i] == def) return true;
+    for (int i = 0; i < module->library->defs.count; i++)
+        if (module->library->defs.at[i] == def) return true;
     return false;
 }
 
@@ -218,9 +218,10 @@ static void check_value(Verifier *verifier, const Op *op, const Value *value) {
     for (int d = 0; d < value->type.rank; d++)
         if (value->type.extent[d] < 0)
             verify_problem(verifier, op, "%%%d has an extent below 0", value->id);
-    if (value->micro < MICRO_SUM || value->micro > value->type.rank)
+    if (value->micro.kind == MICRO_ROWS &&
+        (value->micro.dim < 0 || value->micro.dim >= value->type.rank))
         verify_problem(verifier, op, "%%%d has no dimension %d for the loop", value->id,
-                       value->micro);
+                       value->micro.dim);
 }
 
 /* The optimizer's states belong to the update. */
@@ -236,7 +237,7 @@ static void check_states(Verifier *verifier, const Op *op) {
 static void check_visit(Verifier *verifier, const Op *op, const Value *operand) {
     const Op *maker = operand ? operand->def : NULL;
     if (maker && op->stage != STAGE_ALL && maker->stage == op->stage &&
-        op->def != verifier->module->builtin.reshard && !op_may_read(verifier->module, maker, op))
+        op->def != verifier->module->builtin->reshard && !op_may_read(verifier->module, maker, op))
         verify_problem(verifier, op, "%%%d is of another visit", operand->id);
 }
 
@@ -294,7 +295,7 @@ static void check_ops(Verifier *verifier, Op *const *ops, int count) {
 
 static void check_sections(Verifier *verifier) {
     const Module *module = verifier->module;
-    for (int i = 1; i < module->ops.count && !module->builtin.accumulate; i++)
+    for (int i = 1; i < module->ops.count && !module->builtin->accumulate; i++)
         if (module->ops.at[i]->section < module->ops.at[i - 1]->section)
             verify_problem(verifier, module->ops.at[i], "the sections are not in order");
 }
@@ -303,12 +304,13 @@ static void check_sections(Verifier *verifier) {
  * input is taken in it. */
 static void check_turn(Verifier *verifier, const Op *op) {
     for (int r = 0; r < op->result_count; r++)
-        if (op->results[r]->micro && !loop_repeats(op->loop))
+        if (op->results[r]->micro.kind != MICRO_WHOLE && !loop_repeats(op->loop))
             verify_problem(verifier, op,
                            "%%%d belongs to a micro-batch, but is made outside of the loop",
                            op->results[r]->id);
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->micro && !loop_repeats(op->loop))
+        if (op->operands[k] && op->operands[k]->micro.kind != MICRO_WHOLE &&
+            !loop_repeats(op->loop))
             verify_problem(verifier, op,
                            "%%%d belongs to a micro-batch, but is read outside of the loop",
                            op->operands[k]->id);
@@ -316,7 +318,7 @@ static void check_turn(Verifier *verifier, const Op *op) {
 
 static void check_turns(Verifier *verifier) {
     const Module *module = verifier->module;
-    for (int i = 0; i < module->ops.count && module->builtin.accumulate; i++)
+    for (int i = 0; i < module->ops.count && module->builtin->accumulate; i++)
         check_turn(verifier, module->ops.at[i]);
 }
 
@@ -374,8 +376,8 @@ static void check_ends(Verifier *verifier) {
 static bool check_schedules(const Verifier *verifier) {
     Module *module = verifier->module;
     bool good = true;
-    for (int r = 0; r < module->templates.runs.count; r++) {
-        const PipelineRun *run = &module->templates.runs.at[r];
+    for (int r = 0; r < module->templates->runs.count; r++) {
+        const PipelineRun *run = &module->templates->runs.at[r];
         if (!run->schedule || (r && run->schedule == run[-1].schedule)) continue;
         StageGraph graph = template_graph(verifier->scratch, module, run->template_index);
         good &=
@@ -386,10 +388,10 @@ static bool check_schedules(const Verifier *verifier) {
 
 static bool verify(Module *module, Position at) {
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
-    verifier.made = arena_array(verifier.scratch, const Value *, module->context.next_id + 1);
+    verifier.made = arena_array(verifier.scratch, const Value *, module->next_id + 1);
     make_starts(&verifier);
-    for (int i = 0; i < module->library.gradients.count; i++)
-        check_function(&verifier, module->library.gradients.at[i]);
+    for (int i = 0; i < module->library->gradients.count; i++)
+        check_function(&verifier, module->library->gradients.at[i]);
     check_ops(&verifier, module->ops.at, module->ops.count);
     check_sections(&verifier);
     check_turns(&verifier);
@@ -460,7 +462,8 @@ static int strange_device(Arena *scratch, const Mesh *mesh, const Layout *layout
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at) {
     Arena *scratch = arena_create();
     int before = diag_errors(module->diag),
-        device = module->devices.mesh ? strange_device(scratch, module->devices.mesh, layout) : -1;
+        device =
+            module->devices->mesh ? strange_device(scratch, module->devices->mesh, layout) : -1;
     if (device >= 0)
         diag_error(module->diag, at, "this layout names device %d, which the strategy does not use",
                    device);

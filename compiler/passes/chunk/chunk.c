@@ -71,31 +71,41 @@ static int64_t device_rows(const Module *module, const Op *product, int cut, con
     return rows / module_microbatches(module);
 }
 
+/* What the pass looks for and makes. */
+typedef struct Chunking {
+    Arena *arena;
+    Module *module;
+    SliceConcat movers;
+    int64_t given; // --chunk; 0: not given
+} Chunking;
+
 /* Into how many chunks the result of a product is cut along a dimension; 1: it stays whole. */
-static int chunk_count(const Module *module, const Op *product, int cut, const int64_t *parts) {
+static int chunk_count(const Chunking *chunking, const Op *product, int cut, const int64_t *parts) {
     const Value *value = product->results[0];
-    int64_t limit = module->context.options.chunk ? module->context.options.chunk : CHUNK_BYTES,
-            bytes = device_bytes(module, value, parts);
+    int64_t limit = chunking->given ? chunking->given : CHUNK_BYTES,
+            bytes = device_bytes(chunking->module, value, parts);
     int64_t count = (bytes + limit - 1) / limit,
-            most = module->context.options.chunk
+            most = chunking->given
                        ? MOST_CHUNKS
-                       : device_rows(module, product, cut, parts) / LEAST_ROWS;
+                       : device_rows(chunking->module, product, cut, parts) / LEAST_ROWS;
     count = count < MOST_CHUNKS ? count : MOST_CHUNKS;
     count = count < most ? count : most;
     return (int)(count < value->type.extent[cut] ? count : value->type.extent[cut]);
 }
 
 /* Cuts what begins with a product, where that is large. Whether it did. */
-static bool cut_product(Arena *arena, Module *module, const SliceConcat *movers, Op *product) {
+static bool cut_product(const Chunking *chunking, Op *product) {
     const Value *value = product->results[0];
     int64_t parts[IR_MAX_RANK];
-    find_parts(module, value, parts);
+    find_parts(chunking->module, value, parts);
     for (int d = 0; d < value->type.rank; d++) {
-        int count =
-            parts[d] > 1 || value->micro == d + 1 ? 1 : chunk_count(module, product, d, parts);
-        Chunked *region = count > 1 ? chunked_of(arena, module, product, d) : NULL;
+        int count = parts[d] > 1 || value_cut_along(value, d)
+                        ? 1
+                        : chunk_count(chunking, product, d, parts);
+        Chunked *region =
+            count > 1 ? chunked_of(chunking->arena, chunking->module, product, d) : NULL;
         if (region) {
-            chunked_cut(region, movers, count);
+            chunked_cut(region, &chunking->movers, count);
             return true;
         }
     }
@@ -109,18 +119,18 @@ static bool has_stages(const Strategy *strategy) {
     return several || (strategy && strategy_has_lengths(strategy));
 }
 
-void pass_chunk(Module *module) {
-    SliceConcat movers;
-    if (module->context.options.no_chunks || has_stages(module->strategy) ||
-        !slice_concat_find(module, &movers))
+void pass_chunk(Module *module, const PassContext *context) {
+    Chunking chunking = {.module = module, .given = context->options->chunk};
+    if (context->options->no_chunks || has_stages(module->strategy) ||
+        !slice_concat_find(module, &chunking.movers))
         return;
-    Arena *arena = arena_create();
+    chunking.arena = arena_create();
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->def->rule->form == RULE_PRODUCT && op->section == SECTION_FORWARD && !op->chunk &&
-            op->def->rule->kind == RULE_BODY)
-            cut_product(arena, module, &movers, op);
+        if (op->def->rule->form == RULE_PRODUCT && op->section == SECTION_FORWARD &&
+            !op->source->chunk && op->def->rule->kind == RULE_BODY)
+            cut_product(&chunking, op);
     }
-    arena_destroy(arena);
+    arena_destroy(chunking.arena);
 }

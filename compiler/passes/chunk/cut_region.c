@@ -67,14 +67,14 @@ static bool is_row(const OpDef *def, SliceConcat *movers) {
 
 bool slice_concat_find(const Module *module, SliceConcat *movers) {
     bool piece = false, row = false;
-    for (int i = 0; i < module->source.slice_concat_ops.count && !piece; i++)
-        piece = is_piece(module->source.slice_concat_ops.at[i], movers);
-    for (int i = 0; i < module->library.defs.count && !piece; i++)
-        piece = is_piece(module->library.defs.at[i], movers);
-    for (int i = 0; i < module->source.slice_concat_ops.count && !row; i++)
-        row = is_row(module->source.slice_concat_ops.at[i], movers);
-    for (int i = 0; i < module->library.defs.count && !row; i++)
-        row = is_row(module->library.defs.at[i], movers);
+    for (int i = 0; i < module->source->slice_concat_ops.count && !piece; i++)
+        piece = is_piece(module->source->slice_concat_ops.at[i], movers);
+    for (int i = 0; i < module->library->defs.count && !piece; i++)
+        piece = is_piece(module->library->defs.at[i], movers);
+    for (int i = 0; i < module->source->slice_concat_ops.count && !row; i++)
+        row = is_row(module->source->slice_concat_ops.at[i], movers);
+    for (int i = 0; i < module->library->defs.count && !row; i++)
+        row = is_row(module->library->defs.at[i], movers);
     return piece && row;
 }
 
@@ -100,7 +100,8 @@ static void note_chunk(const Cutter *cutter, Value *value, const Value *whole, i
 /* Puts an operator that the pass makes for another into the chunk at work, or behind all chunks. */
 static Op *put(Cutter *cutter, Op *op, bool within) {
     op->section = cutter->region->section;
-    op->chunk = within ? cutter->before + cutter->number + 1 : 0;
+    op_change_source(cutter->region->module->arena, op)->chunk =
+        within ? cutter->before + cutter->number + 1 : 0;
     array_push(cutter->region->module->arena, &cutter->out, op);
     return op;
 }
@@ -242,15 +243,16 @@ static void put_old(Cutter *cutter, bool before) {
 void chunked_cut(Chunked *region, const SliceConcat *movers, int count) {
     Module *module = region->module;
     Cutter cutter = {.region = region, .movers = movers, .count = count};
-    int values = module->context.next_id;
+    int values = module->next_id;
     cutter.own = arena_array(region->arena, Value *, values);
     cutter.sum = arena_array(region->arena, Value *, values);
     cutter.members = arena_array(region->arena, Value *, values * count);
     cutter.add = module_def(
         module, rule_inserted(module->arena, "add_gradients", "y[i..] = a[i..] + b[i..]"));
     for (int i = 0; i < module->ops.count; i++)
-        cutter.before =
-            module->ops.at[i]->chunk > cutter.before ? module->ops.at[i]->chunk : cutter.before;
+        cutter.before = module->ops.at[i]->source->chunk > cutter.before
+                            ? module->ops.at[i]->source->chunk
+                            : cutter.before;
     put_old(&cutter, true);
     for (; cutter.number < count; cutter.number++) cut_chunk(&cutter);
     for (int i = 0; i < module->ops.count; i++)

@@ -59,7 +59,7 @@ static void mark(Chunked *region, const Value *value) {
 
 static void find_outside(Chunked *region) {
     const Module *module = region->module;
-    memset(region->outside, 0, sizeof *region->outside * (size_t)module->context.next_id);
+    memset(region->outside, 0, sizeof *region->outside * (size_t)module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; !region->in[i] && k < module->ops.at[i]->operand_count; k++)
             mark(region, module->ops.at[i]->operands[k]);
@@ -218,8 +218,8 @@ static bool results_fit(Chunked *region, const Op *op, int bound) {
 
 /* Whether an operator may be computed by chunks at all. */
 static bool may_be_cut(const Module *module, const Op *op) {
-    return op->section != SECTION_UPDATE && op->def != module->builtin.reshard &&
-           op->def->rule->kind != RULE_VIEW && !op->source.recompute && !op->chunk;
+    return op->section != SECTION_UPDATE && op->def != module->builtin->reshard &&
+           op->def->rule->kind != RULE_VIEW && !op->source->recompute && !op->source->chunk;
 }
 
 /* What is given and cannot be cut, parameters in another type, say, stays outside. */
@@ -288,7 +288,7 @@ static bool wins_memory(const Chunked *region) {
 
 Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim) {
     Chunked *region = arena_new(arena, Chunked);
-    int count = module->ops.count + 1, values = module->context.next_id;
+    int count = module->ops.count + 1, values = module->next_id;
     *region = (Chunked){.module = module,
                         .arena = arena,
                         .product = product,

@@ -24,7 +24,7 @@ static bool keep(const Op *op, bool *live) {
 }
 
 void remove_dead_ops(Module *module) {
-    bool *live = arena_array(module->arena, bool, module->context.next_id + 1);
+    bool *live = arena_array(module->arena, bool, module->next_id + 1);
     bool *kept = arena_array(module->arena, bool, module->ops.count + 1);
     int count = 0;
     mark_ends(module, live);

@@ -39,7 +39,7 @@ typedef struct RuleEntry {
 static bool no_gradient(const Rule *rule) { return rule->grad && !strcmp(rule->grad, "none"); }
 
 bool op_differentiable(const Module *module, const Op *op) {
-    return op->def == module->builtin.reshard || !no_gradient(op->def->rule);
+    return op->def == module->builtin->reshard || !no_gradient(op->def->rule);
 }
 
 /* ---- what needs a gradient ---- */
@@ -190,7 +190,7 @@ static void body_gradients(Differentiator *diff) {
 
 static void op_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
-    if (op->def == diff->module->builtin.reshard)
+    if (op->def == diff->module->builtin->reshard)
         add_gradient(diff, op->operands[0], diff->gradient[op->results[0]->id]);
     else if (op->gradient)
         inline_gradient(diff);
@@ -233,7 +233,7 @@ static void walk_back(Differentiator *diff) {
 static bool check_loss(const Module *module) {
     const Value *loss = module->loss;
     if (loss && loss->type.rank == 0 && loss->type.dtype == DTYPE_F32) return true;
-    diag_error(module->diag, loss ? loss->at : module->source.at,
+    diag_error(module->diag, loss ? loss->at : module->source->at,
                "the loss of %s must be one number of type f32 (a tensor of no dimensions)",
                module->name);
     return false;
@@ -241,7 +241,7 @@ static bool check_loss(const Module *module) {
 
 static void forget_functions(Module *module) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->gradient = NULL;
-    module->library.gradients.count = 0;
+    module->library->gradients.count = 0;
 }
 
 /* Where there are several stages to run them, operators of the model get their numbers, which those
@@ -250,7 +250,8 @@ static void number_units(Module *module) {
     bool stages = false;
     for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)
         stages |= module->strategy->pipelines.at[p].stages.count > 1;
-    for (int i = 0; stages && i < module->ops.count; i++) module->ops.at[i]->source.op = i;
+    for (int i = 0; stages && i < module->ops.count; i++)
+        op_change_source(module->arena, module->ops.at[i])->op = i;
 }
 
 /* Takes what the model and rules of optimizers assign, which stands last, out of the module. */
@@ -266,12 +267,12 @@ static Ops take_updates(Module *module) {
 
 static void differentiate(Module *module) {
     Ops updates = take_updates(module);
-    int count = module->context.next_id;
+    int count = module->next_id;
     Arena *arena = module->arena;
     Differentiator diff = {.module = module,
                            .needs = arena_array(arena, bool, count),
                            .gradient = arena_array(arena, Value *, count),
-                           .place = op_place_at(module->source.at),
+                           .place = op_place_at(module->source->at),
                            .value_count = count,
                            .mapped = arena_array(arena, Value *, count),
                            .wanted = arena_array(arena, bool, count),
@@ -284,7 +285,8 @@ static void differentiate(Module *module) {
     insert_updates(&diff, &updates);
 }
 
-void pass_differentiate(Module *module) {
+void pass_differentiate(Module *module, const PassContext *context) {
+    (void)context;
     if (module->kind == MODULE_TRAIN) {
         if (!check_loss(module)) return;
         differentiate(module);

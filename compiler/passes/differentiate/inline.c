@@ -161,7 +161,7 @@ static void copy_op(Differentiator *diff, const Op *op) {
             op->operands[i] && !left_out(diff, op, i) ? diff->mapped[op->operands[i]->id] : NULL;
     }
     Op *copy = ir_clone(module, op, operands);
-    op_take_place(copy, diff->forward);
+    op_take_place(diff->module->arena, copy, diff->forward);
     copy->section = diff->section;
     for (int i = 0; i < op->result_count; i++) {
         copy->results[i]->name = NULL;

@@ -27,16 +27,16 @@ static Value *gradient_norm(Differentiator *diff) {
 
 /* Whether the optimizer's operator has the form (p, g, states..., ?norm) -> (p, states...). */
 static bool check_update(const Module *module) {
-    const Rule *rule = module->optimizer.op->rule;
-    int least = 2 + module->optimizer.state_count;
-    if (rule->result_count == 1 + module->optimizer.state_count &&
-        rule->operand_count >= least + module->optimizer.clip && rule->operand_count <= least + 1)
+    const Rule *rule = module->optimizer->op->rule;
+    int least = 2 + module->optimizer->state_count;
+    if (rule->result_count == 1 + module->optimizer->state_count &&
+        rule->operand_count >= least + module->optimizer->clip && rule->operand_count <= least + 1)
         return true;
-    diag_error(module->diag, module->optimizer.op->at,
+    diag_error(module->diag, module->optimizer->op->at,
                "an optimizer of %d states a parameter needs the operands p, g, the states%s, and "
                "the results p, the states",
-               module->optimizer.state_count,
-               module->optimizer.clip ? ", norm" : " and perhaps ?norm");
+               module->optimizer->state_count,
+               module->optimizer->clip ? ", norm" : " and perhaps ?norm");
     return false;
 }
 
@@ -45,7 +45,7 @@ enum { NUMBERS = 8 }; // of an optimizer
 /* The arguments: whether weight decay applies, in the operator's first integer argument, and the
  * first of its numbers in the next. */
 static const Attr *update_attrs(const Module *module, const Parameter *param) {
-    const OpDef *def = module->optimizer.op;
+    const OpDef *def = module->optimizer->op;
     Attr *attrs = arena_array(module->arena, Attr, def->attr_count + 1);
     const int64_t given[] = {!param->no_decay, (int64_t)param->group * NUMBERS};
     for (int i = 0, attr = 0, integers = 0; i < def->param_count; i++) {
@@ -57,8 +57,8 @@ static const Attr *update_attrs(const Module *module, const Parameter *param) {
 }
 
 static void make_states(Module *module, Parameter *param) {
-    param->state_count = module->optimizer.state_count;
-    for (int i = 0; i < module->optimizer.state_count; i++) {
+    param->state_count = module->optimizer->state_count;
+    for (int i = 0; i < module->optimizer->state_count; i++) {
         Value *state =
             ir_value(module, VALUE_STATE, arena_format(module->arena, "%s.%d", param->name, i),
                      param->value->type, param->value->at);
@@ -74,9 +74,9 @@ static void update_param(Differentiator *diff, Parameter *param, Value *norm) {
     int count = 2;
     make_states(module, param);
     for (int i = 0; i < param->state_count; i++) operands[count++] = param->states[i];
-    if (count < module->optimizer.op->rule->operand_count) operands[count++] = norm;
+    if (count < module->optimizer->op->rule->operand_count) operands[count++] = norm;
     const Op *op =
-        emit_op(diff, module->optimizer.op, operands, count, update_attrs(module, param))->def;
+        emit_op(diff, module->optimizer->op, operands, count, update_attrs(module, param))->def;
     for (int i = 0; i < op->result_count; i++) op->results[i]->dims = param->value->dims;
     param->updated = op->results[0];
     for (int i = 0; i < param->state_count; i++) param->states_updated[i] = op->results[1 + i];
@@ -85,7 +85,7 @@ static void update_param(Differentiator *diff, Parameter *param, Value *norm) {
 /* The operators of the optimizer. */
 static void update_params(Differentiator *diff) {
     Module *module = diff->module;
-    for (int i = 0; module->optimizer.op && i < module->params.count; i++) {
+    for (int i = 0; module->optimizer->op && i < module->params.count; i++) {
         Parameter *param = module->params.at[i];
         if (!param->gradient || param->updated) continue;
         diff->place = op_place_at(param->value->at);
@@ -125,8 +125,8 @@ static bool take_operands(Op *op, Value **stands, const bool *missing) {
 
 static void insert_rules(Differentiator *diff, const Ops *rules) {
     Module *module = diff->module;
-    Value **stands = arena_array(module->arena, Value *, module->context.next_id);
-    bool *missing = arena_array(module->arena, bool, module->context.next_id);
+    Value **stands = arena_array(module->arena, Value *, module->next_id);
+    bool *missing = arena_array(module->arena, bool, module->next_id);
     const OpDef *given[PLACEHOLDER_COUNT];
     for (int g = 0; g < PLACEHOLDER_COUNT && rules->count; g++)
         given[g] = placeholder_def(module, (OptimizerPlaceholder)g);
@@ -145,12 +145,12 @@ static void insert_rules(Differentiator *diff, const Ops *rules) {
 
 void insert_updates(Differentiator *diff, const Ops *rules) {
     Module *module = diff->module;
-    if (module->optimizer.op && !check_update(module)) return;
+    if (module->optimizer->op && !check_update(module)) return;
     diff->section = SECTION_UPDATE;
     diff->forward = &diff->place;
-    Value *norm = module->optimizer.clip || module->optimizer.norm ? gradient_norm(diff) : NULL;
-    diff->norm = module->optimizer.clip ? norm : NULL;
-    if (module->optimizer.norm) { // of no gradients it is 0
+    Value *norm = module->optimizer->clip || module->optimizer->norm ? gradient_norm(diff) : NULL;
+    diff->norm = module->optimizer->clip ? norm : NULL;
+    if (module->optimizer->norm) { // of no gradients it is 0
         Value *square = norm ? norm : emit_fill(diff, "zeros", (Type){.dtype = DTYPE_F32}, 0);
         array_push(module->arena, &module->outputs, (Output){HT_GRADIENT_NORM, square});
     }

@@ -114,7 +114,7 @@ void batches_check(const Module *module, const Classes *classes) {
     if (classes->micro_atom < 0) return;
     Batches batches = {.module = module, .classes = classes, .arena = arena_create()};
     batches.beside = arena_array(batches.arena, bool, classes->atom_total);
-    batches.trained = arena_array(batches.arena, bool, module->context.next_id);
+    batches.trained = arena_array(batches.arena, bool, module->next_id);
     find_beside(&batches);
     find_trained(&batches);
     for (int i = 0; i < module->inputs.count; i++) check_input(&batches, module->inputs.at[i]);

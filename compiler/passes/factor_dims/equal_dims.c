@@ -41,10 +41,10 @@ static void number_value(Classes *classes, const Value *value) {
 
 /* Gives every dimension and every bound factor its node. */
 static void number_nodes(Classes *classes, const Module *module) {
-    classes->value_node = arena_array(classes->arena, int, module->context.next_id);
+    classes->value_node = arena_array(classes->arena, int, module->next_id);
     classes->op_node = arena_array(classes->arena, int, module->ops.count);
     classes->op_equation = arena_array(classes->arena, int, module->ops.count);
-    for (int i = 0; i < module->context.next_id; i++) classes->value_node[i] = -1;
+    for (int i = 0; i < module->next_id; i++) classes->value_node[i] = -1;
     each_leaf(module, classes, number_value);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];

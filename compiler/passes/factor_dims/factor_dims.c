@@ -72,7 +72,7 @@ static void factor_value(Factoring *factoring, Value *value) {
         extent[d] = factoring->classes->atom_extent[atoms[d]];
         dims[d].count = factoring->names[atoms[d]].name != NULL;
         dims[d].names = dims[d].count ? &factoring->names[atoms[d]] : NULL;
-        if (atoms[d] == factoring->classes->micro_atom) value->micro = d + 1;
+        if (atoms[d] == factoring->classes->micro_atom) value->micro = (Micro){MICRO_ROWS, d};
         named |= dims[d].count;
     }
     value->type.rank = count;
@@ -385,14 +385,14 @@ static void factor_layouts(Factoring *factoring) {
 
 /* Finds the bodies of the micro-batches that the strategy makes of the batch; a batch that runs as
  * a whole has none. False after an error: rows that do not add up. */
-static bool cut_batch(Factoring *factoring) {
+static bool cut_batch(Factoring *factoring, const LengthVariant *variants) {
     Module *module = factoring->module;
     const Classes *classes = factoring->classes;
     int64_t rows = classes->batch_rows,
             unit = classes->micro_atom < 0 ? 1 : rows / classes->atom_extent[classes->micro_atom];
-    bool fits = microbatch_bodies(module, rows, unit);
-    if (!microbatch_loops(module)) module->templates = (PipelineTemplates){0};
-    module->templates.row_unit = unit;
+    bool fits = microbatch_bodies(module, variants, rows, unit);
+    if (!microbatch_loops(module)) *module->templates = (PipelineTemplates){0};
+    module->templates->row_unit = unit;
     if (fits) batches_check(module, classes);
     return fits && !diag_errors(module->diag);
 }
@@ -401,7 +401,7 @@ static void factor_module(Factoring *factoring) {
     Module *module = factoring->module;
     factoring->names = atom_names(module->arena, module, factoring->classes);
     factoring->shared = module_interned(module);
-    factoring->replacement = arena_array(factoring->arena, Value *, module->context.next_id);
+    factoring->replacement = arena_array(factoring->arena, Value *, module->next_id);
     factor_ops(factoring);
     drop_reshapes(factoring);
     each_value(factoring, factor_value);
@@ -410,11 +410,12 @@ static void factor_module(Factoring *factoring) {
     ir_number(module);
 }
 
-void pass_factor_dims(Module *module) {
+void pass_factor_dims(Module *module, const PassContext *context) {
     Factoring factoring = {.module = module, .arena = arena_create()};
     factoring.devices = module->strategy ? strategy_device_count(module->strategy) : 1;
     ir_number(module);
     factoring.classes = classes_create(factoring.arena, module);
-    if (cut_batch(&factoring) && check_limits(&factoring)) factor_module(&factoring);
+    if (cut_batch(&factoring, context->links->variants) && check_limits(&factoring))
+        factor_module(&factoring);
     arena_destroy(factoring.arena);
 }

@@ -22,10 +22,11 @@ static int free_operand(const Op *op, int result) {
 /* Whether a sum adds two values element by element that lie as it does. */
 static bool adds_alike(Module *module, const Op *sum) {
     const Value *result = sum->results[0];
-    bool alike = op_adds_alike(sum) && !sum->recomputes && !sum->marks.run_in_place;
+    bool alike = op_adds_alike(sum) && !sum->source->recomputes && !sum->run_in_place;
     for (int k = 0; alike && k < 2; k++) {
         const Value *value = sum->operands[k];
-        alike = value->micro == result->micro && layout_partial(value->layout) != STATE_MAX &&
+        alike = micro_equal(value->micro, result->micro) &&
+                layout_partial(value->layout) != STATE_MAX &&
                 module_layouts_equal(module, value->layout, result->layout, result->type);
     }
     return alike;
@@ -47,7 +48,7 @@ static bool may_add(const Adding *adding, const Op *sum, int term) {
     const Fuse *fuse = adding->fuse;
     const Value *value = sum->operands[term], *other = sum->operands[1 - term];
     const Op *op = value->def;
-    if (!op || value == other || op->recomputes || op->marks.run_in_place ||
+    if (!op || value == other || op->source->recomputes || op->run_in_place ||
         adding->runs_again[op->index] || adding->runs_again[sum->index] ||
         !same_phase(fuse->module, op, sum) || free_operand(op, value->index) < 0 ||
         fuse->wanted[value->id] || fuse->users[value->id].count != 1)
@@ -96,8 +97,8 @@ void accumulate_in_place(Fuse *fuse) {
     Adding adding = {fuse, arena_array(fuse->arena, bool, module->ops.count + 1)};
     int count = 0;
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->recomputes)
-            adding.runs_again[module->ops.at[i]->recomputes->index] = true;
+        if (module->ops.at[i]->source->recomputes)
+            adding.runs_again[module->ops.at[i]->source->recomputes->index] = true;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         for (int term = 1; op && term >= 0 && module->ops.at[i] == op; term--)

@@ -25,8 +25,8 @@ static void want(Fuse *fuse, const Value *value) {
 
 static void find_users(Fuse *fuse) {
     Module *module = fuse->module;
-    fuse->users = arena_array(fuse->arena, Users, module->context.next_id);
-    fuse->wanted = arena_array(fuse->arena, bool, module->context.next_id);
+    fuse->users = arena_array(fuse->arena, Users, module->next_id);
+    fuse->wanted = arena_array(fuse->arena, bool, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
@@ -53,9 +53,10 @@ static bool is_joined(const Fuse *fuse, const Op *op) {
  * the bits that they gave before, so they are computed together with what they were computed with,
  * and with nothing else. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
-    if (!a->recomputes || !b->recomputes) return a->recomputes == b->recomputes;
-    return is_joined(fuse, a->recomputes) &&
-           fuse->group[a->recomputes->index] == fuse->group[b->recomputes->index];
+    if (!a->source->recomputes || !b->source->recomputes)
+        return a->source->recomputes == b->source->recomputes;
+    return is_joined(fuse, a->source->recomputes) &&
+           fuse->group[a->source->recomputes->index] == fuse->group[b->source->recomputes->index];
 }
 
 /* Makes one group of an operator's and another's, where that can be. */
@@ -97,7 +98,7 @@ static void find_places(Fuse *fuse) {
     const Module *module = fuse->module;
     fuse->place = arena_array(fuse->arena, int, module->ops.count);
     for (int i = 1; i < module->ops.count; i++)
-        fuse->place[i] = fuse->place[i - 1] + !module->ops.at[i - 1]->recomputes;
+        fuse->place[i] = fuse->place[i - 1] + !module->ops.at[i - 1]->source->recomputes;
 }
 
 static void find_groups(Fuse *fuse) {
@@ -141,7 +142,7 @@ static void place(Order *order, Op *op) {
     if (!old || order->placed[op->index]) return;
     const FuseGroup *group = order->fuse->group[op->index];
     if (group && (is_joined(order->fuse, op) ||
-                  (op->recomputes && is_joined(order->fuse, op->recomputes)))) {
+                  (op->source->recomputes && is_joined(order->fuse, op->source->recomputes)))) {
         place_group(order, group);
         return;
     }
@@ -168,7 +169,8 @@ static void reorder(Fuse *fuse) {
     ir_number(module);
 }
 
-void pass_fuse(Module *module) {
+void pass_fuse(Module *module, const PassContext *context) {
+    (void)context;
     Fuse fuse = {.module = module, .arena = arena_create()};
     ir_number(module);
     find_users(&fuse);
@@ -182,6 +184,8 @@ void pass_fuse(Module *module) {
     find_users(&fuse);
     hoist_casts(&fuse);
     if (module_zero(module) < 2) place_side_reductions(&fuse);
-    for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->recomputes = NULL;
+    for (int i = 0; i < module->ops.count; i++)
+        if (module->ops.at[i]->source->recomputes)
+            op_change_source(module->arena, module->ops.at[i])->recomputes = NULL;
     arena_destroy(fuse.arena);
 }

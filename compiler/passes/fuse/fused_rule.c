@@ -305,8 +305,9 @@ static void set_places(Composer *composer, Op *op) {
     const FuseGroup *group = composer->group;
     Position *also = arena_array(composer->arena, Position, group->members.count);
     for (int i = 1; i < group->members.count; i++) also[i - 1] = group->members.at[i].op->at;
-    op->source.fused_at = also;
-    op->source.fused_count = group->members.count - 1;
+    OpSource *source = op_change_source(composer->arena, op);
+    source->fused_at = also;
+    source->fused_count = group->members.count - 1;
 }
 
 /* The operator takes the places and the results of the members. */

@@ -60,9 +60,9 @@ static bool is_elementwise(const Op *op) {
 }
 
 static bool may_fuse(const Module *module, const Op *op) {
-    if (op->def == module->builtin.reshard || op_gathers(module, op) ||
-        op->def == module->builtin.local_part || op->def == module->builtin.stage_union ||
-        op->def == module->optimizer.op || op->marks.run_in_place)
+    if (op->def == module->builtin->reshard || op_gathers(module, op) ||
+        op->def == module->builtin->local_part || op->def == module->builtin->stage_union ||
+        op->def == module->optimizer->op || op->run_in_place)
         return false;
     return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op);
 }
@@ -205,8 +205,8 @@ static bool same_time(const FuseGroup *group) {
     for (int i = 1; i < group->members.count; i++) {
         const Op *op = group->members.at[i].op;
         if (op->section != first->section || op->loop != first->loop || op->stage != first->stage ||
-            op->visit != first->visit || op->marks.is_wgrad != first->marks.is_wgrad ||
-            op->chunk != first->chunk)
+            op->visit != first->visit || op->is_wgrad != first->is_wgrad ||
+            op->source->chunk != first->source->chunk)
             return false;
     }
     return true;

@@ -15,8 +15,8 @@ static bool may_be_early(const Fuse *fuse, const Value *value) {
 
 static bool goes_front(const Fuse *fuse, const Op *op) {
     return fuse->module->kind == MODULE_TRAIN && rule_is_copy(op->def->rule) &&
-           op->def != fuse->module->builtin.reshard && op->operands[0]->kind == VALUE_PARAM &&
-           op->section == SECTION_FORWARD && !op->recomputes &&
+           op->def != fuse->module->builtin->reshard && op->operands[0]->kind == VALUE_PARAM &&
+           op->section == SECTION_FORWARD && !op->source->recomputes &&
            op->operands[0]->type.dtype != op->results[0]->type.dtype &&
            may_be_early(fuse, op->results[0]);
 }

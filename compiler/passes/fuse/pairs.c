@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const OpDef *named_def(const Module *module, const char *name) {
-    for (int i = 0; name && i < module->library.defs.count; i++)
-        if (!strcmp(module->library.defs.at[i]->name, name)) return module->library.defs.at[i];
+    for (int i = 0; name && i < module->library->defs.count; i++)
+        if (!strcmp(module->library->defs.at[i]->name, name)) return module->library->defs.at[i];
     return NULL;
 }
 
@@ -49,8 +49,9 @@ static const Op *partner(const Fuse *fuse, const Op *op, const bool *runs_again)
     bool fits = first && !strcmp(first->def->name, rule->with) && first->result_count == 1 &&
                 first->def->attr_count == 0 && op->def->attr_count == 0 &&
                 layout_partial(value->layout) == STATE_DUP && same_phase(fuse->module, first, op) &&
-                !first->recomputes && !op->recomputes && !runs_again[first->index] &&
-                !runs_again[op->index] && !first->marks.run_in_place && !op->marks.run_in_place;
+                !first->source->recomputes && !op->source->recomputes &&
+                !runs_again[first->index] && !runs_again[op->index] && !first->run_in_place &&
+                !op->run_in_place;
     return fits && shares_operands(op, own) && read_from(fuse, value, op->index) ? first : NULL;
 }
 
@@ -154,7 +155,8 @@ void join_pairs(Fuse *fuse) {
     bool *runs_again = arena_array(fuse->arena, bool, module->ops.count + 1);
     int count = 0;
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->recomputes) runs_again[module->ops.at[i]->recomputes->index] = true;
+        if (module->ops.at[i]->source->recomputes)
+            runs_again[module->ops.at[i]->source->recomputes->index] = true;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i], *first = op ? partner(fuse, op, runs_again) : NULL;
         const OpDef *def = first ? named_def(module, op->def->rule->whole) : NULL;

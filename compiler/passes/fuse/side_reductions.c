@@ -19,8 +19,8 @@ static const Op *product_for(const Fuse *fuse, const Op *sum, Op *const *before)
         sum->operand_count == 1 && sum->operands[0] ? &fuse->users[sum->operands[0]->id] : NULL;
     for (int i = 0; users && i < users->count; i++) {
         const Op *product = users->at[i];
-        if (product != sum && !before[product->index] && !product->recomputes && !sum->recomputes &&
-            !sum->marks.run_in_place && !product->marks.run_in_place &&
+        if (product != sum && !before[product->index] && !product->source->recomputes &&
+            !sum->source->recomputes && !sum->run_in_place && !product->run_in_place &&
             same_phase(fuse->module, sum, product) && summed_operand(sum, product) >= 0 &&
             may_stand_before(fuse, sum, product))
             return product;

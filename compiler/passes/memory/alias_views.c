@@ -1,6 +1,8 @@
 #include "passes/memory/alias_views.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 static void fetch(Views *views, const Value *value) {
     if (value) views->fetched[value->id] = true;
@@ -8,8 +10,8 @@ static void fetch(Views *views, const Value *value) {
 
 Views views_of(Arena *arena, Module *module) {
     Views views = {.module = module, .arena = arena};
-    views.readers = arena_array(arena, Readers, module->context.next_id);
-    views.fetched = arena_array(arena, bool, module->context.next_id);
+    views.readers = arena_array(arena, Readers, module->next_id);
+    views.fetched = arena_array(arena, bool, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
@@ -35,8 +37,8 @@ static void lie_within(Views *views, Value *value, const Value *whole, int dim, 
 /* Whether all devices have one box of a value, and along `dim` (unless it is -1) all of it. */
 static bool lies_whole(Views *views, const Value *value, int dim) {
     Module *module = views->module;
-    for (int r = 0; r < module->devices.roles->role_count; r++) {
-        const Role *role = &module->devices.roles->at[r];
+    for (int r = 0; r < module->devices->roles->role_count; r++) {
+        const Role *role = &module->devices->roles->at[r];
         int64_t extent[IR_MAX_RANK];
         if (!role_has(module, role, value)) continue;
         if (!value_local(module, value, role->devices[0], extent) ||
@@ -51,7 +53,7 @@ static bool lies_whole(Views *views, const Value *value, int dim) {
 static bool is_same_view(const Views *views, const Op *op) {
     const Value *x = op->operand_count == 1 ? op->operands[0] : NULL, *y = op->results[0];
     return op->def->rule->kind == RULE_VIEW && type_equal(x->type, y->type) &&
-           x->micro == y->micro &&
+           micro_equal(x->micro, y->micro) &&
            module_layouts_equal(views->module, x->layout, y->layout, x->type);
 }
 
@@ -66,11 +68,11 @@ static bool takes_tensor(Views *views, const Op *op, int k) {
     const Access *access =
         result ? &op->def->rule->results[bound->access] : &op->def->rule->operands[bound->access];
     bool takes = op->def->rule->kind == RULE_CALL && access->pitch >= 0;
-    for (int i = 0; takes && i < module->devices.roles->role_count; i++) {
+    for (int i = 0; takes && i < module->devices->roles->role_count; i++) {
         int64_t pitch;
-        if (role_runs(module, &module->devices.roles->at[i], op))
+        if (role_runs(module, &module->devices->roles->at[i], op))
             takes = tensor_pitch(module, op, access, bound, value,
-                                 module->devices.roles->at[i].devices[0], &pitch);
+                                 module->devices->roles->at[i].devices[0], &pitch);
     }
     return takes;
 }
@@ -129,7 +131,7 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||
-        (value->micro > 0) != (whole->micro > 0))
+        (value->micro.kind == MICRO_ROWS) != (whole->micro.kind == MICRO_ROWS))
         return false;
     for (int d = 0; d < value->type.rank; d++)
         if ((lacking || d != dim) &&
@@ -146,8 +148,8 @@ static int64_t extent_along(const Value *value, const Value *whole, int dim) {
 /* Whether a value is made by an operator, in the arena. */
 static bool is_made(const Module *module, const Value *value) {
     const Op *def = value->def;
-    return value->kind == VALUE_RESULT && def && def->def != module->builtin.stage_union &&
-           def->def != module->builtin.local_part && !op_gathers(module, def);
+    return value->kind == VALUE_RESULT && def && def->def != module->builtin->stage_union &&
+           def->def != module->builtin->local_part && !op_gathers(module, def);
 }
 
 /* ---- slices ---- */
@@ -156,7 +158,7 @@ bool view_slice(Views *views, Op *op) {
     const Module *module = views->module;
     const Rule *rule = op->def->rule;
     if (rule->kind != RULE_CALL || !rule->shift || op->operand_count != 1 ||
-        op->result_count != 1 || module->context.options.no_views)
+        op->result_count != 1 || views->none)
         return false;
     Value *x = op->operands[0], *y = op->results[0];
     int dim = dim_of_factor(op, &op->binding->operands[0], rule->shift_whole);
@@ -188,10 +190,8 @@ static bool is_made_there(Views *views, const Op *row, Value *made) {
 }
 
 bool view_members(Views *views, Op *op) {
-    const Module *module = views->module;
     const Rule *rule = op->def->rule;
-    if (rule->kind != RULE_CALL || rule->row < 0 || op->result_count != 1 ||
-        module->context.options.no_views)
+    if (rule->kind != RULE_CALL || rule->row < 0 || op->result_count != 1 || views->none)
         return false;
     Value *y = op->results[0];
     int dim = dim_of_factor(op, &op->binding->results[0], rule->row), count = 0;

@@ -11,6 +11,7 @@ typedef Array(Op *) Readers;
 
 typedef struct Views {
     Module *module;
+    bool none;        // --no-views
     Arena *arena;     // scratch
     Readers *readers; // by value id
     bool *fetched;    // by value id: something reads it when the operators are done

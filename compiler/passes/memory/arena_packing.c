@@ -1,4 +1,5 @@
 #include "passes/memory/arena_packing.h"
+#include "ir/programs/device_programs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,9 @@
 #ifndef PASSES_MEMORY_ARENA_PACKING_H
 #define PASSES_MEMORY_ARENA_PACKING_H
 
-#include "ir/programs/device_programs.h"
+#include "support/arena.h"
+
+#include <stdint.h>
 
 /* Needed from time `begin` to time `end`, both included. */
 typedef struct PackItem {

@@ -18,7 +18,10 @@
 #include "rule/equations.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
+#include "ir/programs/representatives.h"
 #include "passes/memory/arena_packing.h"
 #include "passes/pipeline.h"
 #include "passes/memory/alias_views.h"
@@ -27,6 +30,7 @@
 
 typedef struct Memory {
     Module *module;
+    bool estimate_only; // CompileOptions
     Arena *arena;
     Roles *roles;
     int *last; // by value id: the operator that reads it last; for owners of storage, over all that
@@ -43,7 +47,7 @@ static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
 static void extend_unions(Memory *memory) {
     for (int i = memory->module->ops.count - 1; i >= 0; i--) {
         const Op *op = memory->module->ops.at[i];
-        for (int k = 0; op->def == memory->module->builtin.stage_union && k < op->operand_count;
+        for (int k = 0; op->def == memory->module->builtin->stage_union && k < op->operand_count;
              k++) {
             int *last = &memory->last[value_storage(op->operands[k])->id];
             *last =
@@ -156,7 +160,7 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
 /* Results that a rule puts into the storage of an operand that is not read again; an optimizer's
  * into that of parameters and states. */
 static void share_inplace(Memory *memory, Op *op) {
-    const bool updates = op->def == memory->module->optimizer.op;
+    const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {
         int wanted = op->def->rule->results[op->binding->results[r].access].inplace;
         for (int k = 0; wanted >= 0 && k < op->operand_count; k++)
@@ -173,7 +177,7 @@ static void share_inplace(Memory *memory, Op *op) {
 /* Whether nobody but the operator reads a value, nor what it is the union of. */
 static bool reads_alone(const Memory *memory, const Value *value) {
     const Op *def = value->def;
-    for (int k = 0; def->def == memory->module->builtin.stage_union && k < def->operand_count; k++)
+    for (int k = 0; def->def == memory->module->builtin->stage_union && k < def->operand_count; k++)
         if (!reads_alone(memory, def->operands[k])) return false;
     return memory->readers[value->id] == 1;
 }
@@ -201,11 +205,11 @@ static void share_row(Memory *memory, const Op *op) {
 
 static void share_op(Memory *memory, Op *op) {
     const Module *module = memory->module;
-    if (op->def == module->builtin.reshard)
+    if (op->def == module->builtin->reshard)
         share_conversion(memory, op);
-    else if (op->def == module->builtin.local_part)
+    else if (op->def == module->builtin->local_part)
         share(memory, op->results[0], op->operands[0]);
-    else if (op->def == module->builtin.stage_union)
+    else if (op->def == module->builtin->stage_union)
         return;
     else if (op->def->rule->kind == RULE_VIEW &&
              !must_copy(memory, op->results[0], op->operands[0]))
@@ -283,7 +287,7 @@ static void release_read_behind(const Memory *memory, Role *role) {
  * where the role has messages or several micro-batches at a time. */
 static void find_kept(const Memory *memory, Role *role) {
     const Module *module = memory->module;
-    role->kept = arena_array(module->arena, bool, module->context.next_id);
+    role->kept = arena_array(module->arena, bool, module->next_id);
     if (!has_messages(memory, role) && !has_several(memory, role)) return;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -315,7 +319,7 @@ static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *o
  * is at work. */
 static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot) {
     const Module *module = memory->module;
-    for (int r = 0; r < op->result_count && op->def != module->builtin.stage_union; r++) {
+    for (int r = 0; r < op->result_count && op->def != module->builtin->stage_union; r++) {
         const Value *value = op->results[r];
         if (!value->storage)
             add_item(memory, role->kept[value->id] ? slot : arena,
@@ -335,8 +339,8 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
 }
 
 static int64_t place_items(Memory *memory, Packing *packing) {
-    int64_t bytes = (memory->module->context.options.estimate_only ? pack_roughly : pack)(
-        memory->arena, packing->items.at, packing->items.count);
+    int64_t bytes = (memory->estimate_only ? pack_roughly : pack)(memory->arena, packing->items.at,
+                                                                  packing->items.count);
     for (int i = 0; i < packing->items.count; i++)
         *packing->offsets.at[i] = packing->items.at[i].offset;
     return bytes;
@@ -346,7 +350,7 @@ static int64_t place_items(Memory *memory, Packing *packing) {
 static void place_unions(Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
-        if (op->def != memory->module->builtin.stage_union) continue;
+        if (op->def != memory->module->builtin->stage_union) continue;
         const Value *owner = role_storage(memory->module, role, op->results[0]);
         role->offset[op->results[0]->id] = owner == op->results[0] ? -1 : role->offset[owner->id];
     }
@@ -355,9 +359,9 @@ static void place_unions(Memory *memory, Role *role) {
 static void lay_out(Memory *memory, Role *role) {
     const Module *module = memory->module;
     Packing arena = {0}, slot = {0};
-    role->offset = arena_array(module->arena, int64_t, module->context.next_id);
+    role->offset = arena_array(module->arena, int64_t, module->next_id);
     role->scratch = arena_array(module->arena, int64_t, module->ops.count);
-    memset(role->offset, -1, sizeof *role->offset * (size_t)module->context.next_id);
+    memset(role->offset, -1, sizeof *role->offset * (size_t)module->next_id);
     memset(role->scratch, -1, sizeof *role->scratch * (size_t)module->ops.count);
     find_kept(memory, role);
     for (int i = 0; i < module->ops.count; i++)
@@ -367,16 +371,20 @@ static void lay_out(Memory *memory, Role *role) {
     place_unions(memory, role);
 }
 
-void pass_memory(Module *module) {
-    Memory memory = {.module = module, .arena = arena_create(), .roles = module->devices.roles};
+void pass_memory(Module *module, const PassContext *context) {
+    Memory memory = {.module = module,
+                     .estimate_only = context->options->estimate_only,
+                     .arena = arena_create(),
+                     .roles = module->devices->roles};
     ir_number(module);
     memory.last = last_uses(memory.arena, module);
-    memory.readers = arena_array(memory.arena, int, module->context.next_id);
+    memory.readers = arena_array(memory.arena, int, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
                 memory.readers[module->ops.at[i]->operands[k]->id]++;
     memory.views = views_of(memory.arena, module);
+    memory.views.none = context->options->no_views;
     for (int i = 0; i < module->ops.count; i++) share_op(&memory, module->ops.at[i]);
     share_updates(&memory);
     extend_unions(&memory);

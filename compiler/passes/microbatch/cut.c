@@ -102,9 +102,9 @@ static bool check_rows(const Module *module, int64_t batch) {
 
 /* Whether each micro-batch has whole units. */
 static bool check_units(const Module *module, int64_t unit) {
-    for (int i = 0; i < module->templates.runs.count; i++) {
-        const PipelineRun *run = &module->templates.runs.at[i];
-        int64_t rows = module->templates.at.at[run->template_index].rows;
+    for (int i = 0; i < module->templates->runs.count; i++) {
+        const PipelineRun *run = &module->templates->runs.at[i];
+        int64_t rows = module->templates->at.at[run->template_index].rows;
         if (!(rows % unit)) continue;
         diag_error(module->diag, module->strategy->pipelines.at[run->pipeline].at,
                    "a micro-batch of %lld rows does not keep together what the model does: groups "
@@ -118,22 +118,22 @@ static bool check_units(const Module *module, int64_t unit) {
 /* ---- bodies ---- */
 
 /* The model with the lengths of a pipeline; NULL: it has the strategy's. */
-static const Module *shorter_of(const Module *module, int pipeline) {
-    return module->lengths.variants ? module->lengths.variants[pipeline] : NULL;
+static const Module *shorter_of(const LengthVariant *variants, int pipeline) {
+    return variants ? variants[pipeline].module : NULL;
 }
 
 /* The body of pipelines like this one; a new one where there is none. */
-static int body_of(Module *module, int number, int64_t rows) {
+static int body_of(Module *module, const LengthVariant *variants, int number, int64_t rows) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[number];
-    PipelineTemplates *bodies = &module->templates;
+    PipelineTemplates *bodies = module->templates;
     for (int i = 0; i < bodies->runs.count; i++)
         if (bodies->at.at[bodies->runs.at[i].template_index].rows == rows &&
-            shorter_of(module, number) == shorter_of(module, bodies->runs.at[i].pipeline) &&
+            shorter_of(variants, number) == shorter_of(variants, bodies->runs.at[i].pipeline) &&
             same_stages(pipeline, &module->strategy->pipelines.at[bodies->runs.at[i].pipeline]))
             return bodies->runs.at[i].template_index;
     array_push(module->arena, &bodies->at,
                (Body){.rows = rows,
-                      .short_rows = shorter_of(module, number) != NULL,
+                      .short_rows = shorter_of(variants, number) != NULL,
                       .first_stage = bodies->stages.count,
                       .stage_count = pipeline->stages.count});
     for (int s = 0; s < pipeline->stages.count; s++)
@@ -142,17 +142,17 @@ static int body_of(Module *module, int number, int64_t rows) {
     return bodies->at.count - 1;
 }
 
-bool microbatch_bodies(Module *module, int64_t batch, int64_t unit) {
+bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t batch, int64_t unit) {
     int64_t first_row = 0;
-    module->templates = (PipelineTemplates){0};
+    *module->templates = (PipelineTemplates){0};
     if (!module->strategy) return true;
     if (!check_rows(module, batch)) return false;
     for (int i = 0; i < pipeline_count(module); i++) {
         const Pipeline *pipeline = &module->strategy->pipelines.at[i];
         int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1,
                 rows = rows_of(module, pipeline, batch, count);
-        int body = body_of(module, i, rows);
-        array_push(module->arena, &module->templates.runs,
+        int body = body_of(module, variants, i, rows);
+        array_push(module->arena, &module->templates->runs,
                    (PipelineRun){.template_index = body,
                                  .pipeline = i,
                                  .microbatches = count,

@@ -41,7 +41,7 @@ typedef struct Loop {
     Array(Op *) turns[4];
 } Loop;
 
-static bool is_cut(const Value *value) { return value && value->micro > 0; }
+static bool is_cut(const Value *value) { return value && value->micro.kind == MICRO_ROWS; }
 
 static bool any_cut(Value *const *values, int count) {
     for (int k = 0; k < count; k++)
@@ -51,7 +51,7 @@ static bool any_cut(Value *const *values, int count) {
 
 static bool any_contribution(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->micro == MICRO_SUM) return true;
+        if (op->operands[k] && op->operands[k]->micro.kind == MICRO_SUM) return true;
     return false;
 }
 
@@ -67,11 +67,11 @@ static bool passes_sum(const Op *op) {
     if (op->def->rule->kind == RULE_VIEW) return true;
     rule_linear(op->def->rule, group);
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && op->operands[k]->micro == MICRO_SUM)
+        if (op->operands[k] && op->operands[k]->micro.kind == MICRO_SUM)
             wanted = group[op->binding->operands[k].access];
     for (int k = 0; wanted && k < op->operand_count; k++)
         if (op->operands[k] && (group[op->binding->operands[k].access] == wanted) !=
-                                   (op->operands[k]->micro == MICRO_SUM))
+                                   (op->operands[k]->micro.kind == MICRO_SUM))
             return false;
     return wanted != 0;
 }
@@ -86,8 +86,8 @@ static int loop_factor(const Op *op) {
         const BoundAccess *access = k < op->operand_count
                                         ? &op->binding->operands[k]
                                         : &op->binding->results[k - op->operand_count];
-        if (!is_cut(value) || access->dims[value->micro - 1].count != 1) continue;
-        int own = access->dims[value->micro - 1].factors[0];
+        if (!is_cut(value) || access->dims[value->micro.dim].count != 1) continue;
+        int own = access->dims[value->micro.dim].factors[0];
         if (found >= 0 && own != found) return -1;
         found = own;
     }
@@ -118,7 +118,7 @@ static void place_inside(Loop *loop, const Op *op) {
         return;
     }
     for (int k = 0; k < op->result_count; k++) {
-        if (!is_cut(op->results[k])) op->results[k]->micro = MICRO_SUM;
+        if (!is_cut(op->results[k])) op->results[k]->micro = (Micro){MICRO_SUM, 0};
         loop->turn[op->results[k]->id] = LOOP_EACH;
     }
 }
@@ -134,7 +134,7 @@ static LoopPosition place(Loop *loop, const Op *op) {
     else if (any_contribution(op))
         turn = passes_sum(op) ? LOOP_EACH : LOOP_AFTER;
     for (int k = 0; k < op->result_count; k++) {
-        op->results[k]->micro = turn == LOOP_EACH ? MICRO_SUM : 0;
+        op->results[k]->micro = (Micro){turn == LOOP_EACH ? MICRO_SUM : MICRO_WHOLE, 0};
         loop->turn[op->results[k]->id] = turn;
     }
     return turn;
@@ -147,7 +147,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     Module *module = loop->module;
     Op *op = ir_op_like(module, def, &value, 1, NULL, like);
     op->at = user->at;
-    op->source.frames = user->source.frames;
+    op_change_source(module->arena, op)->frames = user->source->frames;
     op->loop = turn;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
@@ -159,7 +159,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
     loop->accumulated[value->id] =
-        gather_turns(loop, loop->module->builtin.accumulate, value, like, user, turn);
+        gather_turns(loop, loop->module->builtin->accumulate, value, like, user, turn);
     if (turn != LOOP_EACH)
         array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
 }
@@ -168,7 +168,7 @@ static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op 
  * `user`, which needs the sum, the layer that of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user) {
     if (value && loop->turn[value->id] == LOOP_COUNT) return loop->counted[value->id];
-    if (!value || value->micro != MICRO_SUM) return value;
+    if (!value || value->micro.kind != MICRO_SUM) return value;
     if (!loop->accumulated[value->id]) add_accumulation(loop, value, value->def, user, LOOP_EACH);
     return loop->accumulated[value->id];
 }
@@ -177,11 +177,12 @@ static Value *whole(Loop *loop, Value *value, const Op *user) {
 
 /* The rows of an input that belong to the micro-batch at work; `turn` says in which loop. */
 static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user) {
-    Op *op = ir_op_like(loop->module, loop->module->builtin.local_part, &input, 1, NULL, user);
+    Op *op = ir_op_like(loop->module, loop->module->builtin->local_part, &input, 1, NULL, user);
     op->section = SECTION_FORWARD;
-    op->source.layer = NULL;
-    op->source.scope = NULL;
-    op->source.op = -1;
+    OpSource *source = op_change_source(loop->module->arena, op);
+    source->layer = NULL;
+    source->scope = NULL;
+    source->op = -1;
     op->loop = turn;
     op->results[0]->type = input->type;
     op->results[0]->dims = input->dims;
@@ -197,7 +198,7 @@ static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *use
 static void take_parts(Loop *loop, Op *op) {
     for (int k = 0; k < op->operand_count; k++) {
         Value *value = op->operands[k];
-        if (!value || value->kind != VALUE_INPUT || !value->micro) continue;
+        if (!value || value->kind != VALUE_INPUT || value->micro.kind == MICRO_WHOLE) continue;
         if (!loop->part[value->id]) loop->part[value->id] = part_of(loop, value, LOOP_EACH, op);
         op->operands[k] = loop->part[value->id];
     }
@@ -228,10 +229,11 @@ static Op *count_op(Loop *loop, const Op *op, const Op *user) {
 static Value *counted(Loop *loop, Value *value, const Op *user) {
     if (!value || loop->counted[value->id]) return value ? loop->counted[value->id] : NULL;
     if (!value->def)
-        return loop->counted[value->id] =
-                   value->micro ? part_of(loop, value, LOOP_COUNT, user) : value;
+        return loop->counted[value->id] = value->micro.kind != MICRO_WHOLE
+                                              ? part_of(loop, value, LOOP_COUNT, user)
+                                              : value;
     const Op *op = value->def;
-    if (op->def == loop->module->builtin.local_part)
+    if (op->def == loop->module->builtin->local_part)
         return loop->counted[value->id] = counted(loop, op->operands[0], user);
     Op *copy = count_op(loop, op, user);
     for (int k = 0; k < op->result_count; k++) loop->counted[op->results[k]->id] = copy->results[k];
@@ -256,7 +258,7 @@ static void place_count(Loop *loop, Op *op) {
     }
     const Op *copy = count_op(loop, op, op);
     for (int k = 0; k < op->result_count; k++) {
-        copy->results[k]->micro = MICRO_SUM;
+        copy->results[k]->micro = (Micro){MICRO_SUM, 0};
         add_accumulation(loop, copy->results[k], copy, op, LOOP_COUNT);
         loop->counted[op->results[k]->id] = loop->accumulated[copy->results[k]->id];
         loop->turn[op->results[k]->id] = LOOP_COUNT;
@@ -285,7 +287,7 @@ static void take_counts(Loop *loop, Op *op) {
 /* An operator outside of layers that no input reaches is computed before the loop, wherever it is
  * read; so is what gradients begin with. */
 static LoopPosition place_whole(const Loop *loop, const Op *op) {
-    bool fed = op->source.layer || (op->section != SECTION_FORWARD && op->operand_count);
+    bool fed = op->source->layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)
         fed |= op->operands[k] &&
                (op->operands[k]->kind == VALUE_INPUT || loop->fed[op->operands[k]->id]);
@@ -332,7 +334,7 @@ static Value *collected(Loop *loop, Value *value, const Op *end) {
         if (!loop->part[value->id]) loop->part[value->id] = part_of(loop, value, LOOP_EACH, end);
         value = loop->part[value->id];
     }
-    Value *rows = gather_turns(loop, loop->module->builtin.collect, value, like, end, LOOP_EACH);
+    Value *rows = gather_turns(loop, loop->module->builtin->collect, value, like, end, LOOP_EACH);
     array_push(loop->module->arena, &loop->turns[LOOP_EACH], rows->def);
     return rows;
 }
@@ -340,7 +342,7 @@ static Value *collected(Loop *loop, Value *value, const Op *end) {
 /* The loss, the outputs and the gradients are what is known behind the loop. */
 static void finish(Loop *loop) {
     Module *module = loop->module;
-    Op end = op_place_at(module->source.at);
+    Op end = op_place_at(module->source->at);
     module->loss = whole(loop, module->loss, &end);
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
@@ -377,21 +379,22 @@ static void order_turns(Loop *loop) {
     ir_number(module);
 }
 
-void pass_microbatch(Module *module) {
+void pass_microbatch(Module *module, const PassContext *context) {
+    (void)context;
     if (!microbatch_loops(module)) return;
     Loop loop = {.module = module, .arena = arena_create()};
-    int values = MOST_MADE * module->context.next_id;
+    int values = MOST_MADE * module->next_id;
     loop.turn = arena_array(loop.arena, LoopPosition, values);
     loop.accumulated = arena_array(loop.arena, Value *, values);
     loop.given = arena_array(loop.arena, bool, values);
     loop.counted = arena_array(loop.arena, Value *, values);
     loop.part = arena_array(loop.arena, Value *, values);
     loop.fed = arena_array(loop.arena, bool, values);
-    module->builtin.accumulate =
+    module->builtin->accumulate =
         module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
-    module->builtin.local_part =
+    module->builtin->local_part =
         module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
-    module->builtin.collect =
+    module->builtin->collect =
         module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
     check_parameters(module);
     if (!diag_errors(module->diag)) place_all(&loop);

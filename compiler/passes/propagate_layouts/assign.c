@@ -8,7 +8,7 @@
 
 /* Whether an operator hands a value on to another visit (passes/stage). */
 static bool hands(const Assigner *assigner, const Op *op) {
-    return op->def == assigner->module->builtin.reshard && op->stage != STAGE_ALL &&
+    return op->def == assigner->module->builtin->reshard && op->stage != STAGE_ALL &&
            op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
@@ -320,7 +320,7 @@ static int count_passes(const Mesh *mesh, const Assignment *assignment) {
  * added up at once. */
 static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
-    return (result->type.rank == 0 || result->micro == MICRO_SUM) &&
+    return (result->type.rank == 0 || result->micro.kind == MICRO_SUM) &&
            count_passes(search->assigner->mesh, &search->at) >
                count_passes(search->assigner->mesh, &search->best);
 }

@@ -1,14 +1,14 @@
 /* Operators on tensors that lie in pieces of no mesh, as parameters of several stages do: they stay
  * there where nothing else decides. */
 #include "ir/analysis/phases.h"
-#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
 
 /* Whether a value exists in no sharding of the mesh, but whole or in pieces on the devices of
  * `user`. */
 static bool in_pieces(const Propagation *propagation, const Value *value, const Op *user) {
-    bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
+    bool pieces = value->kind != VALUE_INPUT || value->micro.kind == MICRO_WHOLE;
     for (const Version *version = propagation->forms[value->id]; pieces && version;
          version = version->next)
         pieces = !VERSION_KNOWN(&propagation->assigner, version) &&

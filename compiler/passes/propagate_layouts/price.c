@@ -1,5 +1,6 @@
 #include "passes/propagate_layouts/price.h"
 
+#include "ir/programs/conversions.h"
 #include "cost/cost.h"
 
 #include <math.h>
@@ -12,12 +13,13 @@ typedef struct PriceKey {
     const Mesh *mesh;
     const Layout *layout; // NULL: it is `from`
     Sharding from, to;
-    int64_t dtype, rank, micro;
+    int64_t dtype, rank;
+    Micro micro;
     int64_t extent[IR_MAX_RANK];
 } PriceKey;
 
 static const Cluster *cluster_of(const Assigner *assigner) {
-    return assigner->module->context.options.cluster;
+    return assigner->module->devices->target.cluster;
 }
 
 static PriceKey key_of(const Assigner *assigner, const Value *value, const Sharding *from,
@@ -32,7 +34,7 @@ static PriceKey key_of(const Assigner *assigner, const Value *value, const Shard
     key.to = *to;
     key.dtype = value->type.dtype;
     key.rank = value->type.rank;
-    key.micro = cluster_of(assigner) ? value->micro : 0;
+    if (cluster_of(assigner)) key.micro = value->micro;
     for (int d = 0; d < value->type.rank; d++) key.extent[d] = value->type.extent[d];
     return key;
 }

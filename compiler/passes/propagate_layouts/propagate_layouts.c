@@ -8,10 +8,11 @@
  *     z' = reshard(z)      z' {batch:dp, dup:tp}   an all-reduce, for the residual
  *
  * Requires: pass seed_layouts. A value that has a layout keeps it. Leaves: a layout on every value,
- * and conversions (operators of module->builtin.reshard) before their first use, each made once for
- * all users. The loss is whole on every device, outputs are complete, and a parameter's new value
- * has the parameter's layout. Under `zero 2` each micro-batch converts a gradient to the layout of
- * the optimizer's states. Under `zero 3` each layer gathers its parameters and does not keep them.
+ * and conversions (operators of module->builtin->reshard) before their first use, each made once
+ * for all users. The loss is whole on every device, outputs are complete, and a parameter's new
+ * value has the parameter's layout. Under `zero 2` each micro-batch converts a gradient to the
+ * layout of the optimizer's states. Under `zero 3` each layer gathers its parameters and does not
+ * keep them.
  */
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
@@ -47,13 +48,14 @@ static void enter_stage(Propagation *propagation, const Op *op) {
     propagation->assigner.reader = op;
     propagation->mesh = propagation->assigner.mesh = op_mesh(propagation->module, op);
     propagation->assigner.rules =
-        propagation->rules[op->stage == STAGE_ALL ? propagation->module->templates.stages.count
+        propagation->rules[op->stage == STAGE_ALL ? propagation->module->templates->stages.count
                                                   : op->stage];
 }
 
 /* Whether a value is known before the loop over micro-batches. */
 static bool is_known_before(const Value *value) {
-    return value->micro == 0 && (value->def ? value->def->loop == LOOP_BEFORE : true);
+    return value->micro.kind == MICRO_WHOLE &&
+           (value->def ? value->def->loop == LOOP_BEFORE : true);
 }
 
 /* Puts an operator in front of the loop over micro-batches. */
@@ -108,7 +110,7 @@ static bool layer_equal(const Layer *a, const Layer *b) {
 /* Whether two operators belong to one layer, in one section and at one time. */
 static bool same_layer(const Op *a, const Op *b) {
     return a->section == b->section && a->loop == b->loop &&
-           layer_equal(a->source.layer, b->source.layer);
+           layer_equal(a->source->layer, b->source->layer);
 }
 
 /* The value as a conversion to a layout can take it: contributions to a reduction of another kind
@@ -128,10 +130,10 @@ static Value *reducible(Propagation *propagation, Value *from, const Layout *to,
 static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         LoopPosition turn, const char *reason) {
     from = reducible(propagation, from, to, user, reason);
-    Op *op =
-        ir_op_like(propagation->module, propagation->module->builtin.reshard, &from, 1, NULL, user);
+    Op *op = ir_op_like(propagation->module, propagation->module->builtin->reshard, &from, 1, NULL,
+                        user);
     op->loop = turn;
-    op->convert.reason = reason;
+    op_change_source(propagation->module->arena, op)->reason = reason;
     op->results[0]->micro = from->micro;
     op->results[0]->type = from->type;
     op->results[0]->dims = from->dims;
@@ -222,7 +224,8 @@ static void add_laid_out(Propagation *propagation, Value *value) {
 
 /* Whether the operator updates a parameter. */
 static bool is_update(const Module *module, const Op *op) {
-    return op->section == SECTION_UPDATE && module->optimizer.op && op->def == module->optimizer.op;
+    return op->section == SECTION_UPDATE && module->optimizer->op &&
+           op->def == module->optimizer->op;
 }
 
 /* ---- operators ---- */
@@ -264,8 +267,9 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
 /* How the axes cut an operator; one that runs again is cut as before, so that it gives the same
  * bits. */
 static Assignment assignment_of(Propagation *propagation, const Op *op) {
-    Assignment **known = &propagation->assigned[op->recomputes ? op->recomputes->index : op->index];
-    if (op->recomputes && *known) return **known;
+    Assignment **known =
+        &propagation->assigned[op->source->recomputes ? op->source->recomputes->index : op->index];
+    if (op->source->recomputes && *known) return **known;
     Version *versions[op->operand_count + 1];
     for (int k = 0; k < op->operand_count; k++)
         versions[k] = op->operands[k] ? propagation->forms[op->operands[k]->id] : NULL;
@@ -360,7 +364,7 @@ static void propagate_collection(Propagation *propagation, Op *op) {
 /* The parameter of which a value is what computes under `optimizer NAME`
  * (passes/seed_layouts/optimizer_layouts.c), or which it is; NULL: of none. */
 static const Value *computing_of(const Module *module, const Value *value) {
-    if (value->def && value->def->def == module->builtin.reshard &&
+    if (value->def && value->def->def == module->builtin->reshard &&
         value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
         value = value->def->operands[0];
     return value->kind == VALUE_PARAM ? value : NULL;
@@ -382,7 +386,8 @@ static void propagate_part(Propagation *propagation, Op *op) {
         enter_stage(propagation, op);
     }
     array_push(propagation->module->arena, &propagation->out, op);
-    if (op->operands[0]->micro && op->operands[0]->layout) result->layout = op->operands[0]->layout;
+    if (op->operands[0]->micro.kind != MICRO_WHOLE && op->operands[0]->layout)
+        result->layout = op->operands[0]->layout;
     if (!result->layout)
         result->layout = sharding_layout(propagation->mesh, &whole, propagation->shared);
     add_laid_out(propagation, result);
@@ -402,7 +407,7 @@ static const Version *newest_at_home(const Propagation *propagation, const Value
 /* What stages have made, together: contributions to a sum; of rows, which no operator reads, the
  * layout says who has any. */
 static void propagate_union(Propagation *propagation, Op *op) {
-    bool rows = op->operands[0]->def->def == propagation->module->builtin.collect;
+    bool rows = op->operands[0]->def->def == propagation->module->builtin->collect;
     for (int k = 0; k < op->operand_count; k++) {
         enter_stage(propagation, op->operands[k]->def);
         const Version *version = newest_at_home(propagation, op->operands[k]);
@@ -434,8 +439,8 @@ static void reduce_gradients(Propagation *propagation, const Op *op, Value *cons
     for (int k = 0; k < op->result_count && module_zero(propagation->module) >= 2; k++) {
         const Parameter *parameter = propagation->gradient[made[k]->id];
         const Layout *layout = propagation->reduced[made[k]->id];
-        if (layout && op->def != propagation->module->builtin.accumulate &&
-            op->def != propagation->module->builtin.stage_union)
+        if (layout && op->def != propagation->module->builtin->accumulate &&
+            op->def != propagation->module->builtin->stage_union)
             propagate_laid_out(propagation, made[k], layout, op,
                                gradient_reason(propagation, parameter));
     }
@@ -517,7 +522,7 @@ static void begin_sum(Propagation *propagation, const Parameter *parameter, cons
     if (!reduced_sharding(propagation, mesh, sum, &sharding)) return;
     propagation->assigner.gradient[sum->id] =
         arena_copy(propagation->arena, &sharding, sizeof sharding);
-    if (def && def->def == propagation->module->builtin.accumulate &&
+    if (def && def->def == propagation->module->builtin->accumulate &&
         module_zero(propagation->module) >= 2)
         propagation->assigner.gradient[def->operands[0]->id] =
             propagation->assigner.gradient[sum->id];
@@ -527,7 +532,7 @@ static void begin_sum(Propagation *propagation, const Parameter *parameter, cons
 static const Value *part_of_stage(const Module *module, const Parameter *parameter, int stage) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->builtin.local_part && op->stage == stage &&
+        if (op->def == module->builtin->local_part && op->stage == stage &&
             computing_of(module, op->operands[0]) == parameter->value)
             return op->results[0];
     }
@@ -540,7 +545,7 @@ static void begin_summands(Propagation *propagation, const Parameter *parameter,
                            const Value *value) {
     Module *module = propagation->module;
     const Op *def = value->def;
-    bool adds = def && (def->def == module->builtin.stage_union ||
+    bool adds = def && (def->def == module->builtin->stage_union ||
                         (op_is_addition(def) && def->loop == LOOP_AFTER));
     for (int k = 0; adds && k < def->operand_count; k++)
         begin_summands(propagation, parameter, def->operands[k]);
@@ -554,7 +559,7 @@ static void begin_summands(Propagation *propagation, const Parameter *parameter,
 
 /* The gradient of a parameter goes to the layout of the states. */
 static void begin_gradient(Propagation *propagation, const Parameter *parameter) {
-    begin_sum(propagation, parameter, parameter->gradient, propagation->module->devices.mesh,
+    begin_sum(propagation, parameter, parameter->gradient, propagation->module->devices->mesh,
               update_layout(propagation, parameter));
     if (module_zero(propagation->module) >= 2)
         begin_summands(propagation, parameter, parameter->gradient);
@@ -571,37 +576,35 @@ static void begin_parameter(Propagation *propagation, const Parameter *parameter
 
 static void begin(Propagation *propagation) {
     Module *module = propagation->module;
-    propagation->forms = arena_array(propagation->arena, Version *, module->context.next_id);
+    propagation->forms = arena_array(propagation->arena, Version *, module->next_id);
     propagation->update = arena_array(propagation->arena, Op *, module->params.count);
-    propagation->gradient =
-        arena_array(propagation->arena, const Parameter *, module->context.next_id);
-    propagation->reduced = arena_array(propagation->arena, const Layout *, module->context.next_id);
-    propagation->origin = arena_array(propagation->arena, Origin, module->context.next_id);
+    propagation->gradient = arena_array(propagation->arena, const Parameter *, module->next_id);
+    propagation->reduced = arena_array(propagation->arena, const Layout *, module->next_id);
+    propagation->origin = arena_array(propagation->arena, Origin, module->next_id);
     propagation->recomputed = arena_array(propagation->arena, bool, module->ops.count);
     propagation->assigned = arena_array(propagation->arena, Assignment *, module->ops.count);
     propagation->ring_ops = arena_array(propagation->arena, RingOps, module->ops.count);
     propagation->assigner = (Assigner){
         .module = module,
-        .mesh = module->devices.mesh,
+        .mesh = module->devices->mesh,
         .arena = propagation->arena,
         .replica_groups = intern_create(propagation->arena),
         .alike = module_equivalent_devices(module),
         .prices = intern_create(propagation->arena),
         .consumers = wanted_of(propagation->arena, module),
-        .constraints =
-            arena_array(propagation->arena, const UserConstraint *, module->context.next_id),
-        .gradient = arena_array(propagation->arena, const Sharding *, module->context.next_id)};
+        .constraints = arena_array(propagation->arena, const UserConstraint *, module->next_id),
+        .gradient = arena_array(propagation->arena, const Sharding *, module->next_id)};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->recomputes)
-            propagation->recomputed[module->ops.at[i]->recomputes->index] = true;
-    int stages = module->templates.stages.count;
+        if (module->ops.at[i]->source->recomputes)
+            propagation->recomputed[module->ops.at[i]->source->recomputes->index] = true;
+    int stages = module->templates->stages.count;
     propagation->rules = arena_array(propagation->arena, RuleUse *, stages + 1);
     for (int s = 0; s < stages; s++)
         propagation->rules[s] = arena_array(propagation->arena, RuleUse,
-                                            module->templates.stages.at[s].mesh->rules.count);
+                                            module->templates->stages.at[s].mesh->rules.count);
     propagation->rules[stages] =
-        arena_array(propagation->arena, RuleUse, module->devices.mesh->rules.count);
+        arena_array(propagation->arena, RuleUse, module->devices->mesh->rules.count);
     propagation->assigner.rules = propagation->rules[stages];
     for (int i = 0; i < module->ops.count; i++)
         if (is_update(module, module->ops.at[i]))
@@ -631,11 +634,11 @@ static void finish_assigned(Propagation *propagation, Op end) {
 /* The loss whole everywhere, outputs without pending reductions. */
 static void finish(Propagation *propagation) {
     Module *module = propagation->module;
-    Op end = op_place_at(module->source.at);
+    Op end = op_place_at(module->source->at);
     bool updates = propagation->out.count &&
                    propagation->out.at[propagation->out.count - 1]->section == SECTION_UPDATE;
     end.section = module->kind == MODULE_TRAIN || updates ? SECTION_UPDATE : SECTION_FORWARD;
-    end.loop = module->templates.at.count ? LOOP_AFTER : LOOP_BEFORE;
+    end.loop = module->templates->at.count ? LOOP_AFTER : LOOP_BEFORE;
     enter_stage(propagation, &end);
     finish_assigned(propagation, end);
     Sharding whole = sharding_whole();
@@ -667,11 +670,11 @@ static void report_refused(Propagation *propagation, const Mesh *mesh, const Rul
 
 /* A rule that one stage has let through is let through. */
 static void report_all_refused(Propagation *propagation) {
-    const PipelineTemplates *bodies = &propagation->module->templates;
+    const PipelineTemplates *bodies = propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)
-        if (bodies->stages.at[s].mesh != propagation->module->devices.mesh)
+        if (bodies->stages.at[s].mesh != propagation->module->devices->mesh)
             report_refused(propagation, bodies->stages.at[s].mesh, propagation->rules[s]);
-    report_refused(propagation, propagation->module->devices.mesh,
+    report_refused(propagation, propagation->module->devices->mesh,
                    propagation->rules[bodies->stages.count]);
 }
 
@@ -680,9 +683,10 @@ static RuleUse turns_of(const Propagation *propagation, const char *dim, const c
                         bool *cuts) {
     const Module *module = propagation->module;
     RuleUse all = {0};
-    for (int s = 0; s <= module->templates.stages.count; s++) {
-        const Mesh *mesh = s < module->templates.stages.count ? module->templates.stages.at[s].mesh
-                                                              : module->devices.mesh;
+    for (int s = 0; s <= module->templates->stages.count; s++) {
+        const Mesh *mesh = s < module->templates->stages.count
+                               ? module->templates->stages.at[s].mesh
+                               : module->devices->mesh;
         for (int i = 0; i < mesh->rules.count; i++) {
             const MeshRule *rule = &mesh->rules.at[i];
             if (strcmp(rule->dim.name, dim) || strcmp(mesh->axis[rule->axis].name, axis)) continue;
@@ -716,7 +720,7 @@ static void report_turns(const Propagation *propagation) {
                           "dimensions",
                           use.stayed->def->name);
             else
-                diag_note(module->diag, module->source.at,
+                diag_note(module->diag, module->source->at,
                           "no operator of %s has pieces of it along one dimension and sums over "
                           "another, as attention does",
                           module->name);
@@ -731,15 +735,15 @@ static void propagate_any(Propagation *propagation, Op *op) {
     note_origin(propagation, op);
     if (is_update(module, op))
         propagate_update(propagation, op);
-    else if (op->def == module->builtin.local_part)
+    else if (op->def == module->builtin->local_part)
         propagate_part(propagation, op);
-    else if (op->def == module->builtin.stage_union)
+    else if (op->def == module->builtin->stage_union)
         propagate_union(propagation, op);
-    else if (op->def == module->builtin.collect)
+    else if (op->def == module->builtin->collect)
         propagate_collection(propagation, op);
-    else if (op->def == module->builtin.accumulate)
+    else if (op->def == module->builtin->accumulate)
         propagate_same(propagation, op);
-    else if (op->def == module->builtin.reshard && op->results[0]->layout)
+    else if (op->def == module->builtin->reshard && op->results[0]->layout)
         propagate_reshard(propagation, op);
     else
         propagate_op(propagation, op);
@@ -754,18 +758,19 @@ static void propagate_all(Propagation *propagation) {
         Op *op = module->ops.at[i];
         if (i && !same_layer(op, module->ops.at[i - 1])) end_layer(propagation);
         enter_stage(propagation, op);
-        bool updates = op->section == SECTION_UPDATE && op->def != module->builtin.stage_union &&
+        bool updates = op->section == SECTION_UPDATE && op->def != module->builtin->stage_union &&
                        op->stage == STAGE_ALL;
-        if (updates && !updating && (module->optimizer.clip || module->optimizer.norm))
+        if (updates && !updating && (module->optimizer->clip || module->optimizer->norm))
             convert_gradients(propagation, op);
         updating |= updates;
         propagate_any(propagation, op);
     }
 }
 
-void pass_propagate_layouts(Module *module) {
+void pass_propagate_layouts(Module *module, const PassContext *context) {
+    (void)context;
     Propagation propagation = {.module = module,
-                               .mesh = module->devices.mesh,
+                               .mesh = module->devices->mesh,
                                .arena = arena_create(),
                                .shared = module_interned(module)};
     begin(&propagation);

@@ -71,8 +71,8 @@ static FactorReduction result_reduction(const Round *round, int k) {
 /* The operator that the clause merge names. */
 static const OpDef *named_joiner(const Round *round, const char *name) {
     const Module *module = round->propagation->module;
-    for (int i = 0; i < module->library.defs.count; i++)
-        if (!strcmp(module->library.defs.at[i]->name, name)) return module->library.defs.at[i];
+    for (int i = 0; i < module->library->defs.count; i++)
+        if (!strcmp(module->library->defs.at[i]->name, name)) return module->library->defs.at[i];
     return NULL;
 }
 
@@ -200,7 +200,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
         operands[k] = operands[count + k] = &whole[k];
     }
     Op *joiner = ir_op_like(module, def, operands, 2 * count, NULL, round->op);
-    joiner->marks.run_in_place = true;
+    joiner->run_in_place = true;
     joiner->binding = refined_binding(round, joiner->binding, result);
     if (!joiner->binding || !joins_pieces(round, joiner, result)) return false;
     for (int k = 0; k < count; k++) {
@@ -252,9 +252,10 @@ static bool add_joiners(Round *round) {
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
-    op->recomputes = round->op->recomputes
-                         ? propagation->ring_ops[round->op->recomputes->index].at[round->made++]
-                         : NULL;
+    const Op *first = round->op->source->recomputes;
+    if (first) first = propagation->ring_ops[first->index].at[round->made++];
+    if (op->source->recomputes != first)
+        op_change_source(propagation->module->arena, op)->recomputes = first;
     if (propagation->recomputed[round->op->index]) array_push(propagation->arena, kept, op);
     array_push(propagation->module->arena, &propagation->out, op);
 }

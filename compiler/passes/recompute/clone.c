@@ -18,7 +18,7 @@ typedef struct Remaker {
 
 bool op_in_step(const Module *module, const Op *op) {
     return op->section == SECTION_FORWARD && !op_gathers(module, op) &&
-           op->loop == (module->templates.at.count ? LOOP_EACH : LOOP_BEFORE);
+           op->loop == (module->templates->at.count ? LOOP_EACH : LOOP_BEFORE);
 }
 
 /* ---- what is needed ---- */
@@ -65,7 +65,7 @@ static Op *repeated(Module *module, const Op *op, Value *const *operands, const 
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;
     copy->visit = reader->visit;
-    copy->recomputes = op;
+    op_change_source(module->arena, copy)->recomputes = op;
     for (int r = 0; r < op->result_count; r++) {
         Value *result = copy->results[r];
         int id = result->id;
@@ -121,19 +121,20 @@ static void remove_first_runs(Module *module) {
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (op->recomputes && op->recomputes->index < 0) op->recomputes = NULL;
+        if (op->source->recomputes && op->source->recomputes->index < 0)
+            op_change_source(module->arena, op)->recomputes = NULL;
     }
 }
 
 void make_anew(Module *module, const Anew *anew) {
     Remaker remaker = {.module = module, .arena = arena_create(), .anew = anew};
-    remaker.wanted = arena_array(remaker.arena, bool, module->context.next_id);
-    remaker.kept = arena_array(remaker.arena, bool, module->context.next_id);
+    remaker.wanted = arena_array(remaker.arena, bool, module->next_id);
+    remaker.kept = arena_array(remaker.arena, bool, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         remaker.visits = module->ops.at[i]->visit >= remaker.visits ? module->ops.at[i]->visit + 1
                                                                     : remaker.visits;
-    remaker.copy = arena_array(remaker.arena, Value *,
-                               (size_t)module->context.next_id * (size_t)remaker.visits);
+    remaker.copy =
+        arena_array(remaker.arena, Value *, (size_t)module->next_id * (size_t)remaker.visits);
     find_needs(&remaker);
     place_copies(&remaker);
     remove_first_runs(module);

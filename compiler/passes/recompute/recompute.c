@@ -14,7 +14,7 @@
  *   they touch: all but products, attention and their like.
  *
  * Requires: the loop over micro-batches. Leaves: copies in the backward section, whose
- * Op.recomputes names the operator of the forward section.
+ * OpSource.recomputes names the operator of the forward section.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
@@ -44,7 +44,7 @@ static bool is_dear(Arena *scratch, const Op *op) {
 
 /* What the stage of an operator says: "full", "selective", or NULL. */
 static const char *stage_recompute(const Module *module, const Op *op) {
-    const PipelineTemplates *bodies = &module->templates;
+    const PipelineTemplates *bodies = module->templates;
     if (!module->strategy) return NULL;
     if (op->stage == STAGE_ALL)
         return bodies->stages.count > 1 || bodies->runs.count > 1
@@ -60,7 +60,7 @@ static const char *stage_recompute(const Module *module, const Op *op) {
 static bool is_marked(Arena *scratch, const Module *module, const Op *op) {
     const char *stage = stage_recompute(module, op);
     if (!op_in_step(module, op) || op_crosses_stages(module, op)) return false;
-    return op->source.recompute || (stage && (!strcmp(stage, "full") || !is_dear(scratch, op)));
+    return op->source->recompute || (stage && (!strcmp(stage, "full") || !is_dear(scratch, op)));
 }
 
 typedef struct RegionKey {
@@ -79,11 +79,11 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
                      int *count) {
     RegionKey key;
     memset(&key, 0, sizeof key);
-    if (!stage_recompute(module, op)) return -op->source.recompute;
-    if (op->source.layer)
-        key = (RegionKey){shared_text(regions, op->source.layer->tower),
-                          shared_text(regions, op->source.layer->name), op->source.layer->number, 0,
-                          0};
+    if (!stage_recompute(module, op)) return -op->source->recompute;
+    if (op->source->layer)
+        key = (RegionKey){shared_text(regions, op->source->layer->tower),
+                          shared_text(regions, op->source->layer->name), op->source->layer->number,
+                          0, 0};
     else
         key.number = -1;
     key.stage = op->stage;
@@ -102,17 +102,18 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
 static void check_layers(const Module *module) {
     const Stage *stage = module->strategy ? &module->strategy->pipelines.at[0].stages.at[0] : NULL;
     bool layers = false;
-    for (int i = 0; i < module->ops.count; i++) layers |= module->ops.at[i]->source.layer != NULL;
+    for (int i = 0; i < module->ops.count; i++) layers |= module->ops.at[i]->source->layer != NULL;
     if (!layers && stage && stage->recompute) {
         diag_warning(module->diag, stage->recompute_at,
                      "%s has no layers, so recompute(%s) takes all of it for one", module->name,
                      stage->recompute);
-        diag_note(module->diag, module->source.at,
+        diag_note(module->diag, module->source->at,
                   "`#pragma hspmd layer(l)` says that the next statement is layer l");
     }
 }
 
-void pass_recompute(Module *module) {
+void pass_recompute(Module *module, const PassContext *context) {
+    (void)context;
     Arena *scratch = arena_create();
     Intern *regions = intern_create(scratch);
     int count = module->ops.count, region_count = 0, marked = 0;

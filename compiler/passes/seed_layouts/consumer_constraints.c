@@ -47,8 +47,8 @@ static void note_op(const Module *module, const Op *op, const bool *given, uint1
 
 const ConsumerConstraints *wanted_of(Arena *arena, const Module *module) {
     ConsumerConstraints *wanted = arena_new(arena, ConsumerConstraints);
-    bool *given = arena_array(arena, bool, module->context.next_id);
-    uint16_t *unwanted = arena_array(arena, uint16_t, module->context.next_id);
+    bool *given = arena_array(arena, bool, module->next_id);
+    uint16_t *unwanted = arena_array(arena, uint16_t, module->next_id);
     for (int i = 0; i < module->params.count; i++) given[module->params.at[i]->value->id] = true;
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count && is_given(given, module->ops.at[i]);

@@ -100,12 +100,12 @@ static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const 
 
 /* Whether the cluster has all devices of a stage; reports the first that it lacks. */
 static bool is_on_cluster(const Module *module, const Stage *stage) {
-    const Cluster *cluster = module->context.options.cluster;
+    const Cluster *cluster = module->devices->target.cluster;
     for (int i = 0; cluster && i < stage->devices.count; i++)
         if (stage->devices.at[i] >= cluster->device_count) {
             diag_error(module->diag, stage->device_at.at[i],
                        "the cluster has no device %d: %s lists %d, from 0", stage->devices.at[i],
-                       module->context.options.cluster_file, cluster->device_count);
+                       module->devices->target.cluster_file, cluster->device_count);
             return false;
         }
     return true;
@@ -140,9 +140,9 @@ static Mesh *stage_mesh(Module *module, const Stage *stage) {
 static Mesh *all_devices(Module *module) {
     Mesh *mesh = arena_new(module->arena, Mesh);
     Array(int) devices = {0};
-    for (int r = 0; r < module->templates.runs.count; r++) {
+    for (int r = 0; r < module->templates->runs.count; r++) {
         const Pipeline *pipeline =
-            &module->strategy->pipelines.at[module->templates.runs.at[r].pipeline];
+            &module->strategy->pipelines.at[module->templates->runs.at[r].pipeline];
         for (int s = 0; s < pipeline->stages.count; s++) {
             if (!is_on_cluster(module, &pipeline->stages.at[s])) return NULL;
             for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
@@ -157,20 +157,20 @@ static Mesh *all_devices(Module *module) {
 }
 
 bool meshes_create(Module *module) {
-    PipelineTemplates *bodies = &module->templates;
+    PipelineTemplates *bodies = module->templates;
     const Pipeline *first = module->strategy ? &module->strategy->pipelines.at[0] : NULL;
     bool several = bodies->stages.count > 1 || bodies->runs.count > 1;
-    module->devices.mesh = !first    ? single_device(module)
-                           : several ? all_devices(module)
-                                     : stage_mesh(module, &first->stages.at[0]);
-    for (int s = 0; s < bodies->stages.count && module->devices.mesh; s++) {
+    module->devices->mesh = !first    ? single_device(module)
+                            : several ? all_devices(module)
+                                      : stage_mesh(module, &first->stages.at[0]);
+    for (int s = 0; s < bodies->stages.count && module->devices->mesh; s++) {
         TemplateStage *stage = &bodies->stages.at[s];
         const Pipeline *pipeline =
             &module->strategy->pipelines
                  .at[template_first_run(bodies, stage->template_index)->pipeline];
         stage->mesh = several ? stage_mesh(module, &pipeline->stages.at[stage->number])
-                              : module->devices.mesh;
+                              : module->devices->mesh;
         if (!stage->mesh) return false;
     }
-    return module->devices.mesh != NULL;
+    return module->devices->mesh != NULL;
 }

@@ -39,7 +39,7 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
                     const Layout *layout) {
     const Strategy *strategy = module->strategy;
     Arena *scratch = arena_create();
-    int missing = missing_device(scratch, module->devices.mesh, layout);
+    int missing = missing_device(scratch, module->devices->mesh, layout);
     bool same = same_extents(here->type, there->type);
     if (!same) {
         diag_error(module->diag, strategy->optimizer_at,
@@ -76,12 +76,13 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
 /* What computes of a parameter: a conversion to `layout` in front of all else. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
-    Op *op = ir_op_like(module, module->builtin.reshard, &param, 1, NULL, &place);
+    Op *op = ir_op_like(module, module->builtin->reshard, &param, 1, NULL, &place);
     Value *made = op->results[0];
     op->section = SECTION_FORWARD;
     op->loop = LOOP_BEFORE;
-    op->convert.reason = arena_format(module->arena, "%s, which is kept as under the strategy %s",
-                                      param->name, module->strategy->optimizer);
+    op_change_source(module->arena, op)->reason =
+        arena_format(module->arena, "%s, which is kept as under the strategy %s", param->name,
+                     module->strategy->optimizer);
     made->type = param->type;
     made->dims = param->dims;
     made->name = param->name;
@@ -93,8 +94,8 @@ static void add_computing(Module *module, Value *param, const Layout *layout) {
     replace_readers(module, param, made);
 }
 
-static void keep_parameter(Module *module, Parameter *here) {
-    const Parameter *there = find_there(module->optimizer.program, here->name);
+static void keep_parameter(Module *module, const Module *program, Parameter *here) {
+    const Parameter *there = find_there(program, here->name);
     bool trained = here->kept || (here->gradient && !here->frozen);
     if (!there || !trained || !may_lie(module, here->value, there->value, layout_there(there)))
         return;
@@ -106,14 +107,12 @@ static void keep_parameter(Module *module, Parameter *here) {
         add_computing(module, here->value, computing);
 }
 
-void place_as_home(Module *module) {
-    if (!module->optimizer.program)
+void place_as_home(Module *module, const Module *program) {
+    if (!program)
         diag_error(module->diag, module->strategy->optimizer_at,
                    "there is no program under the strategy \"%s\" here",
                    module->strategy->optimizer);
     int errors = diag_errors(module->diag); // what is wrong with one is wrong with all
-    for (int p = 0; module->optimizer.program && p < module->params.count &&
-                    diag_errors(module->diag) == errors;
-         p++)
-        keep_parameter(module, module->params.at[p]);
+    for (int p = 0; program && p < module->params.count && diag_errors(module->diag) == errors; p++)
+        keep_parameter(module, program, module->params.at[p]);
 }

@@ -29,8 +29,9 @@ typedef Array(Value *) Values;
 
 typedef struct Place {
     Module *module;
-    Arena *arena;  // scratch
-    Values *parts; // by value id: what operators of module->part_def make of it
+    const Module *program; // under the strategy that `optimizer` names; NULL: none
+    Arena *arena;          // scratch
+    Values *parts;         // by value id: what operators of module->part_def make of it
     const ConsumerConstraints *wanted;
 } Place;
 
@@ -85,7 +86,7 @@ static Values parts_of(Place *place, const Value *whole) { return place->parts[w
 /* Whether a value is one of all devices, which stages have parts of. */
 static bool is_staged(Place *place, const Value *value) {
     Values parts = parts_of(place, value);
-    return !value->micro && parts.count && parts.at[0]->def->stage != STAGE_ALL;
+    return value->micro.kind == MICRO_WHOLE && parts.count && parts.at[0]->def->stage != STAGE_ALL;
 }
 
 /* A value of all devices, which stages have parts of: each has its part in the layout that its mesh
@@ -101,8 +102,8 @@ static void place_whole(Place *place, Value *value, bool cut) {
     }
     if (is_staged(place, value))
         value->layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
-    else if (!value->micro || !parts.count)
-        place_value(place, place->module->devices.mesh, value);
+    else if (value->micro.kind == MICRO_WHOLE || !parts.count)
+        place_value(place, place->module->devices->mesh, value);
     value->user_layout = NULL;
 }
 
@@ -120,7 +121,7 @@ static const Layout *states_of_whole(Place *place, Value *value) {
     }
     if (cut) whole.layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
     for (int i = 0; cut && i < parts.count; i++) parts.at[i]->layout = own[i];
-    return states_layout(place->module, place->module->devices.mesh, &whole);
+    return states_layout(place->module, place->module->devices->mesh, &whole);
 }
 
 /* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the
@@ -140,18 +141,18 @@ static void place_results(Place *place, const Op *op) {
     Module *module = place->module;
     for (int r = 0; r < op->result_count; r++)
         place_written(module, op_mesh(module, op), op->results[r]);
-    if (module->optimizer.op && op->def == module->optimizer.op && !module->optimizer.state_count)
-        op->results[0]->layout = module->optimizer.program
-                                     ? op->operands[0]->layout
-                                     : states_of_whole(place, op->operands[0]);
+    if (module->optimizer->op && op->def == module->optimizer->op &&
+        !module->optimizer->state_count)
+        op->results[0]->layout =
+            place->program ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
 }
 
 /* Finds the parts of what is given. */
 static void find_parts(Place *place) {
     const Module *module = place->module;
-    place->parts = arena_array(place->arena, Values, module->context.next_id);
+    place->parts = arena_array(place->arena, Values, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->def == module->builtin.local_part)
+        if (module->ops.at[i]->def == module->builtin->local_part)
             array_push(place->arena, &place->parts[module->ops.at[i]->operands[0]->id],
                        module->ops.at[i]->results[0]);
 }
@@ -163,12 +164,13 @@ static void place_all(Place *place) {
     for (int i = 0; i < module->params.count; i++) place_parameter(place, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++) place_whole(place, module->inputs.at[i], false);
     if (module->kind == MODULE_TRAIN && module->strategy && module->strategy->optimizer)
-        place_as_home(module);
+        place_as_home(module, place->program);
     for (int i = 0; i < module->ops.count; i++) place_results(place, module->ops.at[i]);
 }
 
-void pass_seed_layouts(Module *module) {
-    Place place = {.module = module, .arena = arena_create()};
+void pass_seed_layouts(Module *module, const PassContext *context) {
+    Place place = {
+        .module = module, .program = context->links->optimizer_program, .arena = arena_create()};
     if (meshes_create(module)) place_all(&place);
     arena_destroy(place.arena);
 }

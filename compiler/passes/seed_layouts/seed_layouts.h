@@ -14,8 +14,8 @@ bool meshes_create(Module *module);
  * what a stage has of it. */
 const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param);
 
-/* Lays what training keeps as it lies under the strategy that `optimizer` names, of a module of
- * which all else that is given has its layout (optimizer_layouts.c). */
-void place_as_home(Module *module);
+/* Lays what training keeps as it lies in `program`, the one under the strategy that `optimizer`
+ * names, of a module of which all else that is given has its layout (optimizer_layouts.c). */
+void place_as_home(Module *module, const Module *program);
 
 #endif

@@ -54,7 +54,8 @@ static bool is_merged(const Rule *rule, int factor) {
  * would not be a range of that dimension. */
 static bool is_inner(const Value *value, const BoundAccess *access, int f) {
     int d = value ? factor_dim(access, f) : -1;
-    return d > 0 && access->dims[d - 1].written == access->dims[d].written && value->micro != d;
+    return d > 0 && access->dims[d - 1].written == access->dims[d].written &&
+           !value_cut_along(value, d - 1);
 }
 
 /* Whether a cut of bound factor f leaves a kernel that is told where its piece starts with a

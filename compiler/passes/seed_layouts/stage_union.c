@@ -28,13 +28,13 @@ static Group group_of_run(Arena *arena, const Module *module, const TemplateStag
 }
 
 static void add_groups(Arena *arena, const Module *module, Groups *groups, const Value *value) {
-    const TemplateStage *stage = &module->templates.stages.at[value->def->stage];
+    const TemplateStage *stage = &module->templates->stages.at[value->def->stage];
     const Group *group = &value->layout->groups[0];
     const int *positions = mesh_positions(arena, stage->mesh, group);
-    for (int r = 0; r < module->templates.runs.count; r++)
-        if (module->templates.runs.at[r].template_index == stage->template_index)
+    for (int r = 0; r < module->templates->runs.count; r++)
+        if (module->templates->runs.at[r].template_index == stage->template_index)
             array_push(arena, groups,
-                       group_of_run(arena, module, stage, &module->templates.runs.at[r], group,
+                       group_of_run(arena, module, stage, &module->templates->runs.at[r], group,
                                     positions));
 }
 

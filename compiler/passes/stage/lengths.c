@@ -26,13 +26,13 @@ static bool same_operator(const Op *op, const Op *other) {
                (!op->operands[k] || op->operands[k]->id == other->operands[k]->id);
     for (int r = 0; same && r < op->result_count; r++)
         same = op->results[r]->type.rank == other->results[r]->type.rank &&
-               op->results[r]->micro == other->results[r]->micro;
+               micro_equal(op->results[r]->micro, other->results[r]->micro);
     return same;
 }
 
 /* Whether the module adds up or collects an operator's results over all pipelines. */
 static bool is_common(const Module *module, const Op *op) {
-    return op->def == module->builtin.accumulate || op->def == module->builtin.collect;
+    return op->def == module->builtin->accumulate || op->def == module->builtin->collect;
 }
 
 /* Operator i of both: the same, and what is known behind the loop of the same shape. */
@@ -76,10 +76,11 @@ static bool stays_whole(const Type given[2], Type refined) {
 }
 
 /* What is shorter of an input is as in the source. */
-static bool inputs_fit(const Module *module, const Module *other, Position at) {
+static bool inputs_fit(const Module *module, const ModuleLinks *links, const LengthVariant *variant,
+                       Position at) {
     for (int i = 0; i < module->inputs.count; i++) {
-        const Value *input = module->inputs.at[i], *own = other->inputs.at[i];
-        Type given[2] = {other->lengths.input_types[0][i], other->lengths.input_types[1][i]};
+        const Value *input = module->inputs.at[i], *own = variant->module->inputs.at[i];
+        Type given[2] = {links->input_types[i], variant->input_types[i]};
         if (same_shape(input, own) ||
             (input->type.rank == own->type.rank && stays_whole(given, input->type)))
             continue;
@@ -93,8 +94,10 @@ static bool inputs_fit(const Module *module, const Module *other, Position at) {
     return true;
 }
 
-static bool shorter_fits(const Module *module, const Module *other, Position at) {
-    bool fits = inputs_fit(module, other, at);
+static bool shorter_fits(const Module *module, const ModuleLinks *links,
+                         const LengthVariant *variant, Position at) {
+    const Module *other = variant->module;
+    bool fits = inputs_fit(module, links, variant, at);
     for (int i = 0; fits && i < module->params.count; i++)
         if (!same_shape(module->params.at[i]->value, other->params.at[i]->value)) {
             diag_error(module->diag, at,
@@ -116,21 +119,22 @@ static bool shorter_fits(const Module *module, const Module *other, Position at)
     return fits;
 }
 
-bool lengths_fit(const Module *module) {
-    for (int r = 0; r < module->templates.runs.count && module->kind == MODULE_TRAIN; r++) {
-        const PipelineRun *run = &module->templates.runs.at[r];
+bool lengths_fit(const Module *module, const ModuleLinks *links) {
+    for (int r = 0; r < module->templates->runs.count && module->kind == MODULE_TRAIN; r++) {
+        const PipelineRun *run = &module->templates->runs.at[r];
         const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
         if (!pipeline->lengths.count) continue;
-        if (!module->lengths.variants) {
+        if (!links->variants) {
             diag_error(
                 module->diag, pipeline->lengths.at[0].at,
                 "the model with these lengths is known to the source alone, not to this text");
             return false;
         }
-        const Module *other = module->lengths.variants[run->pipeline];
+        const LengthVariant *other = &links->variants[run->pipeline];
         Position at = pipeline->lengths.at[0].at;
-        if (other && template_first_run(&module->templates, run->template_index) == run &&
-            (!shorter_fits(module, other, at) || !padding_is_safe(module, other, at)))
+        if (other->module && template_first_run(module->templates, run->template_index) == run &&
+            (!shorter_fits(module, links, other, at) ||
+             !padding_is_safe(module, other->module, at)))
             return false;
     }
     return true;

@@ -25,10 +25,10 @@
 
 /* Gives a value that has rows of the batch those of the body's micro-batch. */
 static void take_rows(Module *module, Value *value, int64_t rows) {
-    if (value->micro <= 0) return;
+    if (value->micro.kind != MICRO_ROWS) return;
     int64_t *extent =
         arena_copy(module->arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
-    extent[value->micro - 1] = rows / module->templates.row_unit;
+    extent[value->micro.dim] = rows / module->templates->row_unit;
     value->type.extent =
         intern(module_interned(module), extent, sizeof *extent * (size_t)value->type.rank);
 }
@@ -68,7 +68,7 @@ static void push(Staging *staging, Op *op, int stage, LoopPosition turn) {
 /* What a stage has of a value that is on all devices. */
 static Value *make_part(Staging *staging, Value *value, const Op *like, int stage) {
     Module *module = staging->module;
-    Op *op = ir_op_like(module, module->builtin.local_part, &value, 1, NULL, like);
+    Op *op = ir_op_like(module, module->builtin->local_part, &value, 1, NULL, like);
     op->section = SECTION_FORWARD;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
@@ -81,7 +81,7 @@ static Value *make_part(Staging *staging, Value *value, const Op *like, int stag
 /* An operator that stands before the loop, or a part of an input, once more on a stage. */
 static void repeat_on_stage(Staging *staging, const Op *op, int stage) {
     Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
-    bool part = op->def == staging->module->builtin.local_part;
+    bool part = op->def == staging->module->builtin->local_part;
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = part ? op->operands[k] : on_stage(staging, op->operands[k], stage);
     Op *copy = ir_clone(staging->module, op, operands);
@@ -92,15 +92,15 @@ static void repeat_on_stage(Staging *staging, const Op *op, int stage) {
         copy->results[r]->user_layout = op->results[r]->user_layout;
     }
     take_rows_of_results(staging->module, copy,
-                         staging->module->templates.at.at[staging->run->template_index].rows);
+                         staging->module->templates->at.at[staging->run->template_index].rows);
     push(staging, copy, stage, op->loop);
 }
 
 /* The value as an operator of a stage reads it. */
 static Value *on_stage(Staging *staging, Value *value, int stage) {
     if (!value) return NULL;
-    bool part = value->def && value->def->def == staging->module->builtin.local_part;
-    if (in_loop(value) && !part && value->def->def != staging->module->builtin.accumulate)
+    bool part = value->def && value->def->def == staging->module->builtin->local_part;
+    if (in_loop(value) && !part && value->def->def != staging->module->builtin->accumulate)
         return staging->copy[value->id];
     Value **held = &staging->held[(size_t)stage * (size_t)staging->values + (size_t)value->id];
     Op place = op_place_at(value->at);
@@ -157,7 +157,7 @@ static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosi
             add->loop = behind(turn);
             add->section = turn == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
             add->visit = 0;
-            add->marks.is_wgrad = false;
+            add->is_wgrad = false;
             array_push(staging->module->arena, &staging->unions[turn], add);
             given->at[i] = add->results[0];
             return;
@@ -186,8 +186,8 @@ static void add_summands(Staging *staging, const Op *accumulation, Value *value)
 
 /* Whether an operator only hands on what others add up or collect. */
 static bool gathers(const Staging *staging, const Op *op) {
-    return op->def == staging->module->builtin.accumulate ||
-           op->def == staging->module->builtin.collect;
+    return op->def == staging->module->builtin->accumulate ||
+           op->def == staging->module->builtin->collect;
 }
 
 static Handed *find_handed(Handed *list, int stage, int visit) {
@@ -213,7 +213,7 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     Module *module = staging->module;
     const Handed *known = find_handed(staging->handed[original->id], stage, visit);
     if (known) return known->value ? known->value : value;
-    Op *hand = ir_op_like(module, module->builtin.reshard, &value, 1, NULL, reader);
+    Op *hand = ir_op_like(module, module->builtin->reshard, &value, 1, NULL, reader);
     hand->visit = visit;
     hand->results[0]->type = value->type;
     hand->results[0]->dims = value->dims;
@@ -226,7 +226,7 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
 /* When a visit runs an operator of the loop, among those of the body. */
 static int run_order(const Staging *staging, const Op *op) {
     int visit = staging->visit[op->index],
-        visits = staging->module->templates.at.at[staging->run->template_index].visit_count;
+        visits = staging->module->templates->at.at[staging->run->template_index].visit_count;
     return op->section == SECTION_FORWARD ? visit : 2 * visits - visit;
 }
 
@@ -234,7 +234,7 @@ static int run_order(const Staging *staging, const Op *op) {
  * reads it first. */
 static void note_home(Staging *staging, const Value *original, const Op *reader) {
     const Op *maker = in_loop(original) && original->id < staging->values ? original->def : NULL;
-    if (!maker || maker->loop != LOOP_EACH || maker->def == staging->module->builtin.local_part ||
+    if (!maker || maker->loop != LOOP_EACH || maker->def == staging->module->builtin->local_part ||
         gathers(staging, maker))
         return;
     int stage = stage_of(staging, reader);
@@ -271,10 +271,10 @@ static void copy_op(Staging *staging, const Op *op) {
     for (int r = 0; r < op->result_count; r++) {
         copy->results[r]->user_layout = op->results[r]->user_layout;
         note_copy(staging, op->results[r], copy->results[r]);
-        if (op->def == module->builtin.collect)
+        if (op->def == module->builtin->collect)
             array_push(staging->arena, &staging->summands[op->results[r]->id], copy->results[r]);
     }
-    take_rows_of_results(module, copy, module->templates.at.at[staging->run->template_index].rows);
+    take_rows_of_results(module, copy, module->templates->at.at[staging->run->template_index].rows);
     push(staging, copy, stage, op->loop);
 }
 
@@ -300,7 +300,7 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     memset(staging->handed, 0, sizeof *staging->handed * (size_t)staging->values);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->builtin.accumulate)
+        if (op->def == module->builtin->accumulate)
             find_summands(staging, op->operands[0]);
         else if (op->loop == turn && op->result_count == 1 && read[op->results[0]->id] &&
                  !gathers(staging, op))
@@ -312,8 +312,8 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
             note_home(staging, module->ops.at[i]->operands[k], module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->loop != turn || op->def == module->builtin.local_part) continue;
-        if (op->def == module->builtin.accumulate)
+        if (op->loop != turn || op->def == module->builtin->local_part) continue;
+        if (op->def == module->builtin->accumulate)
             add_summands(staging, op, op->operands[0]);
         else if (!staging->dissolved[i])
             copy_op(staging, op);
@@ -331,10 +331,10 @@ static Value *behind_loop(Staging *staging, Value *value) {
     Value **total = &staging->total[value->id];
     if (*total) return *total;
     const Summands *summands = &staging->summands[value->id];
-    Op *op = ir_op_like(module, module->builtin.stage_union, summands->at, summands->count, NULL,
+    Op *op = ir_op_like(module, module->builtin->stage_union, summands->at, summands->count, NULL,
                         value->def);
     op->visit = 0;
-    op->marks.is_wgrad = false;
+    op->is_wgrad = false;
     op->section = value->def->loop == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
@@ -384,7 +384,7 @@ static void order_turns(Staging *staging) {
 static void begin(Staging *staging) {
     Module *module = staging->module;
     ir_number(module);
-    staging->values = module->context.next_id;
+    staging->values = module->next_id;
     staging->ops = module->ops.count;
     staging->readers = arena_array(staging->arena, int, staging->values);
     staging->dissolved = arena_array(staging->arena, bool, staging->ops);
@@ -394,9 +394,9 @@ static void begin(Staging *staging) {
     staging->handed = arena_array(staging->arena, Handed *, staging->values);
     staging->total = arena_array(staging->arena, Value *, staging->values);
     staging->held =
-        arena_array(staging->arena, Value *, staging->values * module->templates.stages.count);
+        arena_array(staging->arena, Value *, staging->values * module->templates->stages.count);
     staging->summands = arena_array(staging->arena, Summands, staging->values);
-    module->builtin.stage_union =
+    module->builtin->stage_union =
         module_def(module, rule_inserted(module->arena, "union",
                                          "y[i..] = union(xs[][i..]) replicate(i) kernel(union)"));
     find_readers(staging);
@@ -405,10 +405,11 @@ static void begin(Staging *staging) {
 /* One of the two loops, of all bodies. False after errors. */
 static bool make_loop(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
-    for (int b = 0; b < module->templates.at.count; b++) {
-        staging->run = template_first_run(&module->templates, b);
-        staging->shorter =
-            module->lengths.variants ? module->lengths.variants[staging->run->pipeline] : NULL;
+    for (int b = 0; b < module->templates->at.count; b++) {
+        staging->run = template_first_run(module->templates, b);
+        staging->shorter = staging->links->variants
+                               ? staging->links->variants[staging->run->pipeline].module
+                               : NULL;
         if (!find_visits(staging)) return false;
         make_body(staging, read, turn);
     }
@@ -435,18 +436,18 @@ static void make_bodies(Staging *staging) {
 static void shrink_rows(Module *module) {
     for (int i = 0; i < module->ops.count; i++)
         if (loop_repeats(module->ops.at[i]->loop))
-            take_rows_of_results(module, module->ops.at[i], module->templates.at.at[0].rows);
+            take_rows_of_results(module, module->ops.at[i], module->templates->at.at[0].rows);
 }
 
-void pass_stage(Module *module) {
-    if (!module->templates.at.count) return;
-    if (!lengths_fit(module)) return;
-    if (module->templates.stages.count == 1 && module->templates.runs.count == 1 &&
-        !module->templates.at.at[0].short_rows) {
+void pass_stage(Module *module, const PassContext *context) {
+    if (!module->templates->at.count) return;
+    if (!lengths_fit(module, context->links)) return;
+    if (module->templates->stages.count == 1 && module->templates->runs.count == 1 &&
+        !module->templates->at.at[0].short_rows) {
         shrink_rows(module);
         return;
     }
-    Staging staging = {.module = module, .arena = arena_create()};
+    Staging staging = {.module = module, .links = context->links, .arena = arena_create()};
     make_bodies(&staging);
     arena_destroy(staging.arena);
 }

@@ -3,7 +3,7 @@
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H
 
-#include "ir/module.h"
+#include "ir/unit.h"
 #include "strategy/place.h"
 
 /* What a value is in another visit than the one in which its stage makes it or gets it first. */
@@ -19,6 +19,7 @@ typedef Array(Value *) Summands;
 
 typedef struct Staging {
     Module *module;
+    const ModuleLinks *links;
     Arena *arena;    // scratch
     int values, ops; // of the module before the pass
     int *readers;    // by value id: operators that read it, outputs and the loss included
@@ -48,7 +49,7 @@ static inline bool in_loop(const Value *value) {
 
 /* Whether the model with the lengths of each pipeline is the module's, operator by operator, and
  * differs only inside the loop; else false, after an error. */
-bool lengths_fit(const Module *module);
+bool lengths_fit(const Module *module, const ModuleLinks *links);
 
 /* Gives the copy of an operator of the module for the body at hand the body's lengths: the shapes
  * of its results and of its arguments. All else stays: numbers and sizes are the padded batch's. */
@@ -58,7 +59,7 @@ void take_lengths(const Staging *staging, const Op *op, Op *copy);
  * errors: layers that no stage has, or that stand against the flow of the data. */
 bool find_visits(Staging *staging);
 
-/* The stage that runs operator i of the module, of module->templates.stages. */
+/* The stage that runs operator i of the module, of module->templates->stages. */
 int stage_of(const Staging *staging, const Op *op);
 
 /* Finds the additions that only lead to what is read behind the loop; `read`: by value id, whether

@@ -34,9 +34,9 @@ static void list_layers_of(Staging *staging, LoopPosition turn) {
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->loop == turn && is_forward(op) && op->source.layer &&
-            layer_number(staging, op->source.layer) < 0)
-            array_push(staging->arena, &staging->layers, op->source.layer);
+        if (op->loop == turn && is_forward(op) && op->source->layer &&
+            layer_number(staging, op->source->layer) < 0)
+            array_push(staging->arena, &staging->layers, op->source->layer);
     }
 }
 
@@ -54,7 +54,7 @@ static void list_layers(Staging *staging) {
 static const Op *maker_of(const Staging *staging, const Value *value) {
     const Op *maker = in_loop(value) ? value->def : NULL;
     bool handed =
-        maker && maker->loop == LOOP_EACH && maker->def != staging->module->builtin.local_part;
+        maker && maker->loop == LOOP_EACH && maker->def != staging->module->builtin->local_part;
     return handed && !op_gathers(staging->module, maker) ? maker : NULL;
 }
 
@@ -90,7 +90,7 @@ static VisitEdges find_layer_edges(Staging *staging) {
     VisitEdges edges = {0};
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        int layer = orders(staging, op) ? layer_number(staging, op->source.layer) : -1;
+        int layer = orders(staging, op) ? layer_number(staging, op->source->layer) : -1;
         bool *own = &sources[(size_t)count * (size_t)i];
         for (int k = 0; orders(staging, op) && k < op->operand_count; k++) {
             const Op *maker = maker_of(staging, op->operands[k]);
@@ -145,15 +145,15 @@ static int backward_visit(const Staging *staging, const Op *op, int visit) {
  * its operator of the model. An addition of gradients is of no layer: it is for the value, which
  * several may read. */
 static int known_visit(const Staging *staging, const Op *op, const int *unit) {
-    int layer = layer_number(staging, op->source.layer);
+    int layer = layer_number(staging, op->source->layer);
     if (op->loop == LOOP_COUNT) return staging->placement->visit_count - 1;
     if (op->section == SECTION_FORWARD)
         return layer >= 0 ? staging->placement->visit_of[layer] : operands_visit(staging, op);
     int summed = op_is_addition(op) ? backward_visit(staging, op, -1) : -1;
     if (summed >= 0) return summed;
-    int own = layer >= 0           ? staging->placement->visit_of[layer]
-              : op->source.op >= 0 ? unit[op->source.op]
-                                   : -1;
+    int own = layer >= 0            ? staging->placement->visit_of[layer]
+              : op->source->op >= 0 ? unit[op->source->op]
+                                    : -1;
     return backward_visit(staging, op, own);
 }
 
@@ -185,7 +185,7 @@ static bool settle_visits(Staging *staging) {
     const int *joined = strategy_join(staging->arena, staging->placement, edge, edges.count);
     for (int i = 0; i < module->ops.count; i++)
         staging->visit[i] = staging->visit[i] < 0 ? -1 : joined[staging->visit[i]];
-    Body *body = &module->templates.at.at[staging->run->template_index];
+    Body *body = &module->templates->at.at[staging->run->template_index];
     int count = staging->placement->visit_count, *stages = arena_array(module->arena, int, count);
     for (int v = 0; v < count; v++) stages[v] = staging->placement->visits[v].stage;
     body->visit_count = count;
@@ -240,8 +240,8 @@ static int *visits_of_units(Staging *staging) {
     int count = staging->ops + staging->values, *unit = arena_array(staging->arena, int, count);
     memset(unit, -1, sizeof *unit * (size_t)count);
     for (int i = module->ops.count - 1; i >= 0; i--)
-        if (is_forward(module->ops.at[i]) && module->ops.at[i]->source.op >= 0)
-            unit[module->ops.at[i]->source.op] = staging->visit[i];
+        if (is_forward(module->ops.at[i]) && module->ops.at[i]->source->op >= 0)
+            unit[module->ops.at[i]->source->op] = staging->visit[i];
     return unit;
 }
 
@@ -255,6 +255,6 @@ bool find_visits(Staging *staging) {
 }
 
 int stage_of(const Staging *staging, const Op *op) {
-    return staging->module->templates.at.at[staging->run->template_index].first_stage +
+    return staging->module->templates->at.at[staging->run->template_index].first_stage +
            staging->placement->visits[staging->visit[op->index]].stage;
 }

@@ -1,5 +1,6 @@
 #include "planner/rebalance/layer_work.h"
 
+#include "ir/programs/device_programs.h"
 #include "cost/cost.h"
 
 #include <math.h>
@@ -25,9 +26,9 @@ static int find_layer(const Reader *reader, const Layer *layer) {
 static void list_layers(Reader *reader) {
     for (int i = 0; i < reader->module->ops.count; i++) {
         const Op *op = reader->module->ops.at[i];
-        if (op->section == SECTION_FORWARD && op->source.layer &&
-            find_layer(reader, op->source.layer) < 0)
-            array_push(reader->arena, &reader->layers, op->source.layer);
+        if (op->section == SECTION_FORWARD && op->source->layer &&
+            find_layer(reader, op->source->layer) < 0)
+            array_push(reader->arena, &reader->layers, op->source->layer);
     }
     if (!reader->layers.count) array_push(reader->arena, &reader->layers, NULL);
 }
@@ -38,20 +39,20 @@ static void place_ops(Reader *reader) {
     const Module *module = reader->module;
     int most = -1, last = 0;
     for (int i = 0; i < module->ops.count; i++)
-        most = module->ops.at[i]->source.op > most ? module->ops.at[i]->source.op : most;
+        most = module->ops.at[i]->source->op > most ? module->ops.at[i]->source->op : most;
     int *of_unit = arena_array(reader->arena, int, most + 1);
     bool *known = arena_array(reader->arena, bool, most + 1);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        bool unit = op->source.op >= 0 && known[op->source.op];
-        if (op->source.layer && find_layer(reader, op->source.layer) >= 0)
-            last = find_layer(reader, op->source.layer);
+        bool unit = op->source->op >= 0 && known[op->source->op];
+        if (op->source->layer && find_layer(reader, op->source->layer) >= 0)
+            last = find_layer(reader, op->source->layer);
         else if (unit)
-            last = of_unit[op->source.op];
+            last = of_unit[op->source->op];
         reader->layer_of[i] = last;
-        if (op->source.op >= 0 && !unit && op->section == SECTION_FORWARD) {
-            known[op->source.op] = true;
-            of_unit[op->source.op] = last;
+        if (op->source->op >= 0 && !unit && op->section == SECTION_FORWARD) {
+            known[op->source->op] = true;
+            of_unit[op->source->op] = last;
         }
     }
 }
@@ -75,8 +76,8 @@ static bool computes(Module *module, const Role *role, const Op *op) {
 static double sum_work(const Reader *reader, const DeviceClass *class, double *by_layer) {
     double sum = 0, weights = 0;
     memset(by_layer, 0, sizeof *by_layer * (size_t)reader->layers.count);
-    for (int r = 0; r < reader->module->devices.roles->role_count; r++) {
-        const Role *role = &reader->module->devices.roles->at[r];
+    for (int r = 0; r < reader->module->devices->roles->role_count; r++) {
+        const Role *role = &reader->module->devices->roles->at[r];
         for (int i = 0; i < reader->module->ops.count; i++) {
             const Op *op = reader->module->ops.at[i];
             if (!computes(reader->module, role, op)) continue;
@@ -84,7 +85,7 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
             double own =
                 (class ? work_seconds(class, &work) : work.operations) * role->device_count;
             by_layer[reader->layer_of[i]] += own;
-            weights += op->marks.is_wgrad ? own : 0;
+            weights += op->is_wgrad ? own : 0;
             sum += own;
         }
     }
@@ -96,7 +97,7 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
  * class where the cluster has rates, else in operations. */
 static void weigh(Reader *reader) {
     ModelWork *work = reader->work;
-    const Cluster *cluster = reader->module->context.options.cluster;
+    const Cluster *cluster = reader->module->devices->target.cluster;
     double *own = arena_array(reader->arena, double, work->count), fastest = INFINITY,
            sum = sum_work(reader, NULL, work->work);
     for (int d = 0; d < work->device_count; d++) {
@@ -126,7 +127,7 @@ static int layer_reading(const Reader *reader, const Value *value) {
         const Op *op = reader->module->ops.at[i];
         bool reads = false;
         for (int k = 0; k < op->operand_count; k++) reads |= op->operands[k] == value;
-        if (reads && (op->convert.plan || op->def == reader->module->builtin.local_part))
+        if (reads && (op->convert.plan || op->def == reader->module->builtin->local_part))
             return layer_reading(reader, op->results[0]);
         if (reads) return reader->layer_of[i];
     }
@@ -146,7 +147,7 @@ static void weigh_parameters(const Reader *reader) {
 /* Finds the rows of the batch: the first dimension of the first input that has any. */
 static void find_batch(Reader *reader) {
     ModelWork *work = reader->work;
-    work->unit = reader->module->templates.row_unit > 1 ? reader->module->templates.row_unit : 1;
+    work->unit = reader->module->templates->row_unit > 1 ? reader->module->templates->row_unit : 1;
     for (int i = 0; i < reader->module->inputs.count && !work->batch; i++) {
         const Value *input = reader->module->inputs.at[i];
         if (!input->type.rank) continue;
@@ -228,11 +229,11 @@ ModelWork *model_work(Arena *arena, Module *module) {
     work->work = arena_array(arena, double, work->count);
     work->bytes = arena_array(arena, double, work->count);
     work->slow = arena_array(arena, double, work->device_count);
-    work->hosts = count_hosts(module->context.options.cluster, work->device_count);
+    work->hosts = count_hosts(module->devices->target.cluster, work->device_count);
     for (int d = 0; d < work->device_count; d++)
-        work->limited |= cluster_class(module->context.options.cluster, d) &&
-                         cluster_class(module->context.options.cluster, d)->memory;
-    work->bandwidth = least_bandwidth(module->context.options.cluster);
+        work->limited |= cluster_class(module->devices->target.cluster, d) &&
+                         cluster_class(module->devices->target.cluster, d)->memory;
+    work->bandwidth = least_bandwidth(module->devices->target.cluster);
     weigh(&reader);
     weigh_parameters(&reader);
     find_batch(&reader);

@@ -1,4 +1,5 @@
 #include "planner/report/simulation.h"
+#include "ir/programs/conversions.h"
 
 #include "cost/cost.h"
 #include "reshard/plan.h"
@@ -8,10 +9,10 @@
 int64_t conversion_runs(const Module *module, const Op *op) {
     int64_t runs = 0;
     if (op->stage == STAGE_ALL) return op_runs(module, op);
-    for (int r = 0; r < module->templates.runs.count; r++)
-        if (module->templates.runs.at[r].template_index ==
-            module->templates.stages.at[op->stage].template_index)
-            runs += loop_repeats(op->loop) ? module->templates.runs.at[r].microbatches : 1;
+    for (int r = 0; r < module->templates->runs.count; r++)
+        if (module->templates->runs.at[r].template_index ==
+            module->templates->stages.at[op->stage].template_index)
+            runs += loop_repeats(op->loop) ? module->templates->runs.at[r].microbatches : 1;
     return runs;
 }
 
@@ -28,7 +29,7 @@ static const char *row_key(Arena *arena, const Module *module, const Op *op) {
     return arena_format(arena, "%s:%d:%d %d %d %d %d %d\n%s\n%s", op->at.file ? op->at.file : "",
                         op->at.line, op->at.column, op->stage, op->visit, (int)op_phase(module, op),
                         op->convert.plan->number, op->convert.tensor,
-                        op->convert.reason ? op->convert.reason : "", name ? name : "");
+                        op->source->reason ? op->source->reason : "", name ? name : "");
 }
 
 static ConversionRow *row_of(Arena *arena, Intern *numbers, ConversionRows *rows,
@@ -59,9 +60,9 @@ ConversionRows conversion_rows(Arena *arena, Simulation *simulation) {
         row->seconds +=
             (double)op_runs(module, op) *
             (plan == op->convert.plan->plan ? times_conversion(&simulation->times, op->convert.plan)
-             : simulation->times.priced ? conversion_seconds(module->context.options.cluster, plan)
+             : simulation->times.priced ? conversion_seconds(module->devices->target.cluster, plan)
                                         : 0);
-        array_push(arena, &row->scopes, op->source.scope);
+        array_push(arena, &row->scopes, op->source->scope);
     }
     return rows;
 }

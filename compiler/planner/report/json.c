@@ -1,4 +1,7 @@
 #include "planner/report/report.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/representatives.h"
 #include "cost/cost.h"
 #include "planner/report/simulation.h"
 #include "planner/report/values.h"
@@ -64,17 +67,17 @@ static const char *layers_text(Arena *arena, const Module *module, const Pipelin
     const Layer *first = NULL, *last = NULL;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!op->source.layer || op_phase(module, op) != PHASE_FORWARD ||
-            layer_same(last, op->source.layer) ||
+        if (!op->source->layer || op_phase(module, op) != PHASE_FORWARD ||
+            layer_same(last, op->source->layer) ||
             (group->body >= 0 && (op->stage != group->first_stage + group->graph.stage_of[visit] ||
                                   op->visit != visit)))
             continue;
-        if (first && !layer_follows(last, op->source.layer)) {
+        if (first && !layer_follows(last, op->source->layer)) {
             print_layer_run(&text, first, last);
             first = NULL;
         }
-        first = first ? first : op->source.layer;
-        last = op->source.layer;
+        first = first ? first : op->source->layer;
+        last = op->source->layer;
     }
     if (first) print_layer_run(&text, first, last);
     return text_bytes(&text);
@@ -129,7 +132,7 @@ static json_t *json_classes(Arena *arena, const Module *module, const TimelineRo
     json_t *names = json_array();
     Array(const DeviceClass *) classes = {0};
     for (int i = 0; i < lane->device_count; i++) {
-        const DeviceClass *class = cluster_class(module->context.options.cluster, lane->devices[i]);
+        const DeviceClass *class = cluster_class(module->devices->target.cluster, lane->devices[i]);
         bool known = !class;
         for (int c = 0; c < classes.count && !known; c++) known = classes.at[c] == class;
         if (known) continue;
@@ -145,7 +148,7 @@ static json_t *json_stage_devices(Arena *arena, const Module *module, const Pipe
     json_t *devices = json_array();
     for (int i = 0; i < group->runs.count; i++) {
         const Stage *own =
-            &module->strategy->pipelines.at[module->templates.runs.at[group->runs.at[i]].pipeline]
+            &module->strategy->pipelines.at[module->templates->runs.at[group->runs.at[i]].pipeline]
                  .stages.at[stage];
         json_array_append_new(devices, json_devices(arena, own->devices.at, own->devices.count));
     }
@@ -175,7 +178,7 @@ static json_t *json_group(Arena *arena, const Simulation *simulation, const Pipe
     for (int i = 0; i < group->runs.count; i++)
         json_array_append_new(
             pipelines,
-            json_integer(simulation->module->templates.runs.at[group->runs.at[i]].pipeline));
+            json_integer(simulation->module->templates->runs.at[group->runs.at[i]].pipeline));
     if (!group->runs.count) json_array_append_new(pipelines, json_integer(0));
     for (int s = 0; s < group->graph.stage_count; s++)
         json_array_append_new(stages, json_stage(arena, simulation, group, s));
@@ -212,7 +215,7 @@ static json_t *json_conversion(Arena *arena, const Simulation *simulation,
         phase_name(op_phase(simulation->module, op)), "stages", json_places(simulation, op),
         "conversion", plan_name(row->plan), "value", json_text(arena, op->results[0]->name),
         "reason",
-        json_text(arena, op->convert.reason ? op->convert.reason : "reshard in the source"),
+        json_text(arena, op->source->reason ? op->source->reason : "reshard in the source"),
         "scopes", scopes, "count", row->scopes.count, "runs", (json_int_t)row->runs, "bytes",
         (json_int_t)row->bytes, "received", (json_int_t)row->received, "seconds",
         simulation->times.priced ? json_real(row->seconds) : json_null());
@@ -255,7 +258,7 @@ static HolderList holders_of_role(Arena *arena, Module *module, const Role *role
     HolderList list = {0};
     for (int i = 0; i < role->device_count; i++) {
         int device = role->devices[i], slots = device_slots(module, role, device), h = 0;
-        const DeviceClass *class = cluster_class(module->context.options.cluster, device);
+        const DeviceClass *class = cluster_class(module->devices->target.cluster, device);
         while (h < list.count && (list.at[h].slots != slots || list.at[h].class != class)) h++;
         if (h == list.count) array_push(arena, &list, (Holders){.slots = slots, .class = class});
         array_push(arena, &list.at[h].devices, device);
@@ -270,7 +273,7 @@ static json_t *json_device_places(const Simulation *simulation, const Holders *h
         int stage = 0;
         const PipelineRun *run = device_run(simulation->module, holders->devices.at[i], &stage);
         json_t *place = json_place(
-            run ? simulation_group(simulation, (int)(run - simulation->module->templates.runs.at))
+            run ? simulation_group(simulation, (int)(run - simulation->module->templates->runs.at))
                 : 0,
             stage);
         bool known = false;
@@ -300,7 +303,7 @@ static json_t *json_memory(Arena *arena, const Simulation *simulation, const Rol
 }
 
 static json_t *json_memories(Arena *arena, const Simulation *simulation) {
-    const Roles *roles = simulation->module->devices.roles;
+    const Roles *roles = simulation->module->devices->roles;
     json_t *list = json_array();
     for (int r = 0; r < roles->role_count; r++) {
         HolderList holders = holders_of_role(arena, simulation->module, &roles->at[r]);
@@ -383,7 +386,7 @@ static json_t *json_values(Arena *arena, const Module *module) {
 /* Returns the lines of the source file; null where it can no longer be read. */
 static json_t *json_lines(Arena *arena, const Module *module) {
     const char *why;
-    int opened = module->source.file ? reading_open(module->source.file, &why) : -1;
+    int opened = module->source->file ? reading_open(module->source->file, &why) : -1;
     FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
     char *line = NULL;
     size_t room = 0;
@@ -406,7 +409,7 @@ static json_t *json_idle(Arena *arena, const Module *module) {
     int count = module->strategy ? strategy_device_count(module->strategy) : 1;
     Array(int) idle = {0};
     for (int device = 0; device < count; device++)
-        if (roles_index(module->devices.roles, device) < 0) array_push(arena, &idle, device);
+        if (roles_index(module->devices->roles, device) < 0) array_push(arena, &idle, device);
     return json_devices(arena, idle.at, idle.count);
 }
 
@@ -419,13 +422,13 @@ static json_t *json_model(Arena *arena, Simulation *simulation) {
     return json_pack(
         "{s:o,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:s,s:f,s:o,s:o,s:o,s:o,s:o,s:o}", "model",
         json_text(arena, module->name), "kind", module->kind == MODULE_TRAIN ? "train" : "infer",
-        "source", json_text(arena, module->source.file), "strategy",
+        "source", json_text(arena, module->source->file), "strategy",
         json_text(arena, strategy ? strategy->name : NULL), "schedule",
-        json_text(arena, strategy && module->templates.at.count
+        json_text(arena, strategy && module->templates->at.count
                              ? schedule_words[strategy_schedule(strategy)]
                              : NULL),
-        "cluster", json_text(arena, module->context.options.cluster_file), "devices",
-        module->devices.roles->device_count, "idle", json_idle(arena, module), "unit",
+        "cluster", json_text(arena, module->devices->target.cluster_file), "devices",
+        module->devices->roles->device_count, "idle", json_idle(arena, module), "unit",
         simulation->times.priced ? "seconds" : "operations", "length", simulation->length,
         "pipelines", groups, "sums", json_async_collectives(arena, simulation), "memory",
         json_memories(arena, simulation), "conversions", json_conversions(arena, simulation),

@@ -1,6 +1,7 @@
 #include "planner/report/simulation.h"
 
 #include "ir/analysis/async_collectives.h"
+#include "ir/programs/device_programs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,15 +12,15 @@
 static bool same_classes(const Module *module, const Pipeline *a, const Pipeline *b) {
     for (int s = 0; s < a->stages.count; s++)
         for (int i = 0; i < a->stages.at[s].devices.count; i++)
-            if (cluster_class(module->context.options.cluster, a->stages.at[s].devices.at[i]) !=
-                cluster_class(module->context.options.cluster, b->stages.at[s].devices.at[i]))
+            if (cluster_class(module->devices->target.cluster, a->stages.at[s].devices.at[i]) !=
+                cluster_class(module->devices->target.cluster, b->stages.at[s].devices.at[i]))
                 return false;
     return true;
 }
 
 /* Returns the pipeline of the strategy that stands for a group. */
 static const Pipeline *group_pipeline(const Module *module, const PipelineGroup *group) {
-    return &module->strategy->pipelines.at[module->templates.runs.at[group->runs.at[0]].pipeline];
+    return &module->strategy->pipelines.at[module->templates->runs.at[group->runs.at[0]].pipeline];
 }
 
 /* Returns the group of pipelines with equal times that a pipeline belongs to; NULL when it is the
@@ -47,7 +48,7 @@ static void set_lanes(Arena *arena, const Module *module, PipelineGroup *group) 
 
 static void add_run(Arena *arena, Simulation *simulation, int number) {
     Module *module = simulation->module;
-    const PipelineRun *run = &module->templates.runs.at[number];
+    const PipelineRun *run = &module->templates->runs.at[number];
     PipelineGroup *group = group_of_run(simulation, run);
     bool known = group != NULL;
     if (!known) {
@@ -56,8 +57,8 @@ static void add_run(Arena *arena, Simulation *simulation, int number) {
                                    .microbatches = run->microbatches,
                                    .schedule = run->schedule});
         group = &simulation->groups.at[simulation->groups.count - 1];
-        group->first_stage = module->templates.at.at[run->template_index].first_stage;
-        group->rows = module->templates.at.at[run->template_index].rows;
+        group->first_stage = module->templates->at.at[run->template_index].first_stage;
+        group->rows = module->templates->at.at[run->template_index].rows;
         group->graph = template_graph(arena, module, run->template_index);
     }
     array_push(arena, &group->runs, number);
@@ -74,8 +75,8 @@ static void add_whole(Arena *arena, Simulation *simulation) {
     group.schedule = schedule_create(arena, SCHEDULE_1F1B, &group.graph, 1);
     group.lanes = arena_new(arena, TimelineRow);
     *group.lanes = (TimelineRow){.stage = strategy ? &strategy->pipelines.at[0].stages.at[0] : NULL,
-                                 .device_count = module->devices.roles->device_count,
-                                 .devices = module->devices.roles->devices};
+                                 .device_count = module->devices->roles->device_count,
+                                 .devices = module->devices->roles->devices};
     array_push(arena, &simulation->groups, group);
 }
 
@@ -170,9 +171,9 @@ static Makers makers(Arena *arena, const Module *module, const AsyncCollective *
     Makers made = {0};
     for (int t = 0; t < collective->count; t++) {
         const Op *def = collective->ops[t]->operands[0]->def;
-        for (int k = 0; def->def == module->builtin.stage_union && k < def->operand_count; k++)
+        for (int k = 0; def->def == module->builtin->stage_union && k < def->operand_count; k++)
             array_push(arena, &made, def->operands[k]->def);
-        if (def->def != module->builtin.stage_union) array_push(arena, &made, def);
+        if (def->def != module->builtin->stage_union) array_push(arena, &made, def);
     }
     return made;
 }
@@ -241,8 +242,8 @@ static void end_lanes(Simulation *simulation) {
 
 static Simulation simulate(Arena *arena, Module *module, bool priced) {
     Simulation simulation = {.module = module, .times = times_create(arena, module, priced)};
-    for (int r = 0; r < module->templates.runs.count; r++) add_run(arena, &simulation, r);
-    if (!module->templates.runs.count) add_whole(arena, &simulation);
+    for (int r = 0; r < module->templates->runs.count; r++) add_run(arena, &simulation, r);
+    if (!module->templates->runs.count) add_whole(arena, &simulation);
     double begin = begin_lanes(&simulation);
     for (int g = 0; g < simulation.groups.count; g++) {
         simulation.groups.at[g].begin = begin;
@@ -254,6 +255,6 @@ static Simulation simulate(Arena *arena, Module *module, bool priced) {
 }
 
 Simulation simulation_create(Arena *arena, Module *module) {
-    Simulation simulation = simulate(arena, module, module->context.options.cluster != NULL);
+    Simulation simulation = simulate(arena, module, module->devices->target.cluster != NULL);
     return simulation.times.known ? simulation : simulate(arena, module, false);
 }

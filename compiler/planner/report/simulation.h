@@ -29,7 +29,7 @@ typedef struct TimelineRow {
 typedef struct PipelineGroup {
     int body, first_stage; // -1 and STAGE_ALL where the batch runs as a whole
     int64_t microbatches, rows;
-    Array(int) runs; // indices of module->templates.runs
+    Array(int) runs; // indices of module->templates->runs
     StageGraph graph;
     const Schedule *schedule;
     const Timeline *timeline; // its spans count from `begin`
@@ -54,7 +54,7 @@ typedef struct Simulation {
 /* Computes the timeline. Requires all passes. */
 Simulation simulation_create(Arena *arena, Module *module);
 
-/* Returns the index of the group of a run (an index of module->templates.runs); 0 where the batch
+/* Returns the index of the group of a run (an index of module->templates->runs); 0 where the batch
  * runs as a whole. */
 int simulation_group(const Simulation *simulation, int run);
 

@@ -1,4 +1,6 @@
 #include "planner/report/report.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
 
 #include "cost/cost.h"
 #include "planner/report/simulation.h"
@@ -12,7 +14,7 @@ enum { LARGEST = 10 };
 /* ---- words ---- */
 
 static void print_title(Text *out, const Module *module, const char *what) {
-    text_print(out, "%s %s: %s, %s%s: %s\n", path_end(module->source.file), module->name,
+    text_print(out, "%s %s: %s, %s%s: %s\n", path_end(module->source->file), module->name,
                module->kind == MODULE_TRAIN ? "train" : "infer",
                module->strategy ? "strategy " : "one device",
                module->strategy && module->strategy->name ? module->strategy->name : "", what);
@@ -61,8 +63,8 @@ static void print_memory(Text *out, Module *module, const Role *role, const int 
 
 void table_memory(Text *out, Module *module) {
     print_title(out, module, "memory");
-    for (int r = 0; r < module->devices.roles->role_count; r++) {
-        const Role *role = &module->devices.roles->at[r];
+    for (int r = 0; r < module->devices->roles->role_count; r++) {
+        const Role *role = &module->devices->roles->at[r];
         int *devices = arena_array(out->arena, int, role->device_count);
         bool *told = arena_array(out->arena, bool, role->device_count);
         for (int i = 0; i < role->device_count; i++) {
@@ -137,7 +139,7 @@ static const Op **find_readers(Arena *arena, const Module *module) {
 
 /* Returns, by value id, the parameter whose new value it is; NULL: none. */
 static const Parameter **find_updated(Arena *arena, const Module *module) {
-    const Parameter **updated = arena_array(arena, const Parameter *, module->context.next_id);
+    const Parameter **updated = arena_array(arena, const Parameter *, module->next_id);
     for (int p = 0; p < module->params.count; p++) {
         const Value *value = module->params.at[p]->updated;
         for (; value && value->def && value->def->convert.plan; value = value->def->operands[0])
@@ -149,14 +151,16 @@ static const Parameter **find_updated(Arena *arena, const Module *module) {
 /* Returns an operator's layer: "3", "vision 3", "head"; else the first component of its scope; "-"
  * for neither. */
 static const char *layer_word(Arena *arena, const Op *op) {
-    const char *tower = op->source.layer && op->source.layer->tower
-                            ? arena_format(arena, "%s ", op->source.layer->tower)
+    const char *tower = op->source->layer && op->source->layer->tower
+                            ? arena_format(arena, "%s ", op->source->layer->tower)
                             : "";
-    if (op->source.layer && op->source.layer->name)
-        return arena_format(arena, "layer %s%s", tower, op->source.layer->name);
-    if (op->source.layer) return arena_format(arena, "layer %s%d", tower, op->source.layer->number);
-    return op->source.scope && *op->source.scope
-               ? arena_format(arena, "%.*s", (int)strcspn(op->source.scope, "."), op->source.scope)
+    if (op->source->layer && op->source->layer->name)
+        return arena_format(arena, "layer %s%s", tower, op->source->layer->name);
+    if (op->source->layer)
+        return arena_format(arena, "layer %s%d", tower, op->source->layer->number);
+    return op->source->scope && *op->source->scope
+               ? arena_format(arena, "%.*s", (int)strcspn(op->source->scope, "."),
+                              op->source->scope)
                : "-";
 }
 
@@ -190,7 +194,7 @@ void table_comm(Text *out, Module *module) {
         const Op *layer = param && readers[param->value->index] ? readers[param->value->index] : op;
         if (bytes)
             add_comm(arena, &sums, layer_word(arena, layer),
-                     op->convert.reason ? op->convert.reason : "reshard in the source", runs,
+                     op->source->reason ? op->source->reason : "reshard in the source", runs,
                      bytes);
         all += bytes;
     }

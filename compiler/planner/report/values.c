@@ -28,7 +28,7 @@ static const Value *converted(const Value *value) {
 
 const char *value_text(Arena *arena, const Value *value) {
     value = converted(value);
-    const char *scope = value->def && value->def->source.scope ? value->def->source.scope : "";
+    const char *scope = value->def && value->def->source->scope ? value->def->source->scope : "";
     if (!*scope || (value->name && begins_with(value->name, scope))) return value_called(value);
     return arena_format(arena, value->name ? "%s.%s" : "%2$s in %1$s", scope, value_called(value));
 }
@@ -86,8 +86,8 @@ NamedValues named_values(Arena *arena, const Module *module) {
         add_value(arena, &values, "input", module->inputs.at[i]->name, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->section == SECTION_FORWARD && op->def != module->builtin.local_part &&
-            op->def != module->builtin.stage_union)
+        if (op->section == SECTION_FORWARD && op->def != module->builtin->local_part &&
+            op->def != module->builtin->stage_union)
             add_results(arena, &values, known, op);
     }
     return values;

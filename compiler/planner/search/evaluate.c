@@ -16,11 +16,11 @@
 
 Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool rough) {
     Unit *unit = frontend_under(shop->frontend, text);
-    PassOptions passes = {.out = stdout, .no_fuse = shop->no_fuse};
+    PassOptions passes = {.compile = shop->compile, .out = stdout, .no_fuse = shop->no_fuse};
+    passes.compile.estimate_only = rough;
     for (int m = 0; unit && m < unit->modules.count; m++) {
-        unit->modules.at[m]->context.options = shop->compile;
-        unit->modules.at[m]->context.options.cluster = shop->devices->unbound;
-        unit->modules.at[m]->context.options.estimate_only = rough;
+        unit->modules.at[m]->devices->target = shop->target;
+        unit->modules.at[m]->devices->target.cluster = shop->devices->unbound;
     }
     return unit && passes_run(unit, &passes) ? unit : NULL;
 }
@@ -46,8 +46,10 @@ static void write_all(int to, const char *bytes, size_t length) {
 _Noreturn static void work(const EvaluationContext *shop, const Evaluation *trial, int to) {
     Text out = {.arena = shop->arena};
     if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(2);
-    Unit *unit = evaluation_compile(shop, trial->text, trial->rough);
-    if (unit) trial->work(shop, unit, &out);
+    EvaluationContext own = *shop;
+    own.compile.estimate_only = trial->rough;
+    Unit *unit = evaluation_compile(&own, trial->text, trial->rough);
+    if (unit) trial->work(&own, unit, &out);
     write_all(to, text_bytes(&out), out.length);
     _exit(0);
 }
@@ -148,7 +150,7 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
 static void find_together(const EvaluationContext *shop, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);
-    if (verdict->programs < 2 || unit->modules.at[0]->context.options.estimate_only) return;
+    if (verdict->programs < 2 || shop->compile.estimate_only) return;
     const int64_t *bytes = session_bytes(unit->arena, unit, strategy);
     verdict->fullest = 0;
     for (int d = 1; d < unit_device_count(unit); d++)

@@ -9,6 +9,7 @@
 #ifndef PLANNER_SEARCH_EVALUATE_H
 #define PLANNER_SEARCH_EVALUATE_H
 
+#include "passes/pipeline.h"
 #include "planner/search/devices.h"
 #include "planner/search/model_limits.h"
 #include "support/text.h"
@@ -18,6 +19,7 @@ typedef struct EvaluationContext {
     Arena *arena;
     Diag *diag;
     struct Frontend *frontend;
+    Target target;
     CompileOptions compile;
     bool no_fuse;
     const SearchModel *model;

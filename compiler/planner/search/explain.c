@@ -94,7 +94,7 @@ static bool is_folded(Arena *arena, const EvaluationContext *shop, const TriedLi
 void explain_print(Text *out, const EvaluationContext *shop, const TriedList *best, int tried) {
     text_print(
         out, "%s of %s on %d devices: the best of %d strategies that were compiled and simulated\n",
-        shop->model->module->name, shop->model->module->source.file, shop->devices->count, tried);
+        shop->model->module->name, shop->model->module->source->file, shop->devices->count, tried);
     for (int i = 0, number = 0; i < best->count; i++) {
         const TriedStrategy *own = best->at[i];
         if (is_folded(out->arena, shop, best, i)) continue;

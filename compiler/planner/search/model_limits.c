@@ -24,9 +24,9 @@ static void find_layers(Arena *arena, SearchModel *model) {
     LayerList list = {0};
     for (int i = 0; i < model->module->ops.count; i++) {
         const Op *op = model->module->ops.at[i];
-        if (op->section == SECTION_FORWARD && op->source.layer &&
-            !has_layer(&list, op->source.layer))
-            array_push(arena, &list, op->source.layer);
+        if (op->section == SECTION_FORWARD && op->source->layer &&
+            !has_layer(&list, op->source->layer))
+            array_push(arena, &list, op->source->layer);
     }
     model->layer_count = list.count;
     model->layers = list.at;
@@ -59,17 +59,17 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
 /* Returns the index of the first operator that belongs to a layer. */
 static int first_layered(const SearchModel *model) {
     for (int i = 0; i < model->module->ops.count; i++)
-        if (model->module->ops.at[i]->source.layer) return model->module->ops.at[i]->source.op;
+        if (model->module->ops.at[i]->source->layer) return model->module->ops.at[i]->source->op;
     return -1;
 }
 
 int model_slot(const SearchModel *model, const Op *op) {
-    if (op->source.layer) {
-        int layer = find_layer(model, op->source.layer);
+    if (op->source->layer) {
+        int layer = find_layer(model, op->source->layer);
         return layer < 0 ? 0 : layer + 1;
     }
     int first = first_layered(model);
-    return op->source.op >= 0 && op->source.op < first ? 0 : model->layer_count + 1;
+    return op->source->op >= 0 && op->source->op < first ? 0 : model->layer_count + 1;
 }
 
 /* ---- dimensions ---- */
@@ -145,7 +145,7 @@ SearchModel model_begin(const Unit *unit) {
 }
 
 void model_survey(Arena *arena, SearchModel *model) {
-    model->unit = model->module->templates.row_unit > 0 ? model->module->templates.row_unit : 1;
+    model->unit = model->module->templates->row_unit > 0 ? model->module->templates->row_unit : 1;
     model->batch_dim = model->batch > 1 ? batch_name(model->module) : NULL;
     model->parameter_bytes = parameter_bytes(model->module);
     find_layers(arena, model);

@@ -3,6 +3,8 @@
 #include "cost/cost.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,8 +37,8 @@ static void read_seconds(Reading *reading) {
 /* Returns, by value id, the slot of the first operator that reads it; -1: none. */
 static int *first_readers(const Reading *reading) {
     const Module *module = reading->module;
-    int *first = arena_array(reading->arena, int, module->context.next_id);
-    memset(first, -1, sizeof *first * (size_t)module->context.next_id);
+    int *first = arena_array(reading->arena, int, module->next_id);
+    memset(first, -1, sizeof *first * (size_t)module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++) {
             const Value *value = module->ops.at[i]->operands[k];
@@ -87,7 +89,7 @@ static void mark_gradients(const Reading *reading, bool *gradient) {
             gradient[value_storage(module->params.at[i]->gradient)->id] = true;
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        bool sum = op->def == module->builtin.accumulate;
+        bool sum = op->def == module->builtin->accumulate;
         for (int r = 0; r < op->result_count && sum; r++)
             gradient[value_storage(op->results[r])->id] = true;
     }
@@ -97,8 +99,8 @@ static void mark_gradients(const Reading *reading, bool *gradient) {
  * during their life. */
 static void read_arena(Reading *reading) {
     Module *module = reading->module;
-    bool *kept = arena_array(reading->arena, bool, module->context.next_id),
-         *gradient = arena_array(reading->arena, bool, module->context.next_id);
+    bool *kept = arena_array(reading->arena, bool, module->next_id),
+         *gradient = arena_array(reading->arena, bool, module->next_id);
     double *live = arena_array(reading->arena, double, module->ops.count + 2);
     const int *last = last_uses(reading->arena, module);
     mark_kept(reading, kept);
@@ -133,13 +135,15 @@ static void read_arena(Reading *reading) {
 /* Adds, in forward, the bytes that layers hand to later ones. */
 static void read_crossing(Reading *reading) {
     Module *module = reading->module;
-    int *latest = arena_array(reading->arena, int, module->context.next_id);
+    int *latest = arena_array(reading->arena, int, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0;
              module->ops.at[i]->section == SECTION_FORWARD && k < module->ops.at[i]->operand_count;
              k++) {
             const Value *value = module->ops.at[i]->operands[k];
-            if (!value || value->kind != VALUE_RESULT || !value->micro || !value->def) continue;
+            if (!value || value->kind != VALUE_RESULT || value->micro.kind == MICRO_WHOLE ||
+                !value->def)
+                continue;
             int from = reading->slot_of[value->def->index], to = reading->slot_of[i];
             to = to > latest[value->id] ? to : latest[value->id];
             for (int slot = latest[value->id] > from ? latest[value->id] : from; slot < to; slot++)

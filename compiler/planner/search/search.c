@@ -56,9 +56,9 @@ static bool prepare(Search *search, const SearchOptions *options) {
         diag_error(search->shop.diag, (Position){0}, "%s trains or runs no model", unit->file);
     if (!unit || !unit->modules.count) return false;
     search->model = model_begin(unit);
-    PassOptions passes = {.stop_after = "refine", .out = stdout};
+    PassOptions passes = {.compile = search->shop.compile, .stop_after = "refine", .out = stdout};
     for (int m = 0; m < unit->modules.count; m++)
-        unit->modules.at[m]->context.options = search->shop.compile;
+        unit->modules.at[m]->devices->target = search->shop.target;
     if (!passes_run(unit, &passes)) return false;
     model_survey(search->arena, &search->model);
     return true;
@@ -132,7 +132,7 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     TriedList best = best_kinds(search, BEST);
     tries_settle(search, &best);
     if (best.count) {
-        explain_comment(strategy, &search->shop, best.at[0], search->model.module->source.file);
+        explain_comment(strategy, &search->shop, best.at[0], search->model.module->source->file);
         text_string(strategy, best.at[0]->text);
         explain_print(reason, &search->shop, &best, search->tried.count);
         return true;
@@ -151,6 +151,7 @@ bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *s
     search.devices = devices_of(arena, options->frontend->cluster, options->memory);
     search.shop = (EvaluationContext){.arena = arena,
                                       .diag = diag,
+                                      .target = options->target,
                                       .compile = options->compile,
                                       .no_fuse = options->no_fuse,
                                       .model = &search.model,

@@ -28,11 +28,13 @@
 
 #include "cluster/cluster.h"
 #include "frontend/frontend.h"
+#include "passes/pipeline.h"
 #include "support/text.h"
 
 typedef struct SearchOptions {
     const FrontendOptions *frontend; // its cluster gives devices and links
-    CompileOptions compile;          // the cluster aside
+    Target target;                   // the cluster aside
+    CompileOptions compile;
     bool no_fuse;
     int64_t memory; // bytes that a device may use at most, beside its class's limit; 0: no further
                     // limit

@@ -1,5 +1,6 @@
 /* Writes simulated steps as JSON. */
 #include "planner/report/simulation.h"
+#include "ir/programs/device_programs.h"
 #include "reshard/plan.h"
 #include "planner/simulate/simulate.h"
 
@@ -56,9 +57,9 @@ static json_t *json_steps(Arena *arena, const SimulatedSteps *steps) {
         json_array_append_new(actors, json_actor(steps, a));
     return json_pack("{s:s,s:s,s:s,s:s?,s:i,s:o,s:o,s:o}", "model", module->name, "kind",
                      module->kind == MODULE_TRAIN ? "train" : "infer", "source",
-                     module->source.file, "strategy",
+                     module->source->file, "strategy",
                      module->strategy ? module->strategy->name : NULL, "devices",
-                     module->devices.roles->device_count, "steps", seconds, "actors", actors,
+                     module->devices->roles->device_count, "steps", seconds, "actors", actors,
                      "conversions", json_conversions(arena, steps));
 }
 

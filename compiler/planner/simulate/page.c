@@ -7,7 +7,7 @@
 /* ---- groups of pipelines that are simulated as one ---- */
 
 static const Pipeline *run_pipeline(const Module *module, int run) {
-    return &module->strategy->pipelines.at[module->templates.runs.at[run].pipeline];
+    return &module->strategy->pipelines.at[module->templates->runs.at[run].pipeline];
 }
 
 /* Copies the rows of a group for the devices of another run. */
@@ -91,7 +91,7 @@ static void take_row(Spans *spans, const ProgramRow *row) {
     double begin = spans->steps->spans[row->first].begin, end = spans->steps->spans[row->last].end;
     bool own = spans->run < 0 ||
                (actor->run &&
-                spans->steps->fold.stands[actor->run - spans->steps->module->templates.runs.at] ==
+                spans->steps->fold.stands[actor->run - spans->steps->module->templates->runs.at] ==
                     spans->run);
     TimelineRow *lane = &spans->group->lanes[spans->run < 0 ? 0 : actor->stage];
     int number = spans->run < 0 && row->row != PHASE_UPDATE ? row->row - PHASE_FORWARD : row->row;

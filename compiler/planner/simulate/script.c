@@ -1,5 +1,6 @@
 #include "planner/simulate/script.h"
 
+#include "ir/programs/device_programs.h"
 #include "cost/cost.h"
 #include "cost/stage_seconds.h"
 
@@ -7,13 +8,13 @@
 
 Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
     const Module *module = fold->module;
-    int runs = module->templates.runs.count;
+    int runs = module->templates->runs.count;
     StageGraph *graphs = arena_array(arena, StageGraph, runs + 1);
     Scripts scripts = {.arena = arena, .fold = fold, .marked = marked, .graphs = graphs};
     scripts.parts = arena_array(arena, const Script **, runs + 1);
     scripts.edges = arena_array(arena, const EdgeScript **, runs + 1);
     for (int r = 0; r < runs; r++) {
-        graphs[r] = template_graph(arena, module, module->templates.runs.at[r].template_index);
+        graphs[r] = template_graph(arena, module, module->templates->runs.at[r].template_index);
         scripts.parts[r] = arena_array(arena, const Script *, PHASES *graphs[r].visit_count);
         scripts.edges[r] = arena_array(arena, const EdgeScript *, graphs[r].edge_count * 2);
     }
@@ -24,7 +25,7 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
 
 /* Records which rate the cluster file lacks; only the first is kept. */
 static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work) {
-    const char *file = scripts->fold->module->context.options.cluster_file;
+    const char *file = scripts->fold->module->devices->target.cluster_file;
     if (scripts->unknown) return;
     if (!actor->class)
         scripts->unknown = arena_format(scripts->arena, "%s: devices: there is no device %d", file,
@@ -86,8 +87,9 @@ static void find_actors(Scripts *scripts, Script *script, int run, int stage) {
     int *actors = arena_array(scripts->arena, int, fold->actor_count);
     for (int a = 0; a < fold->actor_count; a++) {
         const Actor *actor = &fold->actors[a];
-        if (run < 0 || (actor->run && fold->stands[actor->run - module->templates.runs.at] == run &&
-                        actor->stage == stage))
+        if (run < 0 ||
+            (actor->run && fold->stands[actor->run - module->templates->runs.at] == run &&
+             actor->stage == stage))
             actors[script->actor_count++] = a;
     }
     script->actors = actors;
@@ -97,7 +99,7 @@ static const Script *make_part(Scripts *scripts, int run, Phase phase, int visit
     const Module *module = scripts->fold->module;
     const StageGraph *graph = &scripts->graphs[run];
     int stage = graph->stage_of[visit],
-        own = module->templates.at.at[module->templates.runs.at[run].template_index].first_stage +
+        own = module->templates->at.at[module->templates->runs.at[run].template_index].first_stage +
               stage;
     Script *script = arena_new(scripts->arena, Script);
     find_actors(scripts, script, run, stage);
@@ -129,10 +131,10 @@ const Script *script_of(Scripts *scripts, int run, Phase phase, int visit) {
 static void add_everywhere(Scripts *scripts, Script *script, const Op *op) {
     const Module *module = scripts->fold->module;
     if (op->stage == STAGE_ALL) add_conversion(scripts, script, op, -1);
-    for (int r = 0; op->stage != STAGE_ALL && r < module->templates.runs.count; r++)
+    for (int r = 0; op->stage != STAGE_ALL && r < module->templates->runs.count; r++)
         if (scripts->fold->stands[r] == r &&
-            module->templates.runs.at[r].template_index ==
-                module->templates.stages.at[op->stage].template_index)
+            module->templates->runs.at[r].template_index ==
+                module->templates->stages.at[op->stage].template_index)
             add_conversion(scripts, script, op, r);
 }
 
@@ -162,8 +164,8 @@ static const EdgeScript *make_edge(Scripts *scripts, int run, int edge, bool bac
         const Op *op = module->ops.at[i];
         bool back = false;
         if (op->convert.tensor || op->stage == STAGE_ALL ||
-            module->templates.stages.at[op->stage].template_index !=
-                module->templates.runs.at[run].template_index ||
+            module->templates->stages.at[op->stage].template_index !=
+                module->templates->runs.at[run].template_index ||
             op_edge(module, &scripts->graphs[run], op, &back) != edge || back != backward)
             continue;
         array_push(scripts->arena, &ops, op);

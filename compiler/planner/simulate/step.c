@@ -1,6 +1,7 @@
 #include "planner/simulate/step.h"
 
 #include "ir/analysis/async_collectives.h"
+#include "ir/programs/device_programs.h"
 #include "cost/stage_seconds.h"
 #include "schedule/wait.h"
 #include "planner/simulate/script.h"
@@ -327,14 +328,14 @@ static void end_event(void *state, int event, const WaitFor *waited, int count) 
 
 static void run_table(Builder *builder, int number) {
     Arena *scratch = arena_create();
-    const PipelineRun *run = &builder->module->templates.runs.at[number];
+    const PipelineRun *run = &builder->module->templates->runs.at[number];
     StageGraph graph = template_graph(scratch, builder->module, run->template_index);
     Waits waits = waits_create(scratch, &graph, run->schedule);
     Table table = {builder, number, &waits, no_tasks(scratch, builder->fold->actor_count),
                    0,       NULL,   NULL,   0};
     for (int a = 0; a < builder->fold->actor_count; a++) {
         const PipelineRun *own = builder->fold->actors[a].run;
-        if (own && builder->fold->stands[own - builder->module->templates.runs.at] == number)
+        if (own && builder->fold->stands[own - builder->module->templates->runs.at] == number)
             table.place[a] = table.width++;
     }
     table.done = no_tasks(scratch, waits.event_count * table.width);
@@ -362,7 +363,7 @@ static void find_sums(Builder *builder) {
             (Sum){collectives.at[s].op, no_tasks(builder->arena, builder->fold->actor_count)});
         for (int t = 0; t < collectives.at[s].count; t++) {
             const Op *maker = collectives.at[s].ops[t]->operands[0]->def;
-            bool joined = maker->def == module->builtin.stage_union;
+            bool joined = maker->def == module->builtin->stage_union;
             for (int k = 0; k < (joined ? maker->operand_count : 1); k++)
                 add_maker(builder, joined ? maker->operands[k]->def : maker, s);
         }
@@ -445,7 +446,7 @@ static void run_step(Builder *builder) {
     const Module *module = builder->module;
     for (int s = 0; s < builder->sums.count; s++)
         memset(builder->sums.at[s].made, 0xff, sizeof(int) * (size_t)builder->fold->actor_count);
-    if (!module->templates.runs.count) {
+    if (!module->templates->runs.count) {
         for (Phase phase = PHASE_FORWARD; phase < PHASE_UPDATE; phase++)
             run_whole(builder, phase, -1, true, (int)phase);
         run_sums(builder);
@@ -455,7 +456,7 @@ static void run_step(Builder *builder) {
     }
     run_counts(builder);
     run_whole(builder, PHASE_BEFORE, -1, true, -1);
-    for (int r = 0; r < module->templates.runs.count; r++)
+    for (int r = 0; r < module->templates->runs.count; r++)
         if (builder->fold->stands[r] == r) run_table(builder, r);
     run_sums(builder);
     run_whole(builder, PHASE_UPDATE, -1, true, -2);

@@ -1,6 +1,9 @@
 #include "planner/simulate/symmetry.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
+#include "ir/programs/representatives.h"
 #include "reshard/plan.h"
 
 #include <stdint.h>
@@ -45,10 +48,10 @@ static int *counterparts(Arena *arena, const Symmetry *fold, int run) {
     int *own = arena_array(arena, int, fold->device_span);
     for (int d = 0; d < fold->device_span; d++) own[d] = d;
     if (run < 0) return own;
-    const PipelineRun *there = &module->templates.runs.at[run];
+    const PipelineRun *there = &module->templates->runs.at[run];
     const Pipeline *first =
         &module->strategy->pipelines
-             .at[template_first_run(&module->templates, there->template_index)->pipeline];
+             .at[template_first_run(module->templates, there->template_index)->pipeline];
     const Pipeline *pipeline = &module->strategy->pipelines.at[there->pipeline];
     for (int s = 0; s < pipeline->stages.count; s++)
         for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
@@ -69,12 +72,12 @@ static void use_conversion(const Symmetry *fold, const PlannedConversion *conver
         device_of[plan_slot(plan, replica_groups->name[i])] =
             counterpart[replica_groups->devices[i]];
     table->hops[slot] =
-        simulated_transfers_of(fold->arena, fold->module->context.options.cluster, plan, device_of);
+        simulated_transfers_of(fold->arena, fold->module->devices->target.cluster, plan, device_of);
 }
 
 static void find_conversions(Symmetry *fold) {
     const Module *module = fold->module;
-    int runs = module->templates.runs.count;
+    int runs = module->templates->runs.count;
     const int **counterpart = arena_array(fold->arena, const int *, runs + 1);
     for (int r = -1; r < runs; r++) counterpart[r + 1] = counterparts(fold->arena, fold, r);
     for (int i = 0; i < module->ops.count; i++) {
@@ -83,8 +86,8 @@ static void find_conversions(Symmetry *fold) {
             continue;
         if (op->stage == STAGE_ALL) use_conversion(fold, op->convert.plan, -1, counterpart[0]);
         for (int r = 0; r < runs && op->stage != STAGE_ALL; r++)
-            if (module->templates.runs.at[r].template_index ==
-                module->templates.stages.at[op->stage].template_index)
+            if (module->templates->runs.at[r].template_index ==
+                module->templates->stages.at[op->stage].template_index)
                 use_conversion(fold, op->convert.plan, r, counterpart[r + 1]);
     }
 }
@@ -92,7 +95,7 @@ static void find_conversions(Symmetry *fold) {
 /* ---- colours ---- */
 
 /* The colours of devices: devices of one colour were not distinguished so far. Arrays are indexed
- * like module->devices.roles->devices. */
+ * like module->devices->roles->devices. */
 typedef struct Colours {
     const Symmetry *fold;
     int count, *of;
@@ -122,11 +125,11 @@ static uint64_t table_hash(const Schedule *schedule, int stage) {
 /* Returns the hash of what distinguishes a device by itself: role, class, place, changes. */
 static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index) {
     Module *module = fold->module;
-    int device = module->devices.roles->devices[index], stage = 0;
+    int device = module->devices->roles->devices[index], stage = 0;
     const PipelineRun *run = device_run(module, device, &stage);
     uint64_t hash =
-        mixed((uint64_t)module->devices.roles->role_of[index],
-              (uint64_t)(uintptr_t)cluster_class(module->context.options.cluster, device));
+        mixed((uint64_t)module->devices->roles->role_of[index],
+              (uint64_t)(uintptr_t)cluster_class(module->devices->target.cluster, device));
     if (run)
         hash = mixed(mixed(mixed(hash, (uint64_t)run->template_index), (uint64_t)run->microbatches),
                      mixed(table_hash(run->schedule, stage), (uint64_t)stage));
@@ -185,9 +188,9 @@ static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
  * for none. */
 static void note_runs(Colours *colours) {
     const Module *module = colours->fold->module;
-    for (int r = 0; r < module->templates.runs.count; r++) {
+    for (int r = 0; r < module->templates->runs.count; r++) {
         const Pipeline *pipeline =
-            &module->strategy->pipelines.at[module->templates.runs.at[r].pipeline];
+            &module->strategy->pipelines.at[module->templates->runs.at[r].pipeline];
         uint64_t hash = run_hash(colours, pipeline);
         for (int s = 0; s < pipeline->stages.count; s++)
             for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
@@ -210,7 +213,7 @@ static int compare_shades(const void *a, const void *b) {
 /* Gives new colours to devices that the hashes distinguish, numbered by their first devices.
  * Returns whether there are more colours than before. */
 static bool split(Colours *colours) {
-    int devices = colours->fold->module->devices.roles->device_count, before = colours->count;
+    int devices = colours->fold->module->devices->roles->device_count, before = colours->count;
     Arena *scratch = arena_create();
     Shade *shades = arena_array(scratch, Shade, devices);
     int *number = arena_array(scratch, int, devices), *group = arena_array(scratch, int, devices),
@@ -235,16 +238,16 @@ static void refine(Colours *colours) {
     const Symmetry *fold = colours->fold;
     do {
         memset(colours->found, 0,
-               sizeof *colours->found * (size_t)fold->module->devices.roles->device_count);
+               sizeof *colours->found * (size_t)fold->module->devices->roles->device_count);
         for (int slot = 0;
-             slot < fold->table->conversions * (fold->module->templates.runs.count + 1); slot++)
+             slot < fold->table->conversions * (fold->module->templates->runs.count + 1); slot++)
             if (fold->table->used[slot]) note_hops(colours, slot);
         note_runs(colours);
     } while (split(colours));
 }
 
 static Colours colours_of(const Symmetry *fold, const Changes *changes, bool alone) {
-    const Roles *roles = fold->module->devices.roles;
+    const Roles *roles = fold->module->devices->roles;
     Colours colours = {.fold = fold,
                        .of = arena_array(fold->arena, int, roles->device_count),
                        .index = arena_array(fold->arena, int, fold->device_span),
@@ -262,7 +265,7 @@ static Colours colours_of(const Symmetry *fold, const Changes *changes, bool alo
 
 static void make_actors(Symmetry *fold, const Colours *colours) {
     Module *module = fold->module;
-    const Roles *roles = module->devices.roles;
+    const Roles *roles = module->devices->roles;
     fold->actor_count = colours->count;
     fold->actors = arena_array(fold->arena, Actor, colours->count);
     for (int i = 0; i < roles->device_count; i++) fold->actors[colours->of[i]].device_count++;
@@ -277,7 +280,7 @@ static void make_actors(Symmetry *fold, const Colours *colours) {
     for (int a = 0; a < colours->count; a++) {
         Actor *actor = &fold->actors[a];
         actor->role = &roles->at[roles->role_of[roles_index(roles, actor->devices[0])]];
-        actor->class = cluster_class(module->context.options.cluster, actor->devices[0]);
+        actor->class = cluster_class(module->devices->target.cluster, actor->devices[0]);
         actor->run = device_run(module, actor->devices[0], &actor->stage);
     }
 }
@@ -285,15 +288,15 @@ static void make_actors(Symmetry *fold, const Colours *colours) {
 /* Finds, for each run, the first run with the same actors; runs that share one actor share all. */
 static void find_stands(Symmetry *fold) {
     const Module *module = fold->module;
-    fold->stands = arena_array(fold->arena, int, module->templates.runs.count + 1);
-    for (int r = 0; r < module->templates.runs.count; r++) {
+    fold->stands = arena_array(fold->arena, int, module->templates->runs.count + 1);
+    for (int r = 0; r < module->templates->runs.count; r++) {
         const Pipeline *pipeline =
-            &module->strategy->pipelines.at[module->templates.runs.at[r].pipeline];
+            &module->strategy->pipelines.at[module->templates->runs.at[r].pipeline];
         const Actor *actor = &fold->actors[fold->actor_of[pipeline->stages.at[0].devices.at[0]]];
         int first = r;
         for (int i = 0; i < actor->device_count; i++) {
             int stage, own = (int)(device_run(fold->module, actor->devices[i], &stage) -
-                                   module->templates.runs.at);
+                                   module->templates->runs.at);
             first = own < first ? own : first;
         }
         fold->stands[r] = first;
@@ -365,21 +368,21 @@ const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConv
 }
 
 Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone) {
-    const Roles *roles = module->devices.roles;
+    const Roles *roles = module->devices->roles;
     Symmetry fold = {.arena = arena,
                      .module = module,
                      .device_span = roles->devices[roles->device_count - 1] + 1};
-    for (int i = 0; i < module->devices.mesh->device_count; i++)
-        fold.device_span = module->devices.mesh->devices[i] >= fold.device_span
-                               ? module->devices.mesh->devices[i] + 1
+    for (int i = 0; i < module->devices->mesh->device_count; i++)
+        fold.device_span = module->devices->mesh->devices[i] >= fold.device_span
+                               ? module->devices->mesh->devices[i] + 1
                                : fold.device_span;
-    int slots = (module->devices.conversions.count + 1) * (module->templates.runs.count + 1);
-    fold.ports = cluster_link_kinds(module->context.options.cluster) * 2;
+    int slots = (module->devices->conversions.count + 1) * (module->templates->runs.count + 1);
+    fold.ports = cluster_link_kinds(module->devices->target.cluster) * 2;
     fold.actor_of = arena_array(arena, int, fold.device_span);
     memset(fold.actor_of, 0xff, sizeof(int) * (size_t)fold.device_span);
     fold.table = arena_new(arena, struct TransferTable);
     *fold.table = (struct TransferTable){
-        module->devices.conversions.count + 1, arena_array(arena, bool, slots),
+        module->devices->conversions.count + 1, arena_array(arena, bool, slots),
         arena_array(arena, SimulatedTransfers, slots), arena_array(arena, ActorTransfers, slots)};
     find_conversions(&fold);
     Colours colours = colours_of(&fold, changes, alone);

@@ -10,6 +10,8 @@
 #ifndef PLANNER_SIMULATE_SYMMETRY_H
 #define PLANNER_SIMULATE_SYMMETRY_H
 
+#include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
 #include "planner/simulate/changes.h"
 #include "planner/simulate/engine.h"
 #include "planner/simulate/transfers.h"

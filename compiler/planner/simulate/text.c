@@ -1,5 +1,6 @@
 /* Writes simulated steps as a table. */
 #include "planner/simulate/simulate.h"
+#include "ir/programs/device_programs.h"
 
 void print_devices(Text *out, const int *devices, int count) {
     text_string(out, "[");
@@ -32,10 +33,10 @@ static void print_actor(Text *out, const SimulatedSteps *steps, int number, doub
 void steps_table(Text *out, const SimulatedSteps *steps) {
     const Module *module = steps->module;
     double length = 0;
-    text_print(out, "%s %s: %s, strategy %s, devices %d, simulated %d\n", module->source.file,
+    text_print(out, "%s %s: %s, strategy %s, devices %d, simulated %d\n", module->source->file,
                module->name, module->kind == MODULE_TRAIN ? "train" : "infer",
                module->strategy ? module->strategy->name : "none",
-               module->devices.roles->device_count, steps->fold.actor_count);
+               module->devices->roles->device_count, steps->fold.actor_count);
     for (int s = 0; s < steps->program.steps; s++) {
         text_print(out, "step %d: %.9g s\n", s, steps->seconds[s]);
         length += steps->seconds[s];

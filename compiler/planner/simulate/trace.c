@@ -2,6 +2,7 @@
  * for each stream. A task that runs beside another of its stream, such as one of several
  * reductions, goes to an additional row. */
 #include "reshard/plan.h"
+#include "ir/programs/conversions.h"
 #include "planner/simulate/simulate.h"
 
 #include <stdlib.h>
@@ -57,8 +58,8 @@ static void trace_task(const Tracer *tracer, int number, int actor) {
         json_object_set_new(arguments, "line",
                             json_string(arena_format(tracer->arena, "%s:%d", task->op->at.file,
                                                      task->op->at.line)));
-    if (task->op && task->op->source.scope)
-        json_object_set_new(arguments, "scope", json_string(task->op->source.scope));
+    if (task->op && task->op->source->scope)
+        json_object_set_new(arguments, "scope", json_string(task->op->source->scope));
     if (task->microbatch >= 0)
         json_object_set_new(arguments, "microbatch", json_integer(task->microbatch));
     json_array_append_new(

@@ -1,4 +1,5 @@
 #include "planner/simulate/simulate.h"
+#include "ir/programs/device_programs.h"
 
 #include "cost/cost.h"
 

@@ -32,7 +32,8 @@ static void replace_value(Module *module, const Value *old, Value *value) {
     if (module->loss == old) module->loss = value;
 }
 
-void pass_common_subexpressions(Module *module) {
+void pass_common_subexpressions(Module *module, const PassContext *context) {
+    (void)context;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *equal = find_equal(module, i);
         if (!equal) continue;

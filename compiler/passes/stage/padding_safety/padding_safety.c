@@ -104,8 +104,8 @@ bool padding_is_safe(const Module *module, const Module *other, Position at) {
     Arena *arena = arena_create();
     PaddingCheck behind = {.module = module, .other = other, .arena = arena, .at = at};
     bool fits = true;
-    behind.own = arena_array(arena, const Value *, module->context.next_id);
-    behind.blocks = arena_array(arena, Bounds *, module->context.next_id);
+    behind.own = arena_array(arena, const Value *, module->next_id);
+    behind.blocks = arena_array(arena, Bounds *, module->next_id);
     note_inputs(&behind);
     note_parameters(&behind);
     for (int i = 0; fits && i < module->ops.count; i++)
