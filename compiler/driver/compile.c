@@ -1,8 +1,6 @@
 #include "driver/compile.h"
 
-#include "driver/language.h"
 #include "driver/object_sections.h"
-#include "driver/resume.h"
 
 #include "frontend/frontend.h"
 #include "cluster/cluster.h"
@@ -57,9 +55,9 @@ static void add_item(Command *command, const Item *item) {
 
 Command compile_command(Driver *driver) {
     Command command = command_cc(&driver->tools);
-    for (int i = 0; i < driver->options->items.count; i++)
-        if (driver->options->items.at[i].kind == ITEM_FLAG)
-            add_item(&command, &driver->options->items.at[i]);
+    for (int i = 0; i < driver->options->cc.items.count; i++)
+        if (driver->options->cc.items.at[i].kind == ITEM_FLAG)
+            add_item(&command, &driver->options->cc.items.at[i]);
     add_headers(driver, &command);
     return command;
 }
@@ -141,7 +139,7 @@ static bool run_passes(const Driver *driver, Unit *unit) {
                           .stop_after = options->stop_after,
                           .out = stdout,
                           .verify = true,
-                          .no_fuse = options->no_fuse,
+                          .no_fuse = options->passes.no_fuse,
                           .digest = unit->prepares};
     bool good = same(options->stop_after, "frontend") || passes_run(unit, &passes);
     return (!options->print_after || check_printed(driver)) && good;
@@ -151,12 +149,12 @@ CompileOptions compile_options(const Options *options, const Cluster *cluster) {
     return (CompileOptions){.cluster_file = options->cluster,
                             .cluster = cluster,
                             .remark_comm = options->remarks[REMARK_COMM],
-                            .warn_implicit_reshard = options->warn_implicit_reshard,
-                            .bucket = options->bucket,
-                            .no_views = options->no_views,
-                            .no_chunks = options->no_chunks,
-                            .chunk = options->chunk,
-                            .overlap = options->backend->overlaps && !options->no_overlap};
+                            .warn_implicit_reshard = options->passes.warn_implicit_reshard,
+                            .bucket = options->passes.bucket,
+                            .no_views = options->passes.no_views,
+                            .no_chunks = options->passes.no_chunks,
+                            .chunk = options->passes.chunk,
+                            .overlap = options->backend->overlaps && !options->passes.no_overlap};
 }
 
 /* Gives the modules of a unit what the command line says. */
@@ -204,8 +202,8 @@ static void print_tables(const Options *options, const Unit *unit) {
 FrontendOptions frontend_options(Driver *driver, const char *source, const Cluster *cluster) {
     const Options *options = driver->options;
     Array(const char *) words = {0};
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         bool source_option = is_source_option(item);
         const char *meaning = source_option || item->kind != ITEM_FLAG
                                   ? NULL
@@ -230,7 +228,7 @@ FrontendOptions frontend_options(Driver *driver, const char *source, const Clust
 
 /* Whether models may wait for what other files define: nothing is linked. */
 static bool may_wait(const Driver *driver) {
-    return driver->options->compile_only || driver->options->hand_over;
+    return driver->options->compile_only || driver->options->cc.hand_over;
 }
 
 /* Runs the frontend on a source, with others of the program where its models need them. NULL after
@@ -276,8 +274,8 @@ bool check_output(const Options *options, const char *path) {
     struct stat file;
     bool read = false;
     if (stat(path, &file) || !S_ISREG(file.st_mode)) return true;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         read |= (item->kind != ITEM_FLAG && item->kind != ITEM_DEPEND) &&
                 is_same_file(&file, item->text);
     }
@@ -320,8 +318,8 @@ static const char *symbol_prefix(const Driver *driver, const char *source) {
 static const char *maker_text(const Driver *driver) {
     Text text = {.arena = driver->arena};
     text_string(&text, "hetucc " HETU_VERSION);
-    for (int i = 0; i < driver->options->items.count; i++) {
-        const Item *item = &driver->options->items.at[i];
+    for (int i = 0; i < driver->options->cc.items.count; i++) {
+        const Item *item = &driver->options->cc.items.at[i];
         if (is_code_option(item) || (item->kind == ITEM_FLAG && strchr("DUO", item->text[1])))
             text_print(&text, " %s%s%s", item->text, item->value ? " " : "",
                        item->value ? item->value : "");
@@ -351,8 +349,8 @@ static void add_folders(Command *recipe, const char *variable, const char *optio
 
 void add_options(Driver *driver, Command *recipe) {
     const Options *options = driver->options;
-    for (int i = 0; i < options->items.count; i++)
-        if (options->items.at[i].kind == ITEM_FLAG) add_item(recipe, &options->items.at[i]);
+    for (int i = 0; i < options->cc.items.count; i++)
+        if (options->cc.items.at[i].kind == ITEM_FLAG) add_item(recipe, &options->cc.items.at[i]);
     add_folders(recipe, "CPATH", "-I");
     add_folders(recipe, "C_INCLUDE_PATH", "-isystem");
     if (options->cluster)
@@ -360,17 +358,19 @@ void add_options(Driver *driver, Command *recipe) {
                     arena_format(driver->arena, "--cluster=%s",
                                  absolute_name(driver->arena, options->cluster)),
                     NULL);
-    if (options->no_fuse) command_add(recipe, "--no-fuse", NULL);
-    if (options->no_views) command_add(recipe, "--no-views", NULL);
-    if (options->no_chunks) command_add(recipe, "--no-chunks", NULL);
-    if (options->chunk)
-        command_add(recipe, arena_format(driver->arena, "--chunk=%lld", (long long)options->chunk),
-                    NULL);
-    if (options->no_overlap) command_add(recipe, "--no-overlap", NULL);
-    if (options->bucket)
+    if (options->passes.no_fuse) command_add(recipe, "--no-fuse", NULL);
+    if (options->passes.no_views) command_add(recipe, "--no-views", NULL);
+    if (options->passes.no_chunks) command_add(recipe, "--no-chunks", NULL);
+    if (options->passes.chunk)
         command_add(recipe,
-                    arena_format(driver->arena, "--bucket=%lld", (long long)options->bucket), NULL);
-    if (options->warn_implicit_reshard) command_add(recipe, "-Wimplicit-reshard", NULL);
+                    arena_format(driver->arena, "--chunk=%lld", (long long)options->passes.chunk),
+                    NULL);
+    if (options->passes.no_overlap) command_add(recipe, "--no-overlap", NULL);
+    if (options->passes.bucket)
+        command_add(recipe,
+                    arena_format(driver->arena, "--bucket=%lld", (long long)options->passes.bucket),
+                    NULL);
+    if (options->passes.warn_implicit_reshard) command_add(recipe, "-Wimplicit-reshard", NULL);
 }
 
 /* Adds the files of the program: first the one with the unit's models, then, where these need them,
@@ -417,8 +417,8 @@ static const char *reason_against_recipe(Arena *arena, const Options *options, c
     if (options->backend->folder)
         return "a program for GPUs has no strategies made while it runs; give hetucc "
                "--strategy=FILE for each";
-    if (options->from_input >= 0 &&
-        !strcmp(unit->file, options->items.at[options->from_input].text))
+    if (options->cc.from_input >= 0 &&
+        !strcmp(unit->file, options->cc.items.at[options->cc.from_input].text))
         return "the program was compiled from standard input, which is gone; give hetucc a file";
     if (options->resume)
         return "the program was compiled with --resume, and another strategy cannot be made of "
@@ -500,8 +500,8 @@ static bool is_main_file(const EmittedFile *file) { return file->source; }
 static Command main_command(Driver *driver) {
     Command command = command_cc(&driver->tools);
     if (!driver->part) return compile_command(driver);
-    for (int i = 0; i < driver->options->items.count; i++) {
-        const Item *item = &driver->options->items.at[i];
+    for (int i = 0; i < driver->options->cc.items.count; i++) {
+        const Item *item = &driver->options->cc.items.at[i];
         if (item->kind == ITEM_FLAG && (!is_source_option(item) || begins(item->text, "-std=")))
             add_item(&command, item);
     }
@@ -525,9 +525,9 @@ static void add_places(Driver *driver, const EmittedFile *file, Command *command
  * compiled. */
 static bool is_unoptimised(const Options *options) {
     bool unoptimised = false;
-    for (int i = 0; i < options->items.count; i++)
-        if (options->items.at[i].kind == ITEM_FLAG && begins(options->items.at[i].text, "-O"))
-            unoptimised = !strcmp(options->items.at[i].text, "-O0");
+    for (int i = 0; i < options->cc.items.count; i++)
+        if (options->cc.items.at[i].kind == ITEM_FLAG && begins(options->cc.items.at[i].text, "-O"))
+            unoptimised = !strcmp(options->cc.items.at[i].text, "-O0");
     return unoptimised;
 }
 
@@ -538,12 +538,12 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     const Options *options = driver->options;
     Command command = is_main_file(file) ? main_command(driver) : command_cc(&driver->tools);
     command.quiet = !is_main_file(file);
-    for (int i = 0; i < options->items.count && !is_main_file(file); i++)
-        if (is_code_option(&options->items.at[i])) add_item(&command, &options->items.at[i]);
+    for (int i = 0; i < options->cc.items.count && !is_main_file(file); i++)
+        if (is_code_option(&options->cc.items.at[i])) add_item(&command, &options->cc.items.at[i]);
     if (!is_main_file(file)) {
         command_add(&command, "-std=gnu17", NULL);
         add_headers(driver, &command);
-    } else if (!options->optimised) {
+    } else if (!options->cc.optimised) {
         command_add(&command, "-O2", NULL);
     }
     add_words(&command, file->flags);
@@ -574,9 +574,9 @@ static const char *write_emitted(Driver *driver, const EmittedFile *file) {
 /* Joins the objects to one. */
 static int merge(Driver *driver, const char *const *parts, int count, const char *object) {
     Command command = command_cc(&driver->tools);
-    for (int i = 0; i < driver->options->items.count; i++)
-        if (begins(driver->options->items.at[i].text, "-m"))
-            add_item(&command, &driver->options->items.at[i]);
+    for (int i = 0; i < driver->options->cc.items.count; i++)
+        if (begins(driver->options->cc.items.at[i].text, "-m"))
+            add_item(&command, &driver->options->cc.items.at[i]);
     command_add(&command, "-r", "-nostdlib", "-o", object, NULL);
     for (int i = 0; i < count; i++) command_add(&command, parts[i], NULL);
     return command_run(&driver->tools, &command) ? 1 : 0;
@@ -653,8 +653,8 @@ int plain_compile(Driver *driver, const char *source, const char *object) {
 /* The value of -MF FILE or -MFFILE among the options; NULL when the option is not there. */
 static const char *depend_value(const Options *options, const char *option) {
     const char *value = NULL;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         if (item->kind == ITEM_DEPEND && begins(item->text, option))
             value = item->value ? item->value : item->text + strlen(option);
     }

@@ -4,17 +4,18 @@
 
 #include "driver/options.h"
 #include "driver/output.h"
-#include "emit/backend.h"
 #include "emit/emit.h"
 #include "frontend/frontend.h"
+
+typedef struct CompileOptions CompileOptions; // ir/module.h
 
 typedef struct Driver {
     Arena *arena;
     Diag *diag;
     const Options *options;
     Toolchain tools;
-    Array(Module *) modules; // of the units that were read
-    bool prepares;           // some of them calls ht_prepare
+    Array(struct Module *) modules; // of the units that were read
+    bool prepares;                  // some of them calls ht_prepare
     // of the program (driver/object_sections.h); NULL: not asked for yet
     const struct PortionList *parts, *objects;
     // of an object, which is being made; NULL: a source of the command line is
@@ -82,5 +83,19 @@ const char *name_with(Arena *arena, const char *source, const char *suffix);
 /* A name as one that make and a shell take for a word: what they would take for something else
  * becomes `_`. */
 const char *name_plain(Arena *arena, const char *name);
+
+/* ---- language.c, plan_option.c, resume.c ---- */
+
+/* The parser's words for an option of gcc; NULL: it needs none. Reports an option that the parser
+ * does not have. */
+const char *language_option(Diag *diag, const char *option);
+
+/* Plans the model of the sources for the cluster, writes the strategy to the file that -o names (or
+ * one named like the source), and prints why this one. The exit status. */
+int plan_make(Driver *driver);
+
+/* Puts the modules of the file into the place of those of the unit of the same names. False after
+ * errors: a module that is not of the sources, or of a model that has changed since. */
+bool unit_resume(Driver *driver, Unit *unit);
 
 #endif

@@ -183,9 +183,9 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
     Text written = {.arena = arena}, out = {.arena = arena}, program = {.arena = arena};
     for (int i = 0; i < files->count; i++) add_word(&written, files->at[i].name);
     add_word(&lists.preprocessor, HSPMD_DEFINE);
-    for (int i = 0; i < options->items.count; i++)
-        add_item(folder, &options->items.at[i], emitted, &lists);
-    if (!options->optimised) add_word(&lists.compiler, "-O2");
+    for (int i = 0; i < options->cc.items.count; i++)
+        add_item(folder, &options->cc.items.at[i], emitted, &lists);
+    if (!options->cc.optimised) add_word(&lists.compiler, "-O2");
     if (needs_search(folder->user)) add_option(&lists.preprocessor, "-idirafter", ".");
     add_word(&program, name_plain(arena, folder->program));
     text_fill(

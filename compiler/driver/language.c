@@ -1,15 +1,15 @@
-#include "driver/language.h"
+#include "driver/compile.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-typedef struct Rule {
+typedef struct LanguageRule {
     const char *option; // one that ends in * stands for all that begin so
     const char *parser; // how the parser spells it; "": as it is, NULL: the option is refused
-} Rule;
+} LanguageRule;
 
 /* The first rule that fits holds. What is not here changes code alone. */
-static const Rule rules[] = {
+static const LanguageRule rules[] = {
     {"-ansi", ""},
     {"-trigraphs", ""},
     {"-undef", ""},
@@ -105,7 +105,7 @@ static const Rule rules[] = {
     {"-mms-bitfields", NULL},
 };
 
-static bool fits(const Rule *rule, const char *option) {
+static bool fits(const LanguageRule *rule, const char *option) {
     size_t length = strlen(rule->option);
     bool open = rule->option[length - 1] == '*';
     return open ? !strncmp(option, rule->option, length - 1) : !strcmp(option, rule->option);

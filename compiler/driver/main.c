@@ -1,7 +1,7 @@
 /* hetucc: the command. */
 #include "driver/folder.h"
 #include "driver/object_sections.h"
-#include "driver/plan_option.h"
+#include "driver/compile.h"
 #include "ir/text/text.h"
 
 #include "cost/cost.h"
@@ -46,8 +46,8 @@ static Command whole_command(Driver *driver, const char *const *objects, const P
     Command command = command_cc(&driver->tools);
     for (int i = 0; i < waiting->count; i++)
         if (waiting->at[i]->member) command_add(&command, made[i], NULL);
-    for (int i = 0, source = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0, source = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         const char *object =
             item->kind == ITEM_SOURCE ? objects[source++] : made_of(item, waiting, made);
         if (item->kind == ITEM_SOURCE && !object)
@@ -64,12 +64,13 @@ static Command whole_command(Driver *driver, const char *const *objects, const P
 /* Leaves everything to the C compiler. */
 _Noreturn static void hand_over(Driver *driver) {
     const Options *options = driver->options;
-    Command command = whole_command(
-        driver, arena_array(driver->arena, const char *, options->source_count), &none_waits, NULL);
+    Command command =
+        whole_command(driver, arena_array(driver->arena, const char *, options->cc.source_count),
+                      &none_waits, NULL);
     if (options->output) {
         command_add(&command, "-o", options->output, NULL);
     }
-    if (!options->hand_over && !options->compile_only && options->input_count)
+    if (!options->cc.hand_over && !options->compile_only && options->cc.input_count)
         add_libraries(driver, &command);
     if (driver->prepares) command_add(&command, "-rdynamic", NULL);
     command_become(&driver->tools, &command);
@@ -95,8 +96,8 @@ static void check_pass_name(Arena *arena, const char *option, const char *name, 
 /* Every input file must be there. */
 static bool check_inputs(const Options *options) {
     bool good = true;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         struct stat found;
         if (item->kind == ITEM_FLAG || item->kind == ITEM_DEPEND || item->text[0] == '-' ||
             item->text[0] == '@')
@@ -125,8 +126,8 @@ static bool check_backend(const Driver *driver) {
         complain("--backend=%s makes a program of all sources in one go, and no objects: leave out "
                  "-c, or take --emit=c",
                  driver->options->backend->name);
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         const Backend *needed =
             item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->options->backend;
         if (needed != driver->options->backend) {
@@ -140,8 +141,8 @@ static bool check_backend(const Driver *driver) {
 /* The same for -MF FILE and -MFFILE. */
 static bool check_dependencies(const Options *options) {
     bool good = true;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         if (item->kind == ITEM_DEPEND && !strncmp(item->text, "-MF", 3))
             good &= check_output(options, item->value ? item->value : item->text + 3);
     }
@@ -151,9 +152,10 @@ static bool check_dependencies(const Options *options) {
 /* The sources, in the order of the command line. */
 static const char **sources_of(const Driver *driver) {
     const Options *options = driver->options;
-    const char **sources = arena_array(driver->arena, const char *, options->source_count + 1);
-    for (int i = 0, count = 0; i < options->items.count; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE) sources[count++] = options->items.at[i].text;
+    const char **sources = arena_array(driver->arena, const char *, options->cc.source_count + 1);
+    for (int i = 0, count = 0; i < options->cc.items.count; i++)
+        if (options->cc.items.at[i].kind == ITEM_SOURCE)
+            sources[count++] = options->cc.items.at[i].text;
     return sources;
 }
 
@@ -174,7 +176,7 @@ typedef Array(Unit *) Units;
 static bool read_units(Driver *driver, Units *units) {
     const char **sources = sources_of(driver);
     bool good = true;
-    for (int i = 0; i < driver->options->source_count; i++) {
+    for (int i = 0; i < driver->options->cc.source_count; i++) {
         Unit *unit = !driver->options->backend->folder || driver->tools.dry_run ||
                              source_is_ours(driver, sources[i])
                          ? unit_read(driver, sources[i])
@@ -256,9 +258,9 @@ static bool check_sources(Driver *driver) {
         complain("%s has models, and what --emit and --stop-after write is made of sources: give "
                  "it %s instead",
                  waiting->at[0]->object, waiting->at[0]->front.file);
-    else if (waiting && !driver->options->source_count)
+    else if (waiting && !driver->options->cc.source_count)
         complain("--emit and --stop-after need sources, and there are none");
-    return waiting && !waiting->count && driver->options->source_count;
+    return waiting && !waiting->count && driver->options->cc.source_count;
 }
 
 /* Reads every source, and writes what was asked for when all are good. */
@@ -323,7 +325,7 @@ static int compile_source(Driver *driver, const char *source, const char *object
 static int compile_each(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     int worst = 0;
-    for (int i = 0; i < options->source_count; i++) {
+    for (int i = 0; i < options->cc.source_count; i++) {
         const char *object =
             options->output ? options->output : name_with(driver->arena, sources[i], ".o");
         const char *written =
@@ -346,7 +348,7 @@ static int make_folder_program(Driver *driver, const char *const *sources) {
         check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
     Units units = {0};
     bool good = read_units(driver, &units) && written;
-    for (int i = 0; good && i < options->source_count; i++)
+    for (int i = 0; good && i < options->cc.source_count; i++)
         good = !write_dependencies(driver, sources[i], program);
     Folder *folder =
         good ? folder_of_units(driver, &units, name_with(driver->arena, program, "")) : NULL;
@@ -371,9 +373,9 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
     const char *program = options->output ? options->output : "a.out";
     const char *written =
         check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
-    const char **objects = arena_array(driver->arena, const char *, options->source_count);
+    const char **objects = arena_array(driver->arena, const char *, options->cc.source_count);
     int worst = written ? 0 : 1;
-    for (int i = 0; i < options->source_count && written; i++) {
+    for (int i = 0; i < options->cc.source_count && written; i++) {
         bool plain;
         const char *object =
             temporary(&driver->tools, arena_format(driver->arena, "source%d.o", i));
@@ -399,7 +401,7 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
 /* ---- --known ---- */
 
 static bool check_known(const Options *options) {
-    bool good = options->input_count && !options->backend->folder && !options->compile_only &&
+    bool good = options->cc.input_count && !options->backend->folder && !options->compile_only &&
                 options->emit == EMIT_EXE && options->output;
     if (!good)
         complain("--known makes the object of one source for a program on CPUs: it takes -o, and "
@@ -446,7 +448,7 @@ static int build(Driver *driver) {
     const char **sources = sources_of(driver);
     bool ours = false;
     if (driver->options->known) return make_arriving(driver, sources[0]);
-    for (int i = 0; i < driver->options->source_count; i++)
+    for (int i = 0; i < driver->options->cc.source_count; i++)
         ours |= source_is_ours(driver, sources[i]);
     const PortionList *waiting =
         driver->options->compile_only ? &none_waits : driver_waiting(driver);
@@ -454,7 +456,7 @@ static int build(Driver *driver) {
     ours |= waiting->count > 0;
     driver->prepares = !driver->options->compile_only && sections_prepare(driver);
     if (!ours && !check_no_report(driver->options)) return 1;
-    if (!ours && driver->options->from_input < 0) hand_over(driver);
+    if (!ours && driver->options->cc.from_input < 0) hand_over(driver);
     if (driver->options->backend->folder) return make_folder_program(driver, sources);
     return driver->options->compile_only ? compile_each(driver, sources)
                                          : make_program(driver, sources, waiting);
@@ -475,7 +477,7 @@ static int make_with_report(Driver *driver) {
 
 /* Keeps standard input, a source, in a file. */
 static bool read_input(Driver *driver, Options *options) {
-    Item *item = &options->items.at[options->from_input];
+    Item *item = &options->cc.items.at[options->cc.from_input];
     Text text = {.arena = driver->arena};
     char bytes[4096];
     for (size_t length; (length = fread(bytes, 1, sizeof bytes, stdin));)
@@ -488,7 +490,7 @@ static bool read_input(Driver *driver, Options *options) {
 
 /* Standard input once more, for the C compiler. */
 static bool return_input(const Options *options) {
-    Item *item = &options->items.at[options->from_input];
+    Item *item = &options->cc.items.at[options->cc.from_input];
     if (!freopen(item->text, "rb", stdin)) {
         complain("standard input cannot be read again");
         return false;
@@ -515,23 +517,23 @@ static bool check_handed_over(Driver *driver) {
                  "in assembly: --emit=c writes them",
                  units.at[0]->file);
     return (!assembly || !units.count) &&
-           (driver->options->from_input < 0 || return_input(driver->options));
+           (driver->options->cc.from_input < 0 || return_input(driver->options));
 }
 
 static int run(Driver *driver) {
     const Options *options = driver->options;
     check_pass_name(driver->arena, "--print-after", options->print_after, true);
     check_pass_name(driver->arena, "--stop-after", options->stop_after, false);
-    if (!options->items.count) {
+    if (!options->cc.items.count) {
         complain("there are no input files");
         return 1;
     }
-    if ((options->hand_over || !options->input_count) && !check_no_report(options)) return 1;
-    if (options->hand_over && !check_handed_over(driver)) return 1;
-    if (options->hand_over || !options->input_count) hand_over(driver);
+    if ((options->cc.hand_over || !options->cc.input_count) && !check_no_report(options)) return 1;
+    if (options->cc.hand_over && !check_handed_over(driver)) return 1;
+    if (options->cc.hand_over || !options->cc.input_count) hand_over(driver);
     if (!check_inputs(options) || !check_dependencies(options) || !check_backend(driver)) return 1;
-    if (options->compile_only && options->output && options->source_count > 1) {
-        complain("-o with -c takes one source, not %d", options->source_count);
+    if (options->compile_only && options->output && options->cc.source_count > 1) {
+        complain("-o with -c takes one source, not %d", options->cc.source_count);
         return 1;
     }
     if (options->plan || options->memory) return plan_make(driver);
@@ -549,7 +551,7 @@ int main(int argc, char **argv) {
         complain_softly();
     }
     toolchain_open(&driver.tools, arena, options.dry_run);
-    if (options.from_input >= 0 && (!options.hand_over || checks(&options)) &&
+    if (options.cc.from_input >= 0 && (!options.cc.hand_over || checks(&options)) &&
         !read_input(&driver, &options))
         return 1;
     int status = run(&driver);

@@ -1,6 +1,6 @@
 #include "driver/object_sections.h"
 
-#include "driver/objects.h"
+#include "ir/unit.h"
 
 #include <hetu/version.h>
 
@@ -174,8 +174,8 @@ static bool add_section(Arena *arena, const char *path, const ObjectSection *sec
 /* The file that -lNAME means among folders of -L, where that is an archive; NULL: none. */
 static const char *find_library(Driver *driver, const char *name) {
     const Options *options = driver->options;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         const char *folder =
             begins(item->text, "-L") ? (item->text[2] ? item->text + 2 : item->value) : NULL;
         if (!folder) continue;
@@ -194,8 +194,8 @@ static bool add_objects(Driver *driver, Portions *parts) {
     const Options *options = driver->options;
     bool good = true;
     Portions archived = {0};
-    for (int i = 0; i < options->items.count && good; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count && good; i++) {
+        const Item *item = &options->cc.items.at[i];
         bool library = item->kind == ITEM_INPUT && begins(item->text, "-l");
         const char *path = library ? find_library(driver, item->text[2] ? item->text + 2
                                                           : item->value ? item->value
@@ -240,10 +240,10 @@ const PortionList *driver_sections(Driver *driver) {
     Portions parts = {0};
     bool good = true;
     if (driver->parts) return driver->parts;
-    for (int i = 0; i < options->items.count && good; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE &&
-            source_is_ours(driver, options->items.at[i].text))
-            good = add_source(driver, options->items.at[i].text, &parts);
+    for (int i = 0; i < options->cc.items.count && good; i++)
+        if (options->cc.items.at[i].kind == ITEM_SOURCE &&
+            source_is_ours(driver, options->cc.items.at[i].text))
+            good = add_source(driver, options->cc.items.at[i].text, &parts);
     const PortionList *objects = good ? objects_parts(driver) : NULL;
     for (int i = 0; objects && i < objects->count; i++)
         array_push(driver->arena, &parts, objects->at[i]);
@@ -300,14 +300,14 @@ static const Options *merged_options(Driver *driver, const Portion *part) {
     options_read(arena, own, words.count - 1, words.at);
     if (link->strategies.count) memcpy(&own->strategies, &link->strategies, sizeof own->strategies);
     own->cluster = link->cluster ? link->cluster : own->cluster;
-    own->bucket = link->bucket ? link->bucket : own->bucket;
-    own->chunk = link->chunk ? link->chunk : own->chunk;
-    own->no_fuse |= link->no_fuse;
-    own->no_views |= link->no_views;
-    own->no_chunks |= link->no_chunks;
-    own->no_overlap |= link->no_overlap;
+    own->passes.bucket = link->passes.bucket ? link->passes.bucket : own->passes.bucket;
+    own->passes.chunk = link->passes.chunk ? link->passes.chunk : own->passes.chunk;
+    own->passes.no_fuse |= link->passes.no_fuse;
+    own->passes.no_views |= link->passes.no_views;
+    own->passes.no_chunks |= link->passes.no_chunks;
+    own->passes.no_overlap |= link->passes.no_overlap;
     for (int r = 0; r < REMARKS; r++) own->remarks[r] |= link->remarks[r];
-    own->warn_implicit_reshard |= link->warn_implicit_reshard;
+    own->passes.warn_implicit_reshard |= link->passes.warn_implicit_reshard;
     own->print_after = link->print_after;
     own->stop_after = link->stop_after;
     own->resume = link->resume;
@@ -329,9 +329,9 @@ Driver *section_driver(Driver *driver, const Portion *part) {
 bool sections_read(Driver *driver) {
     const PortionList *waiting = driver_waiting(driver);
     bool good = waiting;
-    for (int i = 0; i < driver->options->items.count && good; i++)
-        if (driver->options->items.at[i].kind == ITEM_SOURCE)
-            good = unit_read(driver, driver->options->items.at[i].text);
+    for (int i = 0; i < driver->options->cc.items.count && good; i++)
+        if (driver->options->cc.items.at[i].kind == ITEM_SOURCE)
+            good = unit_read(driver, driver->options->cc.items.at[i].text);
     for (int i = 0; good && i < waiting->count; i++) {
         Driver *own = section_driver(driver, waiting->at[i]);
         good = own && unit_read(own, waiting->at[i]->front.file);

@@ -1,4 +1,4 @@
-#include "driver/objects.h"
+#include "driver/object_sections.h"
 
 #include <ar.h>
 #include <elf.h>

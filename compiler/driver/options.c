@@ -1,8 +1,8 @@
 #include "driver/options.h"
 
-#include "driver/response.h"
 #include "driver/toolchain.h"
 
+#include "emit/backend.h"
 #include "support/diag.h"
 #include "support/sarif.h"
 
@@ -172,8 +172,8 @@ static bool is_one_of(const char *word, const char *const *words, size_t count) 
 bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
 
 bool options_have(const Options *options, const char *word) {
-    for (int i = 0; i < options->items.count; i++)
-        if (!strcmp(options->items.at[i].text, word)) return true;
+    for (int i = 0; i < options->cc.items.count; i++)
+        if (!strcmp(options->cc.items.at[i].text, word)) return true;
     return false;
 }
 
@@ -299,7 +299,7 @@ typedef struct Reader {
 static void add(Reader *reader, ItemKind kind, const char *text, const char *value) {
     Item item = {kind, arena_string(reader->arena, text),
                  value ? arena_string(reader->arena, value) : NULL};
-    array_push(reader->arena, &reader->options->items, item);
+    array_push(reader->arena, &reader->options->cc.items, item);
 }
 
 static void add_joined(Reader *reader, const char *option, const char *value) {
@@ -310,12 +310,12 @@ static void add_joined(Reader *reader, const char *option, const char *value) {
  * stands in the current folder. */
 static void add_input(Reader *reader) {
     Options *options = reader->options;
-    options->input_count++;
-    options->source_count += reader->in_c;
-    options->hand_over |= !reader->in_c;
-    if (reader->in_c && options->from_input >= 0)
+    options->cc.input_count++;
+    options->cc.source_count += reader->in_c;
+    options->cc.hand_over |= !reader->in_c;
+    if (reader->in_c && options->cc.from_input >= 0)
         mistake("standard input, %s, stands here twice", "-");
-    options->from_input = reader->in_c ? options->items.count : options->from_input;
+    options->cc.from_input = reader->in_c ? options->cc.items.count : options->cc.from_input;
     add(reader, reader->in_c ? ITEM_SOURCE : ITEM_FLAG, "-", NULL);
     if (reader->in_c) add(reader, ITEM_FLAG, "-iquote", ".");
 }
@@ -325,13 +325,13 @@ static void add_input(Reader *reader) {
 static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
     if (reader->in_c || !strcmp(language, "none"))
-        reader->options->items.count--;
+        reader->options->cc.items.count--;
     else
-        reader->options->hand_over = true;
+        reader->options->cc.hand_over = true;
 }
 
 static void set_value(Reader *reader, const char *value) {
-    Item *item = &reader->options->items.at[reader->options->items.count - 1];
+    Item *item = &reader->options->cc.items.at[reader->options->cc.items.count - 1];
     item->value = arena_string(reader->arena, value);
     if (!strcmp(item->text, "-x")) set_language(reader, value);
 }
@@ -341,18 +341,18 @@ static void add_cc_word(Reader *reader, const char *word) {
         add_input(reader);
         return;
     }
-    if (IS_ONE_OF(word, handed_over)) reader->options->hand_over = true;
+    if (IS_ONE_OF(word, handed_over)) reader->options->cc.hand_over = true;
     bool input = begins(word, "-l") || begins(word, "-Wl,") || begins(word, "-L") ||
                  !strcmp(word, "-Xlinker") || !strcmp(word, "-T");
-    reader->options->input_count += begins(word, "-l");
+    reader->options->cc.input_count += begins(word, "-l");
     add(reader, begins(word, "-M") ? ITEM_DEPEND : input ? ITEM_INPUT : ITEM_FLAG, word, NULL);
 }
 
 static void add_file(Reader *reader, const char *name) {
     const Backend *language = backend_of_file(name);
     bool source = reader->in_c || (language && !language->folder);
-    reader->options->source_count += source;
-    reader->options->input_count++;
+    reader->options->cc.source_count += source;
+    reader->options->cc.input_count++;
     add(reader, source ? ITEM_SOURCE : language ? ITEM_DEVICE : ITEM_INPUT, name, NULL);
 }
 
@@ -450,11 +450,11 @@ static error_t read_language_option(Reader *reader, int key, const char *value) 
     case 'I': add_joined(reader, "-I", value); break;
     case 'O':
         add_joined(reader, "-O", value);
-        options->optimised = true;
+        options->cc.optimised = true;
         break;
     case 'g':
         add_joined(reader, "-g", value);
-        options->debug = true;
+        options->cc.debug = true;
         break;
     case KEY_INCLUDE: add(reader, ITEM_FLAG, "-include", value); break;
     case KEY_STD: add_joined(reader, "-std=", value); break;
@@ -486,15 +486,17 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_REPORT: set_report(reader, value); break;
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
     case KEY_DIAGNOSTICS: break; // find_diagnostics has read it
-    case KEY_NO_FUSE: options->no_fuse = true; break;
-    case KEY_NO_VIEWS: options->no_views = true; break;
-    case KEY_NO_CHUNKS: options->no_chunks = true; break;
-    case KEY_NO_OVERLAP: options->no_overlap = true; break;
+    case KEY_NO_FUSE: options->passes.no_fuse = true; break;
+    case KEY_NO_VIEWS: options->passes.no_views = true; break;
+    case KEY_NO_CHUNKS: options->passes.no_chunks = true; break;
+    case KEY_NO_OVERLAP: options->passes.no_overlap = true; break;
     case KEY_BUCKET:
-        options->bucket = read_bytes("--bucket is a number of bytes from 1 on, not \"%s\"", value);
+        options->passes.bucket =
+            read_bytes("--bucket is a number of bytes from 1 on, not \"%s\"", value);
         break;
     case KEY_CHUNK:
-        options->chunk = read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value);
+        options->passes.chunk =
+            read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value);
         break;
     case KEY_PLAN: options->plan = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;
@@ -502,8 +504,8 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
     case KEY_KNOWN: options->known = read_known(value); break;
     case KEY_SAVE_TEMPS: options->save_temps = true; break;
-    case KEY_IMPLICIT: options->warn_implicit_reshard = true; break;
-    case KEY_NO_IMPLICIT: options->warn_implicit_reshard = false; break;
+    case KEY_IMPLICIT: options->passes.warn_implicit_reshard = true; break;
+    case KEY_NO_IMPLICIT: options->passes.warn_implicit_reshard = false; break;
     default: return read_language_option(reader, key, value);
     }
     return 0;
@@ -543,7 +545,7 @@ void options_read(Arena *arena, Options *options, int argc, char **argv) {
     char **words = response_expand(arena, argc ? argv + 1 : argv);
     Line line = {.arena = arena, .next = words};
     Reader reader = {.arena = arena, .options = options};
-    *options = (Options){.backend = backend_find(backend_names()[0]), .from_input = -1};
+    *options = (Options){.backend = backend_find(backend_names()[0]), .cc.from_input = -1};
     array_push(arena, &line.words, argc ? argv[0] : "hetucc");
     find_diagnostics(&reader, words);
     while (*line.next) read_word(&line);

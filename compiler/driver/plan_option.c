@@ -1,8 +1,9 @@
-#include "driver/plan_option.h"
+#include "driver/compile.h"
 
 #include "driver/object_sections.h"
 
 #include "cluster/cluster.h"
+#include "ir/module.h"
 #include "planner/search/search.h"
 
 #include <ctype.h>
@@ -90,10 +91,10 @@ static void take_objects(Planned *found, Driver *driver) {
 static Planned find_models(Driver *driver) {
     const Options *options = driver->options;
     Planned found = {0};
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         if (item->kind == ITEM_SOURCE &&
-            (options->source_count == 1 || source_is_ours(driver, item->text)))
+            (options->cc.source_count == 1 || source_is_ours(driver, item->text)))
             take(&found, driver, item->text, item->text);
     }
     take_objects(&found, driver);
@@ -142,7 +143,7 @@ int plan_make(Driver *driver) {
     FrontendOptions frontend = frontend_options(planned.driver, planned.source, cluster);
     if (!sections_give(planned.driver, &frontend)) return 1;
     SearchOptions search = {&frontend, compile_options(planned.driver->options, cluster),
-                            planned.driver->options->no_fuse, options->memory,
+                            planned.driver->options->passes.no_fuse, options->memory,
                             strategy_name(driver, path)};
     Text strategy = {.arena = driver->arena}, reason = {.arena = driver->arena};
     if (!search_plan(driver->arena, driver->diag, &search, &strategy, &reason)) return 1;

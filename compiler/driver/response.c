@@ -1,4 +1,4 @@
-#include "driver/response.h"
+#include "driver/options.h"
 
 #include "driver/toolchain.h"
 #include "support/array.h"

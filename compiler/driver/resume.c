@@ -1,4 +1,10 @@
-#include "driver/resume.h"
+/* --resume: models go on from their intermediate representation.
+ *
+ * --emit=ir --stop-after=PASS writes a text; whoever has looked at it, or changed it (a layout
+ * after pass seed_layouts, say), gives it back with the sources that it was made of. What it says
+ * takes the place of what the sources say of the models.
+ */
+#include "driver/compile.h"
 
 #include "ir/text/text.h"
 #include "passes/pipeline.h"
@@ -44,9 +50,9 @@ static const char *find_difference(Arena *arena, const Module *own, const Module
 
 /* Whether the file is one of the sources on the command line. */
 static bool is_source(const Options *options, const char *file) {
-    for (int i = 0; i < options->items.count; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE &&
-            same_string(options->items.at[i].text, file))
+    for (int i = 0; i < options->cc.items.count; i++)
+        if (options->cc.items.at[i].kind == ITEM_SOURCE &&
+            same_string(options->cc.items.at[i].text, file))
             return true;
     return false;
 }

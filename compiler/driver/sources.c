@@ -1,4 +1,4 @@
-#include "driver/sources.h"
+#include "driver/folder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -114,8 +114,8 @@ static const char *common_folder(const Driver *driver, const UserFiles *files) {
     const char *root = files->paths.count ? folder_of(arena, files->paths.at[0]) : "/";
     for (int i = 0; i < files->paths.count; i++)
         while (!behind(root, files->paths.at[i])) root = folder_of(arena, root);
-    for (int i = 0; i < driver->options->items.count; i++) {
-        const char *option = option_folder(&driver->options->items.at[i]),
+    for (int i = 0; i < driver->options->cc.items.count; i++) {
+        const char *option = option_folder(&driver->options->cc.items.at[i]),
                    *folder = option ? copied(arena, realpath(option, NULL)) : NULL;
         while (has_files(files, folder) && strcmp(root, folder) && !behind(root, folder))
             root = folder_of(arena, root);
@@ -126,8 +126,8 @@ static const char *common_folder(const Driver *driver, const UserFiles *files) {
 UserFiles *user_files_find(Driver *driver) {
     UserFiles *files = arena_new(driver->arena, UserFiles);
     *files = (UserFiles){.arena = driver->arena};
-    for (int i = 0; i < driver->options->items.count; i++) {
-        const Item *item = &driver->options->items.at[i];
+    for (int i = 0; i < driver->options->cc.items.count; i++) {
+        const Item *item = &driver->options->cc.items.at[i];
         if ((item->kind == ITEM_SOURCE || item->kind == ITEM_DEVICE) &&
             !add_source(driver, files, item))
             return NULL;

@@ -1,5 +1,7 @@
 #include "frontend/ctree.h"
 
+#include "rule/rule.h"
+
 #include <string.h>
 #include <uthash.h>
 

@@ -11,66 +11,10 @@
 #ifndef FRONTEND_CTREE_H
 #define FRONTEND_CTREE_H
 
-#include "ir/unit.h"
-#include "rule/rule.h"
-#include "support/array.h"
-#include "support/diag.h"
+#include "frontend/cexpr.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
-typedef struct CType CType;
-typedef struct CField CField;
-typedef struct CVar CVar;
-typedef struct CFunction CFunction;
-typedef struct CExpr CExpr;
-typedef struct CStmt CStmt;
-typedef struct Pragma Pragma;
-
-/* ---- types ---- */
-
-typedef enum CTypeKind {
-    CT_VOID,
-    CT_BOOL,
-    CT_INT, // characters and enumerations, too
-    CT_FLOAT,
-    CT_DOUBLE,
-    CT_POINTER,
-    CT_ARRAY,
-    CT_STRUCT, // and unions
-    CT_FUNCTION,
-    CT_OTHER // long double, _Complex, vectors, 128 bits: refused where they are used
-} CTypeKind;
-
-struct CField {
-    const char *name; // "" for an anonymous struct or union
-    const CType *type;
-    int64_t offset;   // bytes; of a bit-field, of the byte that has its first bit
-    int bit, width;   // bit-field: its first bit in that byte, and how many it has; width 0: none
-    const void *decl; // which member this is; names may be shared
-};
-
-/* Types are unique: equal types are the same object. A struct, union or enumeration is its
- * declaration, whatever it is called. Qualifiers are dropped. */
-struct CType {
-    CTypeKind kind;
-    const char *name; // as C spells it: "struct ht_tensor", "unsigned int"
-    const char *key;  // what tells it from all other types
-    int64_t size;     // bytes; 0 for void, functions, arrays of unknown or variable length
-    bool is_signed;   // CT_INT
-    int rank;         // CT_INT: the conversion rank
-    bool is_enum;     // CT_INT
-    bool is_union;
-    bool to_const; // CT_POINTER: what it points to is const
-    // CT_POINTER: what it points to; CT_ARRAY: the element; CT_FUNCTION: the result
-    const CType *base;
-    int64_t count; // CT_ARRAY
-    bool variable; // CT_ARRAY: of variable length
-    Array(CField) fields;
-    bool is_tensor;                // struct ht_tensor
-    bool is_tensor_node;           // struct ht_node *: what a tensor holds
-    const uint8_t *member_bits[2]; // CT_STRUCT: by byte, bits that are no padding (eval/memory.c)
-};
+typedef struct OpDef OpDef;       // rule/rule.h
+typedef struct UnitFile UnitFile; // ir/unit.h
 
 /* ---- declarations ---- */
 
@@ -96,6 +40,14 @@ typedef struct CModelUse {
     bool state;          // what was read there is something else at the end
 } CModelUse;
 
+/* Where a variable is read and changed. Pass state/changes.c fills all but `uses`. */
+typedef struct CAccess {
+    Array(CSite) changes; // one for each function and the bytes that it changes
+    Array(CSite) reads;
+    Array(const CFunction *) through; // functions that change what the variable points to
+    Array(CModelUse) uses;            // one for each model (state/state.c)
+} CAccess;
+
 struct CVar {
     const char *name;
     const CType *type;
@@ -115,10 +67,7 @@ struct CVar {
     int init_slots;    // static storage: places that a frame needs to evaluate init
     const CExpr *length;       // of an array of variable length
     const CFunction *function; // that it is local to; NULL at file scope
-    Array(CSite) changes;      // by functions, one for each and its bytes (state/changes.c)
-    Array(CSite) reads;
-    Array(const CFunction *) through; // by which what its pointers point to is changed
-    Array(CModelUse) uses;            // by models (state/state.c)
+    CAccess access;
 };
 
 /* An operator: a function under `#pragma hspmd op`. */
@@ -152,131 +101,6 @@ struct CFunction {
     bool outside; // it runs when the program does, not for a model alone (state/state.c)
 };
 
-/* ---- expressions ---- */
-
-typedef enum CExprKind {
-    C_INT,        // integer (also characters, enumerators, sizeof)
-    C_FLOAT,      // number
-    C_STRING,     // string, length with the terminating zero
-    C_VAR,        // var
-    C_FUNCTION,   // function
-    C_UNARY,      // op a
-    C_BINARY,     // a op b; `&&`, `||` and `,` too
-    C_ASSIGN,     // a = b, or a op= b when op is set
-    C_CAST,       // (type)a, or a conversion that C makes by itself
-    C_CALL,       // a(args)
-    C_MEMBER,     // a.name, or a->name when arrow
-    C_INDEX,      // a[b]; a is the pointer
-    C_SELECT,     // a ? b : c; without b: a ?: c
-    C_LITERAL,    // (type){...}: init is a
-    C_INIT,       // {args}
-    C_DESIGNATED, // in C_INIT: designators and value a
-    C_STATEMENT,  // ({...})
-    C_REFUSED     // string says what; args are its operands
-} CExprKind;
-
-typedef enum COperation {
-    OP_NONE,
-    OP_ADD,
-    OP_SUB,
-    OP_MUL,
-    OP_DIV,
-    OP_REM,
-    OP_SHL,
-    OP_SHR,
-    OP_AND,
-    OP_OR,
-    OP_XOR,
-    OP_LT,
-    OP_LE,
-    OP_GT,
-    OP_GE,
-    OP_EQ,
-    OP_NE,
-    OP_LOGICAL_AND,
-    OP_LOGICAL_OR,
-    OP_COMMA,
-    OP_PLUS,
-    OP_MINUS,
-    OP_NOT,
-    OP_LOGICAL_NOT,
-    OP_ADDRESS,
-    OP_DEREFERENCE,
-    OP_PRE_INC,
-    OP_PRE_DEC,
-    OP_POST_INC,
-    OP_POST_DEC,
-    OP_SIZEOF // of a variable of variable length
-} COperation;
-
-typedef struct CDesignator {
-    const char *field;         // or NULL:
-    const void *decl;          // of the field
-    const CExpr *first, *last; // [first] or [first ... last]
-} CDesignator;
-
-struct CExpr {
-    CExprKind kind;
-    COperation op;
-    bool arrow;
-    uint8_t effects; // an Effects of eval/order.h
-    bool inner;      // an operand of an operator, with which a compiler may fold it
-    const CType *type;
-    Position at;
-    union {
-        uint64_t integer;
-        double number;
-        const char *string;
-        CVar *var;
-        CFunction *function;
-        const CStmt *statement;
-        const CField *field; // C_MEMBER: with the offset from the outermost struct
-    };
-    const char *name; // C_MEMBER
-    int64_t length;   // C_STRING
-    int slot; // a place in the frame for a value that needs storage, C_STRING: its number among the
-              // unit's strings; -1 none
-    const CExpr *a, *b, *c;
-    Array(const CExpr *) args;      // C_CALL, C_INIT
-    Array(CDesignator) designators; // C_DESIGNATED
-    const struct CLayout *layout;   // C_INIT: what goes where, once it is known (eval/init.c)
-};
-
-/* ---- statements ---- */
-
-typedef enum CStmtKind {
-    CS_EXPR,     // expr, NULL for `;`
-    CS_DECL,     // vars
-    CS_COMPOUND, // body
-    CS_IF,       // expr, then, other
-    CS_FOR,      // init, expr, step, then
-    CS_WHILE,    // expr, then
-    CS_DO,       // then, expr
-    CS_SWITCH,   // expr, then
-    CS_CASE,     // first .. last, then
-    CS_DEFAULT,  // then
-    CS_BREAK,
-    CS_CONTINUE,
-    CS_RETURN, // expr or NULL
-    CS_LABEL,  // then
-    CS_PRAGMA, // pragma: dims, shard, reshard
-    CS_MARKED, // pragmas layer and recompute, then
-    CS_REFUSED // text says what; body is what stands in it
-} CStmtKind;
-
-struct CStmt {
-    CStmtKind kind;
-    Position at;
-    const CExpr *expr, *step, *first, *last;
-    const CStmt *init, *then, *other;
-    Array(const CStmt *) body;
-    Array(CVar *) vars;
-    bool scoped;               // CS_COMPOUND: it declares an ht_scope
-    int first_slot, last_slot; // CS_COMPOUND: what lives as long as it, the last one excluded
-    Array(const Pragma *) pragmas;
-    const char *text;
-};
-
 /* ---- the unit ---- */
 
 typedef struct CConstant {
@@ -285,11 +109,13 @@ typedef struct CConstant {
     const CType *type;
 } CConstant;
 
-/* The common types, by C's names. */
-typedef struct CTypes {
-    const CType *tvoid, *tbool, *tint, *tunsigned, *tlong, *tulong, *tlonglong, *tulonglong,
-        *tfloat, *tdouble, *tensor;
-} CTypes;
+/* How the C compiler's options let it compute. */
+typedef struct CArithmetic {
+    const char *free_option; // the option that frees floating point from C's rules; NULL: none
+    bool contracts;          // a product and a sum may be rounded once
+    bool wraps;              // signed integers wrap around
+    bool optimizes;          // the C compiler folds constant variables, too
+} CArithmetic;
 
 /* A program's sources: the file whose models are wanted, and those which they need. */
 typedef struct CUnit {
@@ -307,11 +133,7 @@ typedef struct CUnit {
     int part;              // the source that is being read; 0: the file of the models
     int own_pragmas;       // how many of `pragmas` stand in the file of the models and its headers
     Array(UnitFile) files; // of the user's
-    const char *free_arithmetic; // the option under which floating point is not computed as C says;
-                                 // NULL: none
-    bool contracts;              // a product and a sum may be rounded once
-    bool wraps;                  // signed integers wrap around
-    bool optimizes;              // the C compiler folds constant variables, too
+    CArithmetic arithmetic;
     void *names;  // hash of functions, variables at file scope and constants (cunit_lookup), of the
                   // file of the models in the end
     void *shared; // those that are the same for all sources of the program
@@ -333,34 +155,5 @@ CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name)
 CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);
-
-/* The field `name` of a struct, also inside anonymous members, with the offset from the start of
- * `type`; false when there is none. */
-bool ctype_field(const CType *type, const char *name, CField *found);
-/* The same for the field of a declaration. */
-bool ctype_declared_field(const CType *type, const void *decl, CField *found);
-
-/* An expression of which kind, type and place are given. */
-CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at);
-
-/* The function that an expression names, by its address too; NULL for none. */
-CFunction *cexpr_function(const CExpr *expr);
-
-/* What an initializer list gives the member number `index`, called `name`; NULL: nothing. */
-const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
-
-/* Calls `visit` for every expression in an expression, or in a statement, outer ones first; NULL
- * has none. */
-typedef void CVisit(const CExpr *expr, void *data);
-void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
-void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);
-
-bool ctype_is_arithmetic(const CType *type);
-bool ctype_is_integer(const CType *type); // CT_BOOL or CT_INT
-bool ctype_is_floating(const CType *type);
-
-/* C's integer promotion, and the usual arithmetic conversions of two arithmetic types. */
-const CType *ctype_promoted(const CTypes *types, const CType *type);
-const CType *ctype_common(const CTypes *types, const CType *a, const CType *b);
 
 #endif

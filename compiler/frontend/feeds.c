@@ -1,4 +1,6 @@
-#include "frontend/feeds.h"
+#include "frontend/models.h"
+
+#include "ir/unit.h"
 
 #include <string.h>
 
@@ -148,7 +150,7 @@ static bool is_fed(const CExpr *expr, Fed *fed) {
     else if (fields && fields->args.count >= 5)
         name = without_casts(fields->args.at[0]);
     if (!name || name->kind != C_STRING) return false;
-    *fed = (Fed){name->string, fields ? array_of(fields) : NULL, name->at};
+    *fed = (Fed){name->text.bytes, fields ? array_of(fields) : NULL, name->at};
     return true;
 }
 
@@ -297,7 +299,7 @@ static void check_fetch(const CExpr *expr, void *data) {
     ModuleKind kind = is_call(maker, "ht_train_with") ? MODULE_TRAIN : MODULE_INFER;
     bool array = to->kind == C_VAR && to->var->type->kind == CT_ARRAY && !to->var->type->variable &&
                  to->var->type->size > 0;
-    Fetch fetch = {.name = name->string, .at = name->at, .to = array ? to->var->type : NULL};
+    Fetch fetch = {.name = name->text.bytes, .at = name->at, .to = array ? to->var->type : NULL};
     int modules = 0;
     for (int m = 0; m < search->made->modules.count; m++) {
         const Module *module = search->made->modules.at[m];

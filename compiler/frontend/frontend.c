@@ -1,10 +1,11 @@
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
-#include "frontend/feeds.h"
 #include "frontend/linkage.h"
 #include "frontend/models.h"
-#include "frontend/operators.h"
+#include "frontend/pragma/pragma.h"
 #include "frontend/strategies.h"
+#include "ir/unit.h"
+#include "strategy/strategy.h"
 
 #include <pthread.h>
 #include <string.h>

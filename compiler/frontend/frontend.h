@@ -15,7 +15,10 @@
 #ifndef FRONTEND_FRONTEND_H
 #define FRONTEND_FRONTEND_H
 
-#include "ir/unit.h"
+#include "support/diag.h"
+
+typedef struct Unit Unit; // ir/unit.h
+typedef struct UnitFile UnitFile;
 
 /* A source of the program, with what the C compiler is told of it. */
 typedef struct FrontendPart {

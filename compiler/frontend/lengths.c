@@ -1,7 +1,9 @@
-#include "frontend/lengths.h"
+#include "frontend/models.h"
 
 #include "frontend/pragma/pragma.h"
 #include "frontend/strategies.h"
+#include "ir/module.h"
+#include "strategy/strategy.h"
 
 #include <string.h>
 

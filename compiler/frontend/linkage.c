@@ -3,6 +3,7 @@
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"
+#include "ir/unit.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 #include "frontend/models.h"
 
 #include "frontend/eval/eval.h"
-#include "frontend/lengths.h"
 #include "frontend/state/state.h"
 #include "frontend/strategies.h"
+#include "ir/unit.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -394,8 +394,8 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
     Eval *ev = eval_create(cunit, module);
     Value *value = eval_model(ev, function);
     if (value && !evaluate_rules(ev, arguments)) value = NULL;
-    for (int i = 0; i < ev->updates.count; i++)
-        array_push(module->arena, &module->ops, ev->updates.at[i]);
+    for (int i = 0; i < ev->build.updates.count; i++)
+        array_push(module->arena, &module->ops, ev->build.updates.at[i]);
     if (value) {
         finish_module(module, value);
         give_movers(cunit, module);

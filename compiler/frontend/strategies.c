@@ -2,6 +2,9 @@
 
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"
+#include "ir/dim.h"
+#include "ir/unit.h"
+#include "layout/user_layout.h"
 #include "support/reading.h"
 #include "strategy/place.h"
 

@@ -6,6 +6,9 @@
 #include "frontend/frontend.h"
 #include "frontend/pragma/pragma.h"
 
+typedef struct Strategy Strategy; // strategy/strategy.h
+typedef struct Pipeline Pipeline;
+
 typedef struct ChosenStrategy {
     Strategy *strategy;
     bool shared; // it stands in a file, which may serve several models

@@ -1,5 +1,7 @@
 #include "syntax/tokens.h"
 
+#include "syntax/lex.h"
+
 #include <stdarg.h>
 
 Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text) {
@@ -8,6 +10,8 @@ Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text) {
     lex_rest(&lexer, &list);
     return (Tokens){.arena = arena, .diag = diag, .token = list.at};
 }
+
+bool tokens_end(const Tokens *tokens) { return token_ends(tokens->token); }
 
 void tokens_next(Tokens *tokens) { tokens->token += !tokens_end(tokens); }
 

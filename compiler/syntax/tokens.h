@@ -6,9 +6,12 @@
 #ifndef SYNTAX_TOKENS_H
 #define SYNTAX_TOKENS_H
 
-#include "syntax/lex.h"
+#include "support/diag.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+
+typedef struct Token Token; // syntax/lex.h
 
 typedef struct Tokens {
     Arena *arena;
@@ -31,7 +34,7 @@ bool tokens_is(const Tokens *tokens, const char *text);
 bool tokens_take(Tokens *tokens, const char *text);
 
 /* Whether a line, or all, ends here. */
-static inline bool tokens_end(const Tokens *tokens) { return token_ends(tokens->token); }
+bool tokens_end(const Tokens *tokens);
 
 /* Whether the token behind the current one is `text`. */
 bool tokens_before(const Tokens *tokens, const char *text);

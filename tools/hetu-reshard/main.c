@@ -7,7 +7,6 @@
  * out. The cases of a batch are run one after another, or with --together by one plan. Where there
  * are several cases, case n (from 0) uses the subfolders n of both folders.
  */
-#include "calm.h"
 #include "timing.h"
 
 #include "cost/cost.h"

@@ -7,7 +7,6 @@
  * since ranks of a host share processors and memory. Copies within a device's memory are
  * subtracted; the planner predicts them separately.
  */
-#include "calm.h"
 #include "timing.h"
 
 #include "cost/cost.h"

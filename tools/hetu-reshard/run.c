@@ -1,8 +1,9 @@
 #include "case.h"
 
-#include "exchange/channel.h"
-#include "transport/world.h"
 #include "device/device.h"
+#include "exchange/channel.h"
+#include "session/core/session.h"
+#include "transport/world.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,11 @@ void run_open(int *argc, char ***argv, int *rank, int *ranks) {
 void run_close(void) {
     device_close();
     world_close();
+}
+
+void run_threads(void) {
+    session_set_threads();
+    device_open();
 }
 
 static FILE *open_file(const char *folder, int device, const char *suffix, const char *mode) {

@@ -93,10 +93,10 @@ static CVar *new_variable(Reader *r, CXCursor decl) {
     var->system = clang_Location_isInSystemHeader(clang_getCursorLocation(decl)) &&
                   !of_library(r, var->at.file);
     var->part = r->unit->part;
-    var->function = external ? NULL : r->function;
+    var->function = external ? NULL : r->body.function;
     if (external) cunit_share(r->unit, var->name, (CName){.var = var});
     if (var->local) {
-        var->slot = r->slots++;
+        var->slot = r->body.slots++;
     } else {
         var->slot = r->unit->vars.count;
         array_push(r->arena, &r->unit->vars, var);
@@ -226,8 +226,8 @@ static void declare_function(Reader *r, CXCursor cursor) {
 static void declare_asserted(Reader *r, CXCursor cursor) {
     Pragma *pragma = clang_asserted(r, cursor);
     if (!pragma) return;
-    array_push(r->arena, &r->file_pragmas, pragma);
-    array_push(r->arena, &r->file_pragma_at, r->decls.count);
+    array_push(r->arena, &r->pragmas.file, pragma);
+    array_push(r->arena, &r->pragmas.file_at, r->decls.count);
 }
 
 static enum CXChildVisitResult declare(CXCursor cursor, CXCursor parent, CXClientData data) {
@@ -259,9 +259,9 @@ static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXCl
         return CXChildVisit_Continue;
     CVar *var = clang_variable(r, cursor);
     if (var->init) return CXChildVisit_Continue;
-    r->slots = 0;
+    r->body.slots = 0;
     var->init = clang_initializer(r, cursor);
-    var->init_slots = r->slots;
+    var->init_slots = r->body.slots;
     return CXChildVisit_Continue;
 }
 

@@ -26,7 +26,7 @@ static Cursors operands(Reader *r, CXCursor cursor) {
 /* What cannot be evaluated; its operands are read for what they change. */
 static CExpr *refused(Reader *r, CXCursor cursor, const char *what) {
     CExpr *expr = node(r, cursor, C_REFUSED);
-    expr->string = what;
+    expr->text.bytes = what;
     Cursors list = operands(r, cursor);
     for (int i = 0; i < list.count; i++)
         array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));
@@ -111,9 +111,9 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor) {
         return refused(r, cursor, "__LINE__ in a macro call over several lines");
     CExpr *expr = node(r, cursor, C_STRING);
     expr->slot = r->unit->string_count++;
-    expr->string = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->length);
-    if (expr->type->kind == CT_ARRAY && expr->type->count < expr->length)
-        expr->length = expr->type->count;
+    expr->text.bytes = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->text.length);
+    if (expr->type->kind == CT_ARRAY && expr->type->count < expr->text.length)
+        expr->text.length = expr->type->count;
     return expr;
 }
 
@@ -260,12 +260,12 @@ static const CExpr *member(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_MEMBER, 1, "this member");
     CField field;
     if (expr->kind == C_REFUSED) return expr;
-    expr->name = clang_string(r, clang_getCursorSpelling(cursor));
-    expr->arrow = expr->a->type->kind == CT_POINTER;
-    const CType *record = expr->arrow ? expr->a->type->base : expr->a->type;
+    expr->member.name = clang_string(r, clang_getCursorSpelling(cursor));
+    expr->member.arrow = expr->a->type->kind == CT_POINTER;
+    const CType *record = expr->member.arrow ? expr->a->type->base : expr->a->type;
     if (!ctype_declared_field(record, clang_identity(clang_getCursorReferenced(cursor)), &field))
         return refused(r, cursor, "this member");
-    expr->field = arena_copy(r->arena, &field, sizeof field);
+    expr->member.field = arena_copy(r->arena, &field, sizeof field);
     return expr;
 }
 
@@ -285,7 +285,7 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
         return refused(r, cursor, "this call");
     CExpr *expr = node(r, cursor, C_CALL);
     expr->a = clang_expr(r, list.at[0]);
-    expr->slot = r->slots++;
+    expr->slot = r->body.slots++;
     // What fails an assertion is its text alone: the line that assert gives may be an open one.
     bool fails = !strcmp(clang_string(r, clang_getCursorSpelling(cursor)), "__assert_fail");
     for (int i = 1; i < (fails ? 2 : list.count); i++)
@@ -395,7 +395,7 @@ static const CExpr *last_operand(Reader *r, CXCursor cursor, CExprKind kind) {
     if (kind == C_CAST) return cast(r, cursor, list.at[list.count - 1]);
     CExpr *expr = node(r, cursor, kind);
     expr->a = clang_expr(r, list.at[list.count - 1]);
-    expr->slot = r->slots++;
+    expr->slot = r->body.slots++;
     return expr;
 }
 
@@ -403,7 +403,7 @@ static const CExpr *statement_expression(Reader *r, CXCursor cursor) {
     Cursors list = clang_children(r, cursor);
     if (list.count != 1) return refused(r, cursor, "this statement expression");
     CExpr *expr = node(r, cursor, C_STATEMENT);
-    expr->slot = r->slots++;
+    expr->slot = r->body.slots++;
     expr->statement = clang_stmt(r, list.at[0]);
     return expr;
 }

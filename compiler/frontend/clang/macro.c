@@ -1,6 +1,8 @@
 /* Macros: pragmas expand them, which no preprocessor does. */
 #include "frontend/clang/reader.h"
 
+#include "support/text.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -140,7 +142,7 @@ static void note_calls(Reader *r, const Source *source) {
 }
 
 void clang_note_lines(Reader *r) {
-    for (int i = 0; i < r->sources.count; i++) note_calls(r, r->sources.at[i]);
+    for (int i = 0; i < r->files.sources.count; i++) note_calls(r, r->files.sources.at[i]);
 }
 
 bool clang_line_is_open(const Reader *r, int line) {

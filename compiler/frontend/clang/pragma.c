@@ -1,6 +1,6 @@
 /* Finding the active pragmas and the declarations that they belong to. */
 #include "frontend/clang/reader.h"
-#include "frontend/operators.h"
+#include "frontend/pragma/pragma.h"
 
 #include <string.h>
 
@@ -42,7 +42,7 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
 static bool read_before(Reader *r, const Pragma *pragma) {
     bool found = false;
     bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;
-    for (int i = 0; free && i < r->first_pragma && !found; i++) {
+    for (int i = 0; free && i < r->pragmas.first && !found; i++) {
         const Pragma *other = r->unit->pragmas.at[i];
         found = other->kind == pragma->kind && other->at.file && pragma->at.file &&
                 !strcmp(other->at.file, pragma->at.file) && other->at.line == pragma->at.line;
@@ -53,16 +53,16 @@ static bool read_before(Reader *r, const Pragma *pragma) {
 /* Notes what `#pragma weak NAME`, or `weak NAME = OTHER`, says. */
 static void note_weak(Reader *r, const Token *tokens, int count) {
     if (count > 1 && token_is(&tokens[0], "weak") && tokens[1].kind == TOKEN_NAME)
-        array_push(r->arena, &r->weak, tokens[1]);
+        array_push(r->arena, &r->pragmas.weak, tokens[1]);
 }
 
 /* Functions that are weak by a pragma, which stands anywhere in the source. */
 static void take_weak(Reader *r) {
-    for (int i = 0; i < r->weak.count; i++) {
-        CFunction *function = cunit_lookup(r->unit, r->weak.at[i].text).function;
+    for (int i = 0; i < r->pragmas.weak.count; i++) {
+        CFunction *function = cunit_lookup(r->unit, r->pragmas.weak.at[i].text).function;
         if (!function || function->weak) continue;
         function->weak = true;
-        function->weak_at = r->weak.at[i].at;
+        function->weak_at = r->pragmas.weak.at[i].at;
     }
 }
 
@@ -70,7 +70,7 @@ static void read_lines(Reader *r, const Source *source) {
     for (int i = 0; i < source->lines.count; i++) {
         const PragmaLine *line = &source->lines.at[i];
         if (is_skipped(r, source->file, line)) continue;
-        Pragma *pragma = pragma_read(r->unit, clang_macros(r), line, &r->strategy_lines);
+        Pragma *pragma = pragma_read(r->unit, clang_macros(r), line, &r->pragmas.strategy_lines);
         if (!read_before(r, pragma)) array_push(r->arena, &r->unit->pragmas, pragma);
     }
     for (int i = 0; i < source->strays.count; i++)
@@ -108,7 +108,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor) {
     if (!token_is(&first, "hspmd")) return NULL;
     lex_rest(&lexer, &line.tokens);
     for (int i = 0; i < line.tokens.count; i++) line.tokens.at[i].at = at;
-    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &line, &r->strategy_lines);
+    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &line, &r->pragmas.strategy_lines);
     array_push(r->arena, &r->unit->pragmas, pragma);
     return pragma;
 }
@@ -163,8 +163,8 @@ static void add_shape_variable(Reader *r, const char *name, Position at) {
 /* ---- all of them ---- */
 
 void clang_read_pragmas(Reader *r) {
-    for (int i = r->sources.count; i-- > 0;) read_lines(r, r->sources.at[i]);
-    for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
+    for (int i = r->files.sources.count; i-- > 0;) read_lines(r, r->files.sources.at[i]);
+    for (int i = r->pragmas.first; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->kind == PRAGMA_OP && pragma->line.file)
             attach_operator(r, pragma, declaration_behind(r, pragma));
@@ -172,9 +172,9 @@ void clang_read_pragmas(Reader *r) {
             add_shape_variable(r, pragma->names.at[k], pragma->name_at.at[k]);
     }
     take_weak(r);
-    for (int i = 0; i < r->file_pragmas.count; i++)
-        if (r->file_pragmas.at[i]->kind == PRAGMA_OP)
-            attach_operator(r, r->file_pragmas.at[i], r->file_pragma_at.at[i]);
+    for (int i = 0; i < r->pragmas.file.count; i++)
+        if (r->pragmas.file.at[i]->kind == PRAGMA_OP)
+            attach_operator(r, r->pragmas.file.at[i], r->pragmas.file_at.at[i]);
 }
 
 static bool in_function(Reader *r, const Pragma *pragma) {
@@ -218,7 +218,7 @@ static bool included_in_function(Reader *r, const char *file) {
 }
 
 void clang_finish_pragmas(Reader *r) {
-    for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
+    for (int i = r->pragmas.first; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->used || (!pragma_acts(pragma) && !pragma_marks(pragma))) continue;
         if (pragma->line.file && in_function(r, pragma))

@@ -326,8 +326,8 @@ void clang_check_predefined(Reader *r) {
     for (int refuses = 0; refuses < 2; refuses++)
         for (bool found = true; found;) {
             found = false;
-            for (int i = 0; i < r->sources.count; i++) {
-                const Source *source = r->sources.at[i];
+            for (int i = 0; i < r->files.sources.count; i++) {
+                const Source *source = r->files.sources.at[i];
                 bool library = r->library && !strncmp(source->file, r->library, strlen(r->library));
                 if (!library && is_suspect(&search, source))
                     found |= search_file(&search, source, refuses);

@@ -43,6 +43,35 @@ typedef struct Extent {
     int begin, end;
 } Extent;
 
+typedef Array(CXCursor) Cursors;
+
+/* The files of the translation unit. */
+typedef struct ReaderFiles {
+    Array(Source *) sources;   // the source and what it includes, system headers aside
+    Array(const char *) names; // each name once
+    CXFile last;               // the file that clang_file was asked for last
+    const char *last_name;
+} ReaderFiles;
+
+/* The pragmas of the translation unit. */
+typedef struct ReaderPragmas {
+    int first;            // index of the source's first pragma among the unit's
+    Array(Pragma *) file; // from `_Pragma` at file scope
+    Array(int) file_at;   // their indices in Reader.decls
+    StrategyLines strategy_lines;
+    Array(Token) weak; // names that pragmas call weak
+} ReaderPragmas;
+
+/* The function that is being read. */
+typedef struct ReaderBody {
+    CFunction *function;
+    CXCursor cursor;     // the function's definition
+    const char *printed; // the function's text behind the preprocessor; NULL: not asked for yet
+    Cursors loops;       // its `for` statements, in order
+    const Scope *scope;
+    int slots;
+} ReaderBody;
+
 struct Reader {
     Arena *arena;
     Diag *diag;
@@ -51,34 +80,20 @@ struct Reader {
     CXIndex index;
     CXTranslationUnit tu;
     Array(const char *) args;
-    Array(Source *) sources;     // the file and what it includes, system headers aside
-    Array(const char *) files;   // names, each once
-    int first_pragma, first_var; // of this source among the unit's
-    const char *library;         // the folder of hetu's headers with a slash; NULL: not included
+    ReaderFiles files;
+    ReaderPragmas pragmas;
+    int first_var;       // index of the source's first variable among the unit's
+    const char *library; // the folder of hetu's headers with a slash; NULL: not included
     Seen *vars;
     SeenType *types;
     int variable_arrays; // types of variable length so far
     SeenMacro *macros;
     Array(int) open_lines; // where __LINE__ depends on the compiler (macro.c)
     Array(Definition) definitions;
-    Array(CXCursor) decls; // at file scope, in order
+    Cursors decls; // at file scope, in order
     Array(Extent) decl_extents;
-    CXFile last_file; // what clang_file was asked for last
-    const char *last_name;
-    Array(Pragma *) file_pragmas; // from `_Pragma` at file scope, by index in decls
-    Array(int) file_pragma_at;
-    StrategyLines strategy_lines;
-    Array(Token) weak; // names that pragmas call weak
-    /* the function that is being read */
-    CFunction *function;
-    CXCursor body_of;      // its definition
-    const char *printed;   // its text behind the preprocessor; NULL: not asked for yet
-    Array(CXCursor) loops; // its `for` statements, in order
-    const Scope *scope;
-    int slots;
+    ReaderBody body;
 };
-
-typedef Array(CXCursor) Cursors;
 
 /* clang.c */
 Position clang_position(Reader *r, CXSourceLocation location);

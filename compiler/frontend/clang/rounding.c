@@ -55,9 +55,9 @@ static enum CXChildVisitResult find_fma(CXCursor cursor, CXCursor parent, CXClie
 static bool has_fma(Reader *r) {
     bool found = false;
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_fma, &found);
-    for (int i = 0; i < r->sources.count && !found; i++)
-        found = strstr(r->sources.at[i]->text, "target(\"") ||
-                strstr(r->sources.at[i]->text, "GCC target");
+    for (int i = 0; i < r->files.sources.count && !found; i++)
+        found = strstr(r->files.sources.at[i]->text, "target(\"") ||
+                strstr(r->files.sources.at[i]->text, "GCC target");
     return found;
 }
 
@@ -86,8 +86,8 @@ static bool optimizes(const FrontendPart *part) {
 
 void clang_note_rounding(Reader *r) {
     bool first = !r->unit->part;
-    r->unit->wraps = wraps(r->part) && (first || r->unit->wraps);
-    r->unit->optimizes = optimizes(r->part) && (first || r->unit->optimizes);
-    if (!r->unit->free_arithmetic) r->unit->free_arithmetic = free_option(r->part);
-    r->unit->contracts |= may_contract(r->part) && has_fma(r);
+    r->unit->arithmetic.wraps = wraps(r->part) && (first || r->unit->arithmetic.wraps);
+    r->unit->arithmetic.optimizes = optimizes(r->part) && (first || r->unit->arithmetic.optimizes);
+    if (!r->unit->arithmetic.free_option) r->unit->arithmetic.free_option = free_option(r->part);
+    r->unit->arithmetic.contracts |= may_contract(r->part) && has_fma(r);
 }

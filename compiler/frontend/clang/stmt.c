@@ -51,7 +51,7 @@ static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas 
             continue;
         if (!pragma_acts(pragma) && !pragma_marks(pragma)) continue;
         pragma->used = true;
-        pragma_resolve(r->unit, pragma, r->scope, &r->slots);
+        pragma_resolve(r->unit, pragma, r->body.scope, &r->body.slots);
         array_push(r->arena, taken, pragma);
     }
 }
@@ -102,7 +102,7 @@ static Pragma *asserted_pragma(Reader *r, CXCursor cursor) {
     Pragma *pragma = list.count == 1 ? clang_asserted(r, list.at[0]) : NULL;
     if (!pragma) return NULL;
     if (pragma_acts(pragma) || pragma_marks(pragma)) pragma->used = true;
-    pragma_resolve(r->unit, pragma, r->scope, &r->slots);
+    pragma_resolve(r->unit, pragma, r->body.scope, &r->body.slots);
     return pragma;
 }
 
@@ -115,8 +115,8 @@ static void end_block(Block *block) {
 
 static const CStmt *compound(Reader *r, CXCursor cursor) {
     Block block = {.r = r, .stmt = node(r, cursor, CS_COMPOUND)};
-    block.stmt->first_slot = r->slots;
-    const Scope *outer = r->scope;
+    block.stmt->first_slot = r->body.slots;
+    const Scope *outer = r->body.scope;
     Extent whole = clang_extent(r, cursor);
     int done = whole.begin;
     Pragmas taken = {0};
@@ -136,8 +136,8 @@ static const CStmt *compound(Reader *r, CXCursor cursor) {
         if (extent.file == whole.file) done = extent.end;
     }
     end_block(&block);
-    block.stmt->last_slot = r->slots;
-    r->scope = outer;
+    block.stmt->last_slot = r->body.slots;
+    r->body.scope = outer;
     return block.stmt;
 }
 
@@ -145,7 +145,7 @@ static const CStmt *compound(Reader *r, CXCursor cursor) {
 static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor) {
     Extent extent = clang_extent(r, cursor);
     Pragmas taken = {0}, marks = {0};
-    const Scope *outer = r->scope;
+    const Scope *outer = r->body.scope;
     if (extent.file == file) take_pragmas(r, file, from, extent.begin, &taken);
     for (int i = 0; i < taken.count; i++) {
         if (pragma_marks(taken.at[i]))
@@ -156,7 +156,7 @@ static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor)
                        taken.at[i]->directive);
     }
     const CStmt *stmt = clang_stmt(r, cursor);
-    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) r->scope = outer;
+    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) r->body.scope = outer;
     return marks.count ? marked(r, &marks, stmt) : stmt;
 }
 
@@ -178,8 +178,8 @@ static const CExpr *array_length(Reader *r, CXCursor decl) {
 /* The variable of a declaration, which is in scope from here on. */
 static CVar *into_scope(Reader *r, CXCursor decl) {
     Scope *scope = arena_new(r->arena, Scope);
-    *scope = (Scope){.var = clang_variable(r, decl), .outer = r->scope};
-    r->scope = scope;
+    *scope = (Scope){.var = clang_variable(r, decl), .outer = r->body.scope};
+    r->body.scope = scope;
     return scope->var;
 }
 
@@ -188,7 +188,7 @@ static void declare(Reader *r, CStmt *stmt, CXCursor decl) {
     if (clang_Cursor_getStorageClass(decl) == CX_SC_Extern) return;
     if (var->type->kind == CT_ARRAY && var->type->variable) var->length = array_length(r, decl);
     var->init = clang_initializer(r, decl);
-    var->init_slots = r->slots;
+    var->init_slots = r->body.slots;
     var->defined = true;
     if (var->local) array_push(r->arena, &stmt->vars, var);
 }
@@ -212,7 +212,8 @@ static const CStmt *declaration(Reader *r, CXCursor cursor) {
 static enum CXChildVisitResult note_loop(CXCursor cursor, CXCursor parent, CXClientData data) {
     (void)parent;
     Reader *r = data;
-    if (clang_getCursorKind(cursor) == CXCursor_ForStmt) array_push(r->arena, &r->loops, cursor);
+    if (clang_getCursorKind(cursor) == CXCursor_ForStmt)
+        array_push(r->arena, &r->body.loops, cursor);
     return CXChildVisit_Recurse;
 }
 
@@ -261,17 +262,18 @@ static bool read_head(const char *at, bool present[3]) {
  * tree. */
 static const char *printed_head(Reader *r, CXCursor cursor) {
     const char *found = NULL, *at;
-    if (!r->printed) {
-        CXPrintingPolicy policy = clang_getCursorPrintingPolicy(r->body_of);
-        r->printed = clang_string(r, clang_getCursorPrettyPrinted(r->body_of, policy));
+    if (!r->body.printed) {
+        CXPrintingPolicy policy = clang_getCursorPrintingPolicy(r->body.cursor);
+        r->body.printed = clang_string(r, clang_getCursorPrettyPrinted(r->body.cursor, policy));
         clang_PrintingPolicy_dispose(policy);
-        r->loops.count = 0;
-        clang_visitChildren(r->body_of, note_loop, r);
+        r->body.loops.count = 0;
+        clang_visitChildren(r->body.cursor, note_loop, r);
     }
     int count = 0;
-    for (at = next_for(r->printed); at; at = next_for(at), count++)
-        if (count < r->loops.count && r->loops.at[count].data[1] == cursor.data[1]) found = at;
-    return count == r->loops.count ? found : NULL;
+    for (at = next_for(r->body.printed); at; at = next_for(at), count++)
+        if (count < r->body.loops.count && r->body.loops.at[count].data[1] == cursor.data[1])
+            found = at;
+    return count == r->body.loops.count ? found : NULL;
 }
 
 typedef struct ForParts {
@@ -297,7 +299,7 @@ static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts 
 
 static const CStmt *for_loop(Reader *r, CXCursor cursor) {
     CStmt *stmt = node(r, cursor, CS_FOR);
-    const Scope *outer = r->scope;
+    const Scope *outer = r->body.scope;
     ForParts parts;
     Cursors list = clang_children(r, cursor);
     if (!for_parts(r, cursor, &list, &parts))
@@ -312,7 +314,7 @@ static const CStmt *for_loop(Reader *r, CXCursor cursor) {
     if (parts.condition >= 0) stmt->expr = clang_expr(r, list.at[parts.condition]);
     if (parts.step >= 0) stmt->step = clang_expr(r, list.at[parts.step]);
     stmt->then = body(r, extent.file, head, list.at[parts.then]);
-    r->scope = outer;
+    r->body.scope = outer;
     return stmt;
 }
 
@@ -400,11 +402,11 @@ const CStmt *clang_stmt(Reader *r, CXCursor cursor) {
 /* ---- functions ---- */
 
 void clang_body(Reader *r, CFunction *function, CXCursor cursor) {
-    r->function = function;
-    r->body_of = cursor;
-    r->printed = NULL;
-    r->scope = NULL;
-    r->slots = 0;
+    r->body.function = function;
+    r->body.cursor = cursor;
+    r->body.printed = NULL;
+    r->body.scope = NULL;
+    r->body.slots = 0;
     function->params.count = 0;
     for (int i = 0; i < clang_Cursor_getNumArguments(cursor); i++)
         array_push(r->arena, &function->params,
@@ -412,6 +414,6 @@ void clang_body(Reader *r, CFunction *function, CXCursor cursor) {
     Cursors list = clang_children(r, cursor);
     if (list.count && clang_getCursorKind(list.at[list.count - 1]) == CXCursor_CompoundStmt)
         function->body = clang_stmt(r, list.at[list.count - 1]);
-    function->slot_count = r->slots;
-    r->function = NULL;
+    function->slot_count = r->body.slots;
+    r->body.function = NULL;
 }

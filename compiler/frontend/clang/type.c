@@ -1,6 +1,8 @@
 /* Types of clang as types of the C tree. */
 #include "frontend/clang/reader.h"
 
+#include "support/text.h"
+
 #include <string.h>
 
 static void remember(Reader *r, const char *key, CType *type) {

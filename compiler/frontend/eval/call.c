@@ -1,5 +1,7 @@
 #include "frontend/eval/eval.h"
 
+#include "ir/module.h"
+
 #include <string.h>
 
 enum { MOST_DEPTH = 15000 };

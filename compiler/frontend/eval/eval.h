@@ -19,6 +19,13 @@
 
 #include <setjmp.h>
 
+typedef struct Frame Frame; // ir/op.h
+typedef struct Function Function;
+typedef struct Layer Layer;   // strategy/strategy.h
+typedef struct Module Module; // ir/module.h
+typedef struct Op Op;
+typedef struct Parameter Parameter;
+
 typedef struct EvalFrame EvalFrame;
 struct EvalFrame {
     const CFunction *function; // NULL: an initialiser at file scope
@@ -45,15 +52,39 @@ struct EvalLoop {
 typedef struct CLayout CLayout;
 typedef struct Names Names; // parameters, inputs and outputs of the module by name
 
+/* The objects in which variables, strings and tensors stand. */
+typedef struct Heap {
+    Array(Object *) objects; // by id; object 0 is none
+    Array(Object *) spare;   // dead objects, to be used again
+    Object **statics;        // by CVar.slot; NULL until first used
+    Object **strings;        // by number
+    Object *characters[3];   // pointers to the tables of ctype.h; NULL until first used
+    Array(Value *) values;   // by tensor number - 1
+    uint64_t born;           // how many objects were created so far
+} Heap;
+
+/* What the bodies of the model add to the module. */
+typedef struct Build {
+    Function *gradient; // NULL: operators go to the module
+    Array(
+        Op *) updates; // assignments of the model and optimizer rules; appended to the module last
+    const Parameter *updated; // whose optimizer rule is evaluated; NULL: none
+    Names *names;
+    struct Memo *memo; // gradients that were evaluated already
+    char *scope;       // "h0.attn"
+    int64_t stream;
+    const Layer *layer; // of the operators that are made now; NULL none
+    int recompute;      // number of the statement under `recompute` that runs now; 0: none
+    int recomputes;     // how many of these have begun
+} Build;
+
 struct Eval {
     Arena *arena; // of the module
     Diag *diag;
     CUnit *unit;
     Arena *scratch;
-    Array(Object *) objects; // by id; 0 is none
-    Array(Object *) spare;   // dead ones
-    Object **statics;        // by CVar.slot; NULL until first used
-    Object **strings;        // by number
+    Heap heap;
+    OrderLog order;
     EvalFrame *frame;
     EvalLoop *loop;
     int depth;
@@ -61,30 +92,12 @@ struct Eval {
     Position at;                // of what changes memory
     Array(Val) values_of_lists; // of initialisers that are being evaluated
     Text formatted;             // what snprintf makes
-    Object *characters[3];      // pointers to the tables of ctype.h; NULL until first used
-    Touches touches;            // of operands that are being evaluated (order.h)
-    Touches compared;
-    int touches_from, touches_most;
-    uint64_t born, since; // how many objects there were; since which of them touches are noted, 0:
-                          // they are not
-    const CStmt *target;  // the label that a switch jumps to; NULL: none
+    const CStmt *target;        // the label that a switch jumps to; NULL: none
     jmp_buf *escape;
     bool lenient;
-    /* the module that is being built */
-    Module *module;
-    Function *gradient;  // NULL: operators go to the module
-    Array(Op *) updates; // of what the model assigns, and of rules of optimizers; behind all others
-                         // in the end
-    const Parameter *updated; // that a rule of an optimizer is evaluated for; NULL: none is
-    Array(Value *) values;    // by tensor number - 1
-    Names *names;
-    struct Memo *memo;         // gradients
+    Module *module; // that is being built
+    Build build;
     struct Products *products; // that were rounded (rounding.c); NULL: none
-    char *scope;               // "h0.attn"
-    int64_t stream;
-    const Layer *layer;        // of the operators that are made now; NULL none
-    int recompute, recomputes; // the run of a marked statement that is at work, 0 for none; how
-                               // many there were
 };
 
 /* A new evaluator, with the initial values of all variables; module NULL: nothing can be built. */
@@ -151,8 +164,6 @@ bool math_literal(const CExpr *expr);
 Val operator_call(Eval *ev, const Call *call);
 /* Where an operator of this call is said to be: in the model's own code. */
 Position operator_position(const Eval *ev, Position at);
-/* Gives an operator what is known of the call that makes it. */
-void operator_place(Eval *ev, Op *op, Section section);
 void operator_emit(Eval *ev, Op *op);
 /* Puts an operator behind all others of the module. */
 void operator_update(Eval *ev, Op *op);

@@ -1,5 +1,7 @@
 #include "frontend/eval/eval.h"
 
+#include "ir/module.h"
+
 #include <string.h>
 
 static bool is_number(const CExpr *expr) { return expr->kind == C_INT || expr->kind == C_FLOAT; }
@@ -26,12 +28,13 @@ Object *frame_object(Eval *ev, int slot, int64_t size, const char *name) {
 }
 
 static Object *string_object(Eval *ev, const CExpr *expr) {
-    Object **object = &ev->strings[expr->slot];
+    Object **object = &ev->heap.strings[expr->slot];
     if (!*object) {
-        int64_t size =
-            expr->type->kind == CT_ARRAY && expr->type->count ? expr->type->count : expr->length;
+        int64_t size = expr->type->kind == CT_ARRAY && expr->type->count ? expr->type->count
+                                                                         : expr->text.length;
         *object = object_create(ev, size, "a string");
-        memcpy((*object)->bytes, expr->string, (size_t)(expr->length < size ? expr->length : size));
+        memcpy((*object)->bytes, expr->text.bytes,
+               (size_t)(expr->text.length < size ? expr->text.length : size));
         (*object)->constant = (*object)->literal = true;
     }
     return *object;
@@ -78,9 +81,9 @@ static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
 }
 
 static uint64_t member_address(Eval *ev, const CExpr *expr) {
-    uint64_t record = expr->arrow ? as_pointer(ev, expr->a) : eval_address(ev, expr->a);
+    uint64_t record = expr->member.arrow ? as_pointer(ev, expr->a) : eval_address(ev, expr->a);
     if (!record) eval_error(ev, expr->at, "a null pointer is followed");
-    return pointer_moved(ev, record, expr->field->offset, expr->at);
+    return pointer_moved(ev, record, expr->member.field->offset, expr->at);
 }
 
 /* The address of a place, of which nothing is read. */
@@ -101,7 +104,7 @@ static Place literal_place(Eval *ev, const CExpr *expr) {
 
 /* How many bytes of a place are read or stored. */
 static int64_t accessed_size(const CExpr *expr) {
-    const CField *field = expr->kind == C_MEMBER ? expr->field : NULL;
+    const CField *field = expr->kind == C_MEMBER ? expr->member.field : NULL;
     return field && field->width ? (field->bit + field->width + 7) / 8 : expr->type->size;
 }
 
@@ -109,9 +112,9 @@ Place eval_place(Eval *ev, const CExpr *expr) {
     switch (expr->kind) {
     case C_VAR: return (Place){eval_variable(ev, expr->var, expr->at), 0};
     case C_MEMBER:
-        if (!expr->arrow) {
+        if (!expr->member.arrow) {
             Place place = eval_place(ev, expr->a);
-            return (Place){place.object, place.offset + expr->field->offset};
+            return (Place){place.object, place.offset + expr->member.field->offset};
         }
         return pointer_place(ev, member_address(ev, expr), accessed_size(expr), expr->at);
     case C_INDEX:
@@ -151,7 +154,7 @@ static Val combined(Eval *ev, COperation op, const CType *type, Val a, Val b, Po
 
 /* The bit-field that an expression is, or NULL. */
 static const CField *bit_field(const CExpr *expr) {
-    return expr->kind == C_MEMBER && expr->field->width ? expr->field : NULL;
+    return expr->kind == C_MEMBER && expr->member.field->width ? expr->member.field : NULL;
 }
 
 static Val load(Eval *ev, const CExpr *expr, Place place) {
@@ -239,14 +242,14 @@ static Val unary(Eval *ev, const CExpr *expr) {
 void value_name(Value *value, const CExpr *target) {
     while (target->kind == C_INDEX || target->kind == C_CAST) target = target->a;
     const char *name = target->kind == C_VAR      ? target->var->name
-                       : target->kind == C_MEMBER ? target->name
+                       : target->kind == C_MEMBER ? target->member.name
                                                   : NULL;
     if (value && name && value->kind == VALUE_RESULT && !value->name) value->name = name;
 }
 
 /* Whether a place is a variable, or a member of one. */
 static bool is_fixed(const CExpr *expr) {
-    while (expr->kind == C_MEMBER && !expr->arrow) expr = expr->a;
+    while (expr->kind == C_MEMBER && !expr->member.arrow) expr = expr->a;
     return expr->kind == C_VAR;
 }
 
@@ -363,7 +366,7 @@ static Val function_value(Eval *ev, const CExpr *expr) {
 /* ({ ... }): the value of the last statement. */
 static Val statement_value(Eval *ev, const CExpr *expr) {
     const CStmt *block = expr->statement;
-    size_t scope = strlen(ev->scope);
+    size_t scope = strlen(ev->build.scope);
     Val value = {.type = expr->type};
     for (int i = 0; i < block->body.count; i++) {
         const CStmt *stmt = block->body.at[i];
@@ -377,8 +380,8 @@ static Val statement_value(Eval *ev, const CExpr *expr) {
         else if (eval_statement(ev, stmt) != FLOW_NEXT)
             eval_error(ev, stmt->at, "a jump out of a statement expression cannot be evaluated");
     }
-    if (block->scoped && strlen(ev->scope) > scope)
-        ev->scope = arena_substring(ev->scratch, ev->scope, scope);
+    if (block->scoped && strlen(ev->build.scope) > scope)
+        ev->build.scope = arena_substring(ev->scratch, ev->build.scope, scope);
     value.literal = false;
     if (value.type->kind != CT_STRUCT || value.unknown) return value;
     Place kept = {frame_object(ev, expr->slot, expr->type->size, NULL), 0};
@@ -400,7 +403,7 @@ void eval_effects(Eval *ev, const CExpr *expr) {
     bool cast = expr->kind == C_CAST && expr->type->kind == CT_VOID,
          comma = expr->kind == C_BINARY && expr->op == OP_COMMA;
     if (expr->kind == C_VAR) return;
-    if (cast || (expr->kind == C_MEMBER && !expr->arrow)) {
+    if (cast || (expr->kind == C_MEMBER && !expr->member.arrow)) {
         eval_effects(ev, expr->a);
     } else if (comma) {
         eval_effects(ev, expr->a);
@@ -416,7 +419,7 @@ void eval_effects(Eval *ev, const CExpr *expr) {
 static Val variable_value(Eval *ev, const CExpr *expr) {
     const CVar *var = expr->var;
     Val value = place_load(ev, eval_place(ev, expr), expr->type, expr->at);
-    value.literal = ev->unit->optimizes && var->folded && math_literal(var->init);
+    value.literal = ev->unit->arithmetic.optimizes && var->folded && math_literal(var->init);
     return value;
 }
 
@@ -440,7 +443,7 @@ Val eval(Eval *ev, const CExpr *expr) {
     case C_SELECT: return conditional(ev, expr);
     case C_STATEMENT: return statement_value(ev, expr);
     case C_REFUSED:
-        eval_error(ev, expr->at, "%s cannot be evaluated at compile time", expr->string);
+        eval_error(ev, expr->at, "%s cannot be evaluated at compile time", expr->text.bytes);
     case C_INIT:
     case C_DESIGNATED: break;
     }

@@ -2,6 +2,8 @@
  * each kind of call. */
 #include "frontend/eval/eval.h"
 
+#include "ir/module.h"
+
 #include <string.h>
 #include <uthash.h>
 
@@ -148,16 +150,17 @@ typedef struct Saved {
 } Saved;
 
 static Saved set_aside(Eval *ev) {
-    Saved saved = {ev->scope, ev->layer, ev->stream, ev->frame->user_at, ev->frame->frames};
-    ev->layer = NULL;
-    ev->scope = "";
+    Saved saved = {ev->build.scope, ev->build.layer, ev->build.stream, ev->frame->user_at,
+                   ev->frame->frames};
+    ev->build.layer = NULL;
+    ev->build.scope = "";
     return saved;
 }
 
 static void restore(Eval *ev, Saved saved) {
-    ev->scope = saved.scope;
-    ev->layer = saved.layer;
-    ev->stream = saved.stream;
+    ev->build.scope = saved.scope;
+    ev->build.layer = saved.layer;
+    ev->build.stream = saved.stream;
     ev->frame->user_at = saved.user_at;
 }
 
@@ -168,11 +171,11 @@ static Function *build(Eval *ev, const Op *op) {
     function->name = arena_string(ev->arena, gradient->name);
     give(ev, gradient->params.at[0]->type->base, op, function, &given);
     Saved saved = set_aside(ev);
-    ev->gradient = function;
+    ev->build.gradient = function;
     Val pointer = {.type = gradient->params.at[0]->type, .i = pointer_to((Place){given.grad, 0})};
     call_function(
         ev, &(Call){.function = gradient, .at = op->at, .args = &pointer, .count = 1, .slot = -1});
-    ev->gradient = NULL;
+    ev->build.gradient = NULL;
     restore(ev, saved);
     for (int i = 0; i < function->ops.count; i++) function->ops.at[i]->at = op->at;
     take_results(ev, op, gradient, function, &given);
@@ -185,11 +188,11 @@ const Function *gradient_of(Eval *ev, const Op *op) {
     Memo *memo;
     const char *grad = op->def->rule->grad;
     if (!grad || !strcmp(grad, "none") || !can_flow(op)) return NULL;
-    HASH_FIND_PTR(ev->memo, &op->binding, memo);
+    HASH_FIND_PTR(ev->build.memo, &op->binding, memo);
     if (memo) return memo->function;
     memo = arena_new(ev->scratch, Memo);
     memo->binding = op->binding;
     memo->function = build(ev, op);
-    HASH_ADD_PTR(ev->memo, binding, memo);
+    HASH_ADD_PTR(ev->build.memo, binding, memo);
     return memo->function;
 }

@@ -333,8 +333,8 @@ static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) 
 
 static void init_string(Eval *ev, Place place, const CType *type, const CExpr *string) {
     place_mark(ev, place, type->size, KNOWN);
-    memcpy(place.object->bytes + place.offset, string->string,
-           (size_t)(string->length < type->size ? string->length : type->size));
+    memcpy(place.object->bytes + place.offset, string->text.bytes,
+           (size_t)(string->text.length < type->size ? string->text.length : type->size));
 }
 
 static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
@@ -461,7 +461,7 @@ static void initialize_static(Eval *ev, const CVar *var, Place place) {
 }
 
 static Object *static_variable(Eval *ev, const CVar *var, Position at) {
-    Object **object = &ev->statics[var->slot];
+    Object **object = &ev->heap.statics[var->slot];
     if (*object) return *object;
     if (!var->defined && !ev->lenient && var->system) {
         diag_error(ev->diag, operator_position(ev, at),
@@ -486,7 +486,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     Place place = {*object, 0};
     if (!var->defined)
         place_mark(ev, place, var->type->size, UNKNOWN);
-    else if (ev->lenient && var->changes.count && !var->is_const)
+    else if (ev->lenient && var->access.changes.count && !var->is_const)
         place_mark(ev, place, var->type->size, UNKNOWN);
     else if (var->given)
         place_store(ev, place, val_int(var->type, var->given_value));
@@ -501,7 +501,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
 static Object *lenient_variable(Eval *ev, const CVar *var) {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};
-    if (var->init && !var->changes.count)
+    if (var->init && !var->access.changes.count)
         eval_init(ev, place, var->type, var->init);
     else
         place_mark(ev, place, var->type->size, UNKNOWN);

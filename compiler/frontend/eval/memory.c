@@ -12,11 +12,11 @@ enum { MOST_BYTES = 1 << 30 };
 /* ---- objects ---- */
 
 static Object *new_object(Eval *ev) {
-    if (ev->spare.count) return ev->spare.at[--ev->spare.count];
-    if (ev->objects.count >= POINTER_FUNCTION) return NULL;
+    if (ev->heap.spare.count) return ev->heap.spare.at[--ev->heap.spare.count];
+    if (ev->heap.objects.count >= POINTER_FUNCTION) return NULL;
     Object *object = arena_new(ev->scratch, Object);
-    object->id = (uint32_t)ev->objects.count;
-    array_push(ev->scratch, &ev->objects, object);
+    object->id = (uint32_t)ev->heap.objects.count;
+    array_push(ev->scratch, &ev->heap.objects, object);
     return object;
 }
 
@@ -33,7 +33,7 @@ Object *object_create(Eval *ev, int64_t size, const char *name) {
     memset(object->bytes, 0, (size_t)size);
     object->size = size;
     object->name = name;
-    object->born = ++ev->born;
+    object->born = ++ev->heap.born;
     object->live = true;
     object->has_unknown = object->constant = object->literal = false;
     object->track = NULL;
@@ -43,7 +43,7 @@ Object *object_create(Eval *ev, int64_t size, const char *name) {
 void object_release(Eval *ev, Object *object) {
     object->live = false;
     object->generation++;
-    array_push(ev->scratch, &ev->spare, object);
+    array_push(ev->scratch, &ev->heap.spare, object);
 }
 
 void object_end(Object *object) { object->generation++; }
@@ -77,7 +77,7 @@ bool object_changed(const Object *object) {
 
 void memory_read(Eval *ev, Place place, int64_t size, Position at) {
     Track *track = place.object->track;
-    if (ev->since) order_note(ev, place, size, false);
+    if (ev->order.since) order_note(ev, place, size, false);
     for (int64_t i = 0; track && i < size; i++) {
         uint8_t *touched = &track->touched[place.offset + i];
         if (*touched & (TOUCHED_READ | TOUCHED_WRITTEN)) continue;
@@ -88,7 +88,7 @@ void memory_read(Eval *ev, Place place, int64_t size, Position at) {
 
 void memory_written(Eval *ev, Place place, int64_t size, Position at) {
     Track *track = place.object->track;
-    if (ev->since) order_note(ev, place, size, true);
+    if (ev->order.since) order_note(ev, place, size, true);
     if (place.object->constant && size > 0)
         eval_error(ev, at, "%s is constant, and nothing can be stored there", shown(place.object));
     if (track && size > 0 && !track->written_at.file) track->written_at = operator_position(ev, at);
@@ -114,12 +114,13 @@ const CFunction *pointer_function(Eval *ev, uint64_t pointer) {
 
 bool pointer_behind(const Eval *ev, uint64_t pointer) {
     uint64_t id = pointer >> 40;
-    return id && id < (uint64_t)ev->objects.count && (int32_t)pointer == ev->objects.at[id]->size;
+    return id && id < (uint64_t)ev->heap.objects.count &&
+           (int32_t)pointer == ev->heap.objects.at[id]->size;
 }
 
 bool pointer_literal(const Eval *ev, uint64_t pointer) {
     uint64_t id = pointer >> 40;
-    return id && id < (uint64_t)ev->objects.count && ev->objects.at[id]->literal;
+    return id && id < (uint64_t)ev->heap.objects.count && ev->heap.objects.at[id]->literal;
 }
 
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at) {
@@ -135,8 +136,9 @@ uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at) {
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at) {
     uint64_t id = pointer >> 40;
     if (!id) eval_error(ev, at, "a null pointer is followed");
-    if (id >= (uint64_t)ev->objects.count) eval_error(ev, at, "this pointer points to no object");
-    Object *object = ev->objects.at[id];
+    if (id >= (uint64_t)ev->heap.objects.count)
+        eval_error(ev, at, "this pointer points to no object");
+    Object *object = ev->heap.objects.at[id];
     int64_t offset = (int32_t)pointer;
     if (!object->live || (object->generation & 0xFF) != (pointer >> 32 & 0xFF))
         eval_error(ev, at, "this pointer points to a variable that no longer exists");
@@ -443,16 +445,16 @@ Value *tensor_load(Eval *ev, Place place, Position at) {
     uint64_t number;
     memory_read(ev, place, sizeof number, at);
     memcpy(&number, place.object->bytes + place.offset, sizeof number);
-    if (!check_known(ev, place, sizeof number, at) || number > (uint64_t)ev->values.count)
+    if (!check_known(ev, place, sizeof number, at) || number > (uint64_t)ev->heap.values.count)
         eval_error(ev, at, "this tensor is not one of the model's");
-    return number ? ev->values.at[number - 1] : NULL;
+    return number ? ev->heap.values.at[number - 1] : NULL;
 }
 
 void tensor_store(Eval *ev, Place place, Value *value) {
     uint64_t number = 0;
     if (value) {
-        array_push(ev->scratch, &ev->values, value);
-        number = (uint64_t)ev->values.count;
+        array_push(ev->scratch, &ev->heap.values, value);
+        number = (uint64_t)ev->heap.values.count;
     }
     memory_written(ev, place, sizeof number, ev->at);
     memcpy(place.object->bytes + place.offset, &number, sizeof number);

@@ -8,7 +8,8 @@
 #define FRONTEND_EVAL_MEMORY_H
 
 #include "frontend/ctree.h"
-#include "ir/module.h"
+
+typedef struct Value Value; // ir/value.h
 
 typedef struct Eval Eval;
 

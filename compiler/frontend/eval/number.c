@@ -150,7 +150,7 @@ static uint64_t shifted(Eval *ev, COperation op, const CType *type, uint64_t a, 
 
 static uint64_t sum_or_product(Eval *ev, COperation op, const CType *type, uint64_t a, uint64_t b,
                                Position at) {
-    if (type->is_signed && !ev->unit->wraps)
+    if (type->is_signed && !ev->unit->arithmetic.wraps)
         return checked(ev, op, type, (int64_t)a, (int64_t)b, at);
     return op == OP_ADD ? a + b : op == OP_SUB ? a - b : a * b;
 }

@@ -53,17 +53,17 @@ enum { BELOW = 128, ABOVE = 256 }; // a table's characters are -128 to 255
 /* The pointer to a table, as glibc's macros take it: a pointer to a pointer to the place of
  * character 0. */
 static Val table(Eval *ev, const Call *call, int which, const void *host, int64_t size) {
-    if (!ev->characters[which]) {
+    if (!ev->heap.characters[which]) {
         Object *bytes = object_create(ev, (BELOW + ABOVE) * size, "a table of ctype.h"),
                *pointer = object_create(ev, 8, "a pointer of ctype.h");
         uint64_t to = pointer_to((Place){bytes, BELOW * size});
         memcpy(bytes->bytes, (const char *)host - BELOW * size, (size_t)((BELOW + ABOVE) * size));
         memcpy(pointer->bytes, &to, sizeof to);
         bytes->constant = pointer->constant = true;
-        ev->characters[which] = pointer;
+        ev->heap.characters[which] = pointer;
     }
     return (Val){.type = call->function->result,
-                 .i = pointer_to((Place){ev->characters[which], 0})};
+                 .i = pointer_to((Place){ev->heap.characters[which], 0})};
 }
 
 static Val classes(Eval *ev, const Call *call) {

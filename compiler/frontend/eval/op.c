@@ -1,6 +1,8 @@
 /* Calls of operators: a call of a function with a rule appends an operator to the module. */
 #include "frontend/eval/eval.h"
 
+#include "ir/module.h"
+
 #include <string.h>
 #include <uthash.h>
 
@@ -90,28 +92,29 @@ static Attr attribute(Eval *ev, const Call *call, int param) {
 
 /* ---- making the operator ---- */
 
-void operator_place(Eval *ev, Op *op, Section section) {
+/* Gives an operator what is known of the call that makes it. */
+static void operator_place(Eval *ev, Op *op, Section section) {
     op->source.frames = ev->frame->frames;
     op->section = section;
-    op->source.scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
+    op->source.scope = *ev->build.scope ? arena_string(ev->arena, ev->build.scope) : NULL;
 }
 
 void operator_update(Eval *ev, Op *op) {
     operator_place(ev, op, SECTION_UPDATE);
-    array_push(ev->arena, &ev->updates, op);
+    array_push(ev->arena, &ev->build.updates, op);
 }
 
 void operator_emit(Eval *ev, Op *op) {
     eval_steps(ev, STEPS_OF_OPERATOR);
-    if (ev->updated) {
+    if (ev->build.updated) {
         operator_update(ev, op);
         return;
     }
     operator_place(ev, op, SECTION_FORWARD);
-    op->source.layer = ev->layer;
-    op->source.recompute = ev->recompute;
-    if (ev->gradient) {
-        array_push(ev->arena, &ev->gradient->ops, op);
+    op->source.layer = ev->build.layer;
+    op->source.recompute = ev->build.recompute;
+    if (ev->build.gradient) {
+        array_push(ev->arena, &ev->build.gradient->ops, op);
         return;
     }
     array_push(ev->arena, &ev->module->ops, op);

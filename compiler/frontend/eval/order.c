@@ -32,22 +32,23 @@ static void compact(Eval *ev);
 
 void order_note(Eval *ev, Place place, int64_t size, bool written) {
     Object *object = place.object;
-    if (object->born > ev->since || object->constant || size <= 0) return;
+    if (object->born > ev->order.since || object->constant || size <= 0) return;
     Touch touch = {.object = object,
                    .born = object->born,
                    .from = place.offset,
                    .to = place.offset + size,
                    .written = written};
-    Touch *last =
-        ev->touches.count > ev->touches_from ? &ev->touches.at[ev->touches.count - 1] : NULL;
+    Touch *last = ev->order.touches.count > ev->order.from
+                      ? &ev->order.touches.at[ev->order.touches.count - 1]
+                      : NULL;
     if (last && last->object == object && last->born == touch.born && last->written == written &&
         touch.from <= last->to && touch.to >= last->from) {
         last->from = touch.from < last->from ? touch.from : last->from;
         last->to = touch.to > last->to ? touch.to : last->to;
         return;
     }
-    array_push(ev->scratch, &ev->touches, touch);
-    if (ev->touches.count - ev->touches_from >= ev->touches_most) compact(ev);
+    array_push(ev->scratch, &ev->order.touches, touch);
+    if (ev->order.touches.count - ev->order.from >= ev->order.most) compact(ev);
 }
 
 static int by_object(const Touch *x, const Touch *y) {
@@ -70,8 +71,8 @@ static int by_place(const void *a, const void *b) {
 
 /* Joins the notes of the operand that is evaluated now where their bytes meet. */
 static void compact(Eval *ev) {
-    Touch *touches = ev->touches.at + ev->touches_from;
-    int count = ev->touches.count - ev->touches_from, kept = 0;
+    Touch *touches = ev->order.touches.at + ev->order.from;
+    int count = ev->order.touches.count - ev->order.from, kept = 0;
     qsort(touches, (size_t)count, sizeof *touches, by_kind);
     for (int i = 1; i < count; i++) {
         Touch *last = &touches[kept];
@@ -81,22 +82,22 @@ static void compact(Eval *ev) {
         else if (touches[i].to > last->to)
             last->to = touches[i].to;
     }
-    ev->touches.count = ev->touches_from + kept + 1;
-    ev->touches_most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;
+    ev->order.touches.count = ev->order.from + kept + 1;
+    ev->order.most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;
 }
 
 /* The object of which one operand changes what the other one uses; NULL: none. */
 static const Object *conflict(Eval *ev, const Order *order) {
-    int count = ev->touches.count - order->begin;
-    if (order->middle == order->begin || order->middle == ev->touches.count) return NULL;
+    int count = ev->order.touches.count - order->begin;
+    if (order->middle == order->begin || order->middle == ev->order.touches.count) return NULL;
     int64_t end[2][2] = {
         {0}}; // by operand and whether it is written: how far the bytes before reach
-    ev->compared.count = 0;
-    for (int i = order->begin; i < ev->touches.count; i++) {
-        array_push(ev->scratch, &ev->compared, ev->touches.at[i]);
-        ev->compared.at[i - order->begin].second = i >= order->middle;
+    ev->order.compared.count = 0;
+    for (int i = order->begin; i < ev->order.touches.count; i++) {
+        array_push(ev->scratch, &ev->order.compared, ev->order.touches.at[i]);
+        ev->order.compared.at[i - order->begin].second = i >= order->middle;
     }
-    Touch *all = ev->compared.at;
+    Touch *all = ev->order.compared.at;
     qsort(all, (size_t)count, sizeof *all, by_place);
     for (int i = 0; i < count; i++) {
         const Touch *touch = &all[i];
@@ -114,14 +115,14 @@ static const Object *conflict(Eval *ev, const Order *order) {
 /* ---- expressions ---- */
 
 Order order_begin(Eval *ev) {
-    Order order = {.begin = ev->touches.count,
-                   .middle = ev->touches.count,
-                   .since = ev->born,
-                   .outer = ev->since};
-    order.from = ev->touches_from;
-    if (!ev->since) ev->since = ev->born;
-    ev->touches_from = ev->touches.count;
-    ev->touches_most = MANY_TOUCHES;
+    Order order = {.begin = ev->order.touches.count,
+                   .middle = ev->order.touches.count,
+                   .since = ev->heap.born,
+                   .outer = ev->order.since};
+    order.from = ev->order.from;
+    if (!ev->order.since) ev->order.since = ev->heap.born;
+    ev->order.from = ev->order.touches.count;
+    ev->order.most = MANY_TOUCHES;
     return order;
 }
 
@@ -133,12 +134,12 @@ void order_next(Eval *ev, Order *order, Position at, bool known) {
                    "changes %s, which another one uses; make it two "
                    "statements",
                    object->name ? object->name : "an object");
-    order->middle = ev->touches_from = ev->touches.count;
+    order->middle = ev->order.from = ev->order.touches.count;
 }
 
 void order_end(Eval *ev, Order *order, Position at, bool known) {
     order_next(ev, order, at, known);
-    ev->since = order->outer;
-    ev->touches_from = order->from;
-    if (!ev->since) ev->touches.count = 0;
+    ev->order.since = order->outer;
+    ev->order.from = order->from;
+    if (!ev->order.since) ev->order.touches.count = 0;
 }

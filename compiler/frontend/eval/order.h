@@ -33,6 +33,15 @@ typedef enum Effects {
 
 Effects order_effects(const CExpr *expr);
 
+/* The touches of operands that are being evaluated. */
+typedef struct OrderLog {
+    Touches touches;
+    Touches compared;
+    int from;       // the first touch of the innermost expression
+    int most;       // how many touches there may be before equal ones are joined
+    uint64_t since; // objects created before it are noted; 0: nothing is noted
+} OrderLog;
+
 typedef struct Order {
     int begin;      // the first of the touches of all operands
     int middle;     // the first of those of the operand that is evaluated now

@@ -1,6 +1,9 @@
 /* Pragmas where the evaluation comes across them. */
 #include "frontend/eval/eval.h"
 
+#include "ir/dim.h"
+#include "ir/module.h"
+
 #include <string.h>
 
 static Value *operand(Eval *ev, const CExpr *expr, Place *place) {
@@ -82,7 +85,7 @@ static void reshard(Eval *ev, const Pragma *pragma, const CExpr *expr) {
 }
 
 void eval_pragma(Eval *ev, const Pragma *pragma) {
-    if (!ev->module || ev->gradient)
+    if (!ev->module || ev->build.gradient)
         eval_error(ev, pragma->at, "the %s pragma belongs into a model function",
                    pragma->directive);
     for (int i = 0; i < pragma->operands.count; i++) {
@@ -110,13 +113,13 @@ static void eval_layer(Eval *ev, const Pragma *pragma) {
     Layer *layer = arena_new(ev->arena, Layer);
     *layer = (Layer){pragma->tower, pragma->layer_name,
                      pragma->layer_name ? 0 : layer_number(ev, pragma->layer)};
-    ev->layer = layer;
+    ev->build.layer = layer;
 }
 
 /* A statement inside of one that is marked belongs to that. */
 void eval_mark(Eval *ev, const Pragma *pragma) {
     if (pragma->kind == PRAGMA_LAYER)
         eval_layer(ev, pragma);
-    else if (!ev->recompute)
-        ev->recompute = ++ev->recomputes;
+    else if (!ev->build.recompute)
+        ev->build.recompute = ++ev->build.recomputes;
 }

@@ -76,19 +76,19 @@ static bool is_open(Eval *ev, COperation op, const Val *a, const Val *b, const V
     bool vanishes = (op == OP_MUL || op == OP_DIV) && a->f != 0 && b->f != 0 && result->f == 0,
          folded = a->literal && b->literal && is_plain(a) && is_plain(b) &&
                   (compares || (is_plain(result) && !vanishes));
-    if (ev->unit->free_arithmetic)
+    if (ev->unit->arithmetic.free_option)
         return !folded && (!compares || !isfinite(a->f) || !isfinite(b->f));
     if (op == OP_MUL) keep_product(ev, result->f, a->f, b->f, narrow);
     return (op == OP_ADD || op == OP_SUB) && differs(ev, op, a->f, b->f, result->f, narrow);
 }
 
 static _Noreturn void refuse(Eval *ev, Position at) {
-    if (ev->unit->free_arithmetic)
+    if (ev->unit->arithmetic.free_option)
         eval_error(ev, at,
                    "%s leaves open what this floating-point operation gives, so that it cannot be "
                    "evaluated at compile time; leave the option "
                    "out, or write the number that it shall be",
-                   ev->unit->free_arithmetic);
+                   ev->unit->arithmetic.free_option);
     eval_error(ev, at,
                "the C compiler may round the product and the sum of this once or twice (its "
                "options have fused multiply-add), and the two "
@@ -96,8 +96,8 @@ static _Noreturn void refuse(Eval *ev, Position at) {
 }
 
 Val rounding_check(Eval *ev, COperation op, Val a, Val b, Val result, Position at) {
-    bool open =
-        (ev->unit->free_arithmetic || ev->unit->contracts) && is_open(ev, op, &a, &b, &result);
+    bool open = (ev->unit->arithmetic.free_option || ev->unit->arithmetic.contracts) &&
+                is_open(ev, op, &a, &b, &result);
     if (open && !ev->lenient) refuse(ev, at);
     return open ? val_unknown(result.type) : result;
 }
@@ -115,7 +115,7 @@ bool rounding_call_open(Eval *ev, const Call *call) {
         floating |= number;
         folded &= call->args[i].literal && (!number || is_plain(&call->args[i]));
     }
-    if (!ev->unit->free_arithmetic || !floating || folded) return false;
+    if (!ev->unit->arithmetic.free_option || !floating || folded) return false;
     if (!ev->lenient) refuse(ev, call->at);
     return true;
 }

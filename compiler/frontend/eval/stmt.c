@@ -56,13 +56,13 @@ static Flow sequence(Eval *ev, const CStmt *block) {
 
 /* A block; what it declares ends with it, and so does ht_scope. */
 static Flow block_statement(Eval *ev, const CStmt *block) {
-    size_t length = strlen(ev->scope);
+    size_t length = strlen(ev->build.scope);
     Flow flow = sequence(ev, block);
     for (int slot = block->first_slot; slot < block->last_slot && slot < ev->frame->slot_count;
          slot++)
         if (ev->frame->slots[slot]) object_end(ev->frame->slots[slot]);
-    if (block->scoped && strlen(ev->scope) > length)
-        ev->scope = arena_substring(ev->scratch, ev->scope, length);
+    if (block->scoped && strlen(ev->build.scope) > length)
+        ev->build.scope = arena_substring(ev->scratch, ev->build.scope, length);
     return flow;
 }
 
@@ -169,12 +169,12 @@ static Flow return_statement(Eval *ev, const CStmt *stmt) {
 }
 
 static Flow marked_statement(Eval *ev, const CStmt *stmt) {
-    const Layer *layer = ev->layer;
-    int recompute = ev->recompute;
+    const Layer *layer = ev->build.layer;
+    int recompute = ev->build.recompute;
     for (int i = 0; i < stmt->pragmas.count; i++) eval_mark(ev, stmt->pragmas.at[i]);
     Flow flow = eval_statement(ev, stmt->then);
-    ev->layer = layer;
-    ev->recompute = recompute;
+    ev->build.layer = layer;
+    ev->build.recompute = recompute;
     return flow;
 }
 

@@ -1,6 +1,8 @@
 /* What hetu.h offers beside operators: parameters, inputs, outputs, scopes, shapes. */
 #include "frontend/eval/eval.h"
 
+#include "ir/module.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +18,7 @@ struct Names {
 
 static Names *find_name(Eval *ev, const char *key) {
     Names *found;
-    HASH_FIND_STR(ev->names, key, found);
+    HASH_FIND_STR(ev->build.names, key, found);
     return found;
 }
 
@@ -24,7 +26,7 @@ static Names *add_name(Eval *ev, const char *key, Position at) {
     Names *entry = arena_new(ev->scratch, Names);
     entry->key = arena_string(ev->scratch, key);
     entry->at = at;
-    HASH_ADD_KEYPTR(hh, ev->names, entry->key, strlen(entry->key), entry);
+    HASH_ADD_KEYPTR(hh, ev->build.names, entry->key, strlen(entry->key), entry);
     return entry;
 }
 
@@ -33,7 +35,7 @@ static Names *add_name(Eval *ev, const char *key, Position at) {
 static void need_module(Eval *ev, const Call *call) {
     if (!ev->module)
         eval_error(ev, call->at, "%s can be called in a model function only", call->function->name);
-    if (ev->gradient)
+    if (ev->build.gradient)
         eval_error(ev, call->at, "%s cannot be called in a gradient", call->function->name);
 }
 
@@ -123,7 +125,7 @@ static void read_init(Eval *ev, const Call *call, Parameter *param) {
 static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const char *what,
                            Parameter *param) {
     const char *name = name_argument(ev, call, pointer, what);
-    param->name = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, name) : name;
+    param->name = *ev->build.scope ? arena_format(ev->arena, "%s.%s", ev->build.scope, name) : name;
     read_init(ev, call, param);
 }
 
@@ -147,8 +149,8 @@ static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     param->value->index = ev->module->params.count;
     array_push(ev->arena, &ev->module->params, param);
     add_name(ev, key, at)->param = param;
-    if (ev->updated && type_equal(type, ev->updated->value->type))
-        param->value->dims = ev->updated->value->dims;
+    if (ev->build.updated && type_equal(type, ev->build.updated->value->type))
+        param->value->dims = ev->build.updated->value->dims;
     return tensor_value(ev, call, param->value);
 }
 
@@ -163,7 +165,7 @@ static void take_average(Eval *ev, Parameter *param) {
 
 static Val parameter(Eval *ev, const Call *call) {
     need_module(ev, call);
-    if (ev->updated)
+    if (ev->build.updated)
         eval_error(
             ev, call->at,
             "a rule of an optimizer makes no parameters; what it keeps is a state: ht_state");
@@ -182,7 +184,7 @@ static Val state(Eval *ev, const Call *call) {
     Parameter *param = arena_new(ev->arena, Parameter);
     read_parameter(ev, call, call_argument(ev, call, 2).i, "a state", param);
     param->state = param->frozen = true;
-    param->kept = ev->updated != NULL;
+    param->kept = ev->build.updated != NULL;
     return named_parameter(ev, call, param);
 }
 
@@ -255,7 +257,8 @@ static Val output(Eval *ev, const Call *call) {
     Position at = operator_position(ev, call->at);
     Value *value = tensor_argument(ev, call, 0);
     const char *given = name_argument(ev, call, call_argument(ev, call, 1).i, "an output");
-    const char *name = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, given) : given;
+    const char *name =
+        *ev->build.scope ? arena_format(ev->arena, "%s.%s", ev->build.scope, given) : given;
     const char *key = arena_format(ev->scratch, "o:%s", name);
     Names *known = find_name(ev, key);
     if (known) {
@@ -279,13 +282,13 @@ static Val scope_enter(Eval *ev, const Call *call) {
     Place place = {call_result(ev, call), 0};
     CField length;
     check_name(ev, call, name, "a scope");
-    if (strlen(ev->scope) + strlen(name) + 1 >= MOST_SCOPE)
+    if (strlen(ev->build.scope) + strlen(name) + 1 >= MOST_SCOPE)
         eval_error(ev, call->at, "the scopes' names are longer than %d characters", MOST_SCOPE);
     if (ctype_field(call->function->result, "length", &length))
         place_store(ev, (Place){place.object, length.offset},
-                    val_int(length.type, (int64_t)strlen(ev->scope)));
-    ev->scope = *ev->scope ? arena_format(ev->scratch, "%s.%s", ev->scope, name)
-                           : arena_string(ev->scratch, name);
+                    val_int(length.type, (int64_t)strlen(ev->build.scope)));
+    ev->build.scope = *ev->build.scope ? arena_format(ev->scratch, "%s.%s", ev->build.scope, name)
+                                       : arena_string(ev->scratch, name);
     return (Val){.type = call->function->result, .place = place};
 }
 
@@ -293,12 +296,13 @@ static Val scope_leave(Eval *ev, const Call *call) {
     const CType *type = call->args[0].type->base;
     Place mark = pointer_place(ev, call_argument(ev, call, 0).i, type->size, call->at);
     size_t length = (size_t)place_load(ev, mark, ev->unit->types.tulong, call->at).i;
-    if (length < strlen(ev->scope)) ev->scope = arena_substring(ev->scratch, ev->scope, length);
+    if (length < strlen(ev->build.scope))
+        ev->build.scope = arena_substring(ev->scratch, ev->build.scope, length);
     return (Val){.type = call->function->result};
 }
 
 static Val stream(Eval *ev, const Call *call) {
-    return val_int(call->function->result, ev->stream++);
+    return val_int(call->function->result, ev->build.stream++);
 }
 
 /* ---- shapes ---- */

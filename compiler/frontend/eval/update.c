@@ -79,8 +79,8 @@ static void run_update(Eval *ev, void *data) {
     Object *slot = NULL;
     EvalFrame frame = {.slots = &slot, .slot_count = 1, .user_at = param->value->at};
     ev->frame = &frame;
-    ev->updated = param;
-    ev->scope = arena_string(ev->scratch, param->name);
+    ev->build.updated = param;
+    ev->build.scope = arena_string(ev->scratch, param->name);
     if (run->rule) {
         Value *made =
             call_rule(ev, run->rule, param, param->value, given(ev, PLACEHOLDER_GRADIENT, param));
@@ -89,8 +89,8 @@ static void run_update(Eval *ev, void *data) {
         param->updated->dims = param->value->dims;
     }
     if (run->after) call_rule(ev, run->after, param, given(ev, PLACEHOLDER_UPDATED, param), NULL);
-    ev->scope = "";
-    ev->updated = NULL;
+    ev->build.scope = "";
+    ev->build.updated = NULL;
     ev->frame = NULL;
 }
 

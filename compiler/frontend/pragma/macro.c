@@ -1,4 +1,4 @@
-#include "frontend/pragma/macro.h"
+#include "frontend/pragma/pragma.h"
 
 #include <string.h>
 

@@ -1,5 +1,7 @@
 #include "frontend/pragma/pragma.h"
 
+#include "ir/dim.h"
+#include "layout/user_layout.h"
 #include "strategy/strategy.h"
 
 #include <stdlib.h>

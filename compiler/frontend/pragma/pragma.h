@@ -12,11 +12,12 @@
 #ifndef FRONTEND_PRAGMA_PRAGMA_H
 #define FRONTEND_PRAGMA_PRAGMA_H
 
-#include "frontend/pragma/expression.h"
-#include "frontend/pragma/macro.h"
+#include "frontend/ctree.h"
 #include "frontend/source.h"
-#include "ir/dim.h"
-#include "layout/user_layout.h"
+#include "syntax/tokens.h"
+
+typedef struct Dim Dim;               // ir/dim.h
+typedef struct UserLayout UserLayout; // layout/user_layout.h
 
 typedef enum PragmaKind {
     PRAGMA_DIMS,
@@ -50,6 +51,45 @@ struct Pragma {
     const CExpr *layer;
 };
 
+/* ---- macros in pragmas (macro.c), which C's preprocessor leaves alone ---- */
+
+/* A macro; body is its replacement. */
+typedef struct Macro {
+    const char *name;
+    bool takes_arguments, variadic;
+    Array(const char *) params;
+    TokenList body;
+} Macro;
+
+/* How macros are looked up; NULL when there is no such macro where the pragma (NULL: anywhere)
+ * stands. */
+typedef const Macro *MacroLookup(void *context, const Pragma *pragma, const char *name);
+typedef struct Macros {
+    MacroLookup *lookup;
+    void *context;
+} Macros;
+
+/* The tokens with macros expanded: what comes out of one stands where the macro is used. */
+TokenList macros_expand(Arena *arena, Macros macros, const Pragma *pragma, const TokenList *tokens);
+
+/* ---- expressions in pragmas (expression.c): no assignments, casts, sizeof or addresses ---- */
+
+/* The variables in scope, the innermost first. */
+typedef struct Scope Scope;
+struct Scope {
+    CVar *var;
+    const Scope *outer;
+};
+
+/* An expression of C over names in scope, its calls with slots from *slots; NULL after an error was
+ * reported. Stops at a `,`, `:` or `)` that is not its own. */
+const CExpr *expression_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots);
+
+/* Whether a name stands for something in an expression: a variable, a function or a constant. */
+bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
+
+/* ---- pragmas (pragma.c) ---- */
+
 /* Whether the lines of a strategy are being read, or those of one whose first line was refused: of
  * these only the first is reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
@@ -70,5 +110,15 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
  * itself. */
 bool pragma_marks(const Pragma *pragma);
 bool pragma_acts(const Pragma *pragma);
+
+/* ---- functions under `#pragma hspmd op` (operators.c) ---- */
+
+/* Reads the rule of a function, which becomes an operator of the unit. Errors are reported. */
+void operator_make(CUnit *unit, Pragma *pragma, CFunction *function);
+
+/* Checks that the kernels and gradients that rules name are there, and that the bodies of operators
+ * name the same. `backends` are those that a rule may name a kernel for, the first the one that
+ * runs plain C; NULL at the end. */
+void operators_check(CUnit *unit, const char *const *backends);
 
 #endif

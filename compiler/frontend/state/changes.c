@@ -34,13 +34,13 @@ static bool has_site(const CSite *sites, int count, const CFunction *function) {
 }
 
 static void note_read(Scan *s, CVar *var, Position at) {
-    if (s->function && !has_site(var->reads.at, var->reads.count, s->function))
-        array_push(s->unit->arena, &var->reads, (CSite){.function = s->function, .at = at});
+    if (s->function && !has_site(var->access.reads.at, var->access.reads.count, s->function))
+        array_push(s->unit->arena, &var->access.reads, (CSite){.function = s->function, .at = at});
 }
 
 static bool has_change(const CVar *var, const CFunction *function, CBytes bytes) {
-    for (int i = 0; i < var->changes.count; i++) {
-        const CSite *site = &var->changes.at[i];
+    for (int i = 0; i < var->access.changes.count; i++) {
+        const CSite *site = &var->access.changes.at[i];
         if (site->function == function && site->bytes.from <= bytes.from &&
             bytes.to <= site->bytes.to)
             return true;
@@ -51,29 +51,29 @@ static bool has_change(const CVar *var, const CFunction *function, CBytes bytes)
 static void note_change(Scan *s, CVar *var, const CFunction *function, CSite change) {
     change.function = function;
     if (has_change(var, function, change.bytes)) return;
-    array_push(s->unit->arena, &var->changes, change);
+    array_push(s->unit->arena, &var->access.changes, change);
     s->learnt = true;
 }
 
 static void note_through(Scan *s, CVar *var, const CFunction *function) {
-    for (int i = 0; i < var->through.count; i++)
-        if (var->through.at[i] == function) return;
-    array_push(s->unit->arena, &var->through, function);
+    for (int i = 0; i < var->access.through.count; i++)
+        if (var->access.through.at[i] == function) return;
+    array_push(s->unit->arena, &var->access.through, function);
     s->learnt = true;
 }
 
 static bool may_change(Use use) {
-    return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->through.count);
+    return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->access.through.count);
 }
 
 /* The functions that change what goes there: this one, or for an initialiser at file scope those
  * that use the variable. */
 static int changers(const Scan *s, Use use) {
-    return s->function ? 1 : use.kind == USE_KEPT ? use.to->through.count : 0;
+    return s->function ? 1 : use.kind == USE_KEPT ? use.to->access.through.count : 0;
 }
 
 static const CFunction *changer(const Scan *s, Use use, int index) {
-    return s->function ? s->function : use.to->through.at[index];
+    return s->function ? s->function : use.to->access.through.at[index];
 }
 
 /* ---- places ---- */
@@ -84,8 +84,8 @@ static bool is_decay(const CExpr *expr) {
 }
 
 static bool is_hyper(const CExpr *member) {
-    const CType *of = member->arrow ? member->a->type->base : member->a->type;
-    return !strcmp(member->name, "hyper") && strstr(of->name, "ht_optimizer");
+    const CType *of = member->member.arrow ? member->a->type->base : member->a->type;
+    return !strcmp(member->member.name, "hyper") && strstr(of->name, "ht_optimizer");
 }
 
 /* The variable that a place is in; NULL and the pointer that leads to it, where one does. Numbers
@@ -94,7 +94,7 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     bool hyper = false;
     *pointer = NULL;
     for (;;) {
-        bool follows = expr->kind == C_INDEX || (expr->kind == C_MEMBER && expr->arrow) ||
+        bool follows = expr->kind == C_INDEX || (expr->kind == C_MEMBER && expr->member.arrow) ||
                        (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
         hyper |= expr->kind == C_MEMBER && is_hyper(expr);
         if (follows && expr->a->type->kind != CT_ARRAY && !is_decay(expr->a)) {
@@ -116,10 +116,10 @@ static CBytes place_bytes(const CExpr *expr) {
     if (expr->kind == C_VAR) return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
     CBytes bytes = place_bytes(whole);
-    bool member =
-        expr->kind == C_MEMBER && !expr->field->width && bytes.to - bytes.from == whole->type->size;
-    return member ? (CBytes){bytes.from + expr->field->offset,
-                             bytes.from + expr->field->offset + expr->type->size}
+    bool member = expr->kind == C_MEMBER && !expr->member.field->width &&
+                  bytes.to - bytes.from == whole->type->size;
+    return member ? (CBytes){bytes.from + expr->member.field->offset,
+                             bytes.from + expr->member.field->offset + expr->type->size}
                   : bytes;
 }
 

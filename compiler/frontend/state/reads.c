@@ -2,6 +2,8 @@
  * it runs. */
 #include "frontend/state/state.h"
 
+#include "ir/module.h"
+
 #include <string.h>
 
 typedef struct Reader {
@@ -13,7 +15,7 @@ typedef struct Reader {
 /* Whether the program can set a variable: from this file, or as it is visible from another one. */
 static bool may_be_set(const CVar *var) {
     return !var->is_const && !var->function && !(var->part && var->is_static) &&
-           (var->shape || !var->is_static || var->changes.count);
+           (var->shape || !var->is_static || var->access.changes.count);
 }
 
 static NumberKind number_kind(const CType *type) {
@@ -91,7 +93,7 @@ static void add_part(Reader *reader, const CType *type, int64_t offset, const ch
 void state_reads(Eval *ev) {
     for (int i = 0; i < ev->unit->vars.count; i++) {
         const CVar *var = ev->unit->vars.at[i];
-        const Object *object = ev->statics[i];
+        const Object *object = ev->heap.statics[i];
         if (object && object->track && may_be_set(var))
             add_part(&(Reader){ev, var, object->track}, var->type, 0, var->name);
     }

@@ -8,7 +8,7 @@ static const bool *bytes_read(Eval *ev, const Object *object) {
 
 void state_note(Eval *ev, const CFunction *model) {
     for (int i = 0; i < ev->unit->vars.count; i++) {
-        const Object *object = ev->statics[i];
+        const Object *object = ev->heap.statics[i];
         const Track *track = object ? object->track : NULL;
         if (!track || (!track->read_at.file && !track->written_at.file)) continue;
         CModelUse use = {.model = model,
@@ -16,7 +16,7 @@ void state_note(Eval *ev, const CFunction *model) {
                          .written_at = track->written_at,
                          .state = object_changed(object),
                          .read = bytes_read(ev, object)};
-        array_push(ev->arena, &ev->unit->vars.at[i]->uses, use);
+        array_push(ev->arena, &ev->unit->vars.at[i]->access.uses, use);
     }
 }
 
@@ -38,8 +38,8 @@ static void mark_named(const CExpr *expr, void *data) {
 }
 
 static bool is_read_outside(const CVar *var) {
-    for (int i = 0; i < var->reads.count; i++)
-        if (var->reads.at[i].function->outside) return true;
+    for (int i = 0; i < var->access.reads.count; i++)
+        if (var->access.reads.at[i].function->outside) return true;
     return false;
 }
 
@@ -93,8 +93,8 @@ static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
 
 /* What another model leaves behind. */
 static bool check_others(CUnit *unit, const CVar *var, const CModelUse *use) {
-    for (int i = 0; i < var->uses.count; i++) {
-        const CModelUse *other = &var->uses.at[i];
+    for (int i = 0; i < var->access.uses.count; i++) {
+        const CModelUse *other = &var->access.uses.at[i];
         if (other->model == use->model || !use->read_at.file || !other->written_at.file) continue;
         report_read(unit, var, use);
         diag_note(unit->diag, other->written_at, "the model %s changes it here",
@@ -112,8 +112,8 @@ static bool reads_any(const CModelUse *use, CBytes bytes) {
 
 /* What the rest of the program changes. */
 static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
-    for (int i = 0; i < var->changes.count; i++) {
-        const CSite *site = &var->changes.at[i];
+    for (int i = 0; i < var->access.changes.count; i++) {
+        const CSite *site = &var->access.changes.at[i];
         if (var->shape || !site->function->outside || !reads_any(use, site->bytes)) continue;
         report_read(unit, var, use);
         diag_note(unit->diag, site->at,
@@ -127,8 +127,8 @@ static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
 
 /* What the rest of the program reads, though only a model sets it. */
 static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use) {
-    for (int i = 0; i < var->reads.count; i++) {
-        const CSite *site = &var->reads.at[i];
+    for (int i = 0; i < var->access.reads.count; i++) {
+        const CSite *site = &var->access.reads.at[i];
         if (!use->written_at.file || !site->function->outside) continue;
         diag_error(unit->diag, use->written_at,
                    "the model %s changes \"%s\", which is read when the program runs; a model is "
@@ -141,8 +141,8 @@ static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use) {
 }
 
 static void check_variable(CUnit *unit, const CVar *var) {
-    for (int i = 0; i < var->uses.count; i++) {
-        const CModelUse *use = &var->uses.at[i];
+    for (int i = 0; i < var->access.uses.count; i++) {
+        const CModelUse *use = &var->access.uses.at[i];
         if (check_own(unit, var, use) || check_others(unit, var, use) ||
             check_changes(unit, var, use) || check_reads(unit, var, use))
             return;

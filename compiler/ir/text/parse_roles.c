@@ -3,6 +3,7 @@
 #include "ir/text/parse.h"
 #include "ir/programs/device_programs.h"
 #include "support/array.h"
+#include "syntax/lex.h"
 
 #include <stdlib.h>
 #include <string.h>

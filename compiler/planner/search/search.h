@@ -28,6 +28,7 @@
 
 #include "cluster/cluster.h"
 #include "frontend/frontend.h"
+#include "ir/module.h"
 #include "support/text.h"
 
 typedef struct SearchOptions {

@@ -1,4 +1,6 @@
-#include "frontend/operators.h"
+#include "frontend/pragma/pragma.h"
+
+#include "rule/rule.h"
 
 #include <string.h>
 
