@@ -30,13 +30,13 @@ static char *next_word(Arena *arena, const char **at) {
 /* Reads a response file; false where there is none, as C compilers have it. */
 static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
-    const char *why, *words = reading_text(text->arena, READ_PIPES, path, MOST, NULL, &why);
-    if (!words && !access(path, F_OK)) {
-        complain("cannot read %s, whose words were to be options: %s", path, why);
+    InputText words = reading_text(text->arena, READ_PIPES, path, MOST);
+    if (!words.bytes && !access(path, F_OK)) {
+        complain("cannot read %s, whose words were to be options: %s", path, words.why);
         exit(1);
     }
-    text_string(text, words ? words : "");
-    return words;
+    text_string(text, words.bytes ? words.bytes : "");
+    return words.bytes;
 }
 
 static void expand(Arena *arena, Words *to, char *word, int depth) {

@@ -93,12 +93,12 @@ static void resume_module(Driver *driver, Unit *unit, const ReadModule *read) {
 bool unit_resume(Driver *driver, Unit *unit) {
     const char *file = driver->options->resume;
     ReadModules modules = {0};
-    const char *why, *text = reading_text(driver->arena, READ_PIPES, file, 1 << 28, NULL, &why);
-    if (!text) {
-        diag_error(driver->diag, (Position){0}, "cannot read %s: %s", file, why);
+    InputText text = reading_text(driver->arena, READ_PIPES, file, 1 << 28);
+    if (!text.bytes) {
+        diag_error(driver->diag, (Position){0}, "cannot read %s: %s", file, text.why);
         return false;
     }
-    if (!ir_parse(driver->arena, driver->diag, file, text, &modules)) return false;
+    if (!ir_parse(driver->arena, driver->diag, file, text.bytes, &modules)) return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];
         if (same_string(read->module->source.file, unit->file))

@@ -56,18 +56,15 @@ enum { MOST_BYTES = 1 << 26 };
 
 Source *source_read(Arena *arena, Diag *diag, const char *file) {
     struct stat status;
-    size_t length = 0;
-    const char *why = NULL;
     bool folder = !stat(file, &status) && S_ISDIR(status.st_mode);
-    const char *text =
-        folder ? NULL : reading_text(arena, READ_PIPES, file, MOST_BYTES, &length, &why);
-    if (!text) {
-        diag_error(diag, (Position){0}, "cannot read %s: %s", file,
-                   folder ? "it is a directory, not a C source" : why);
+    InputText text = {.why = "it is a directory, not a C source"};
+    if (!folder) text = reading_text(arena, READ_PIPES, file, MOST_BYTES);
+    if (!text.bytes) {
+        diag_error(diag, (Position){0}, "cannot read %s: %s", file, text.why);
         return NULL;
     }
     Source *source = arena_new(arena, Source);
-    *source = (Source){.file = file, .text = text, .length = (int)length};
+    *source = (Source){.file = file, .text = text.bytes, .length = (int)text.length};
     return check_text(diag, source) ? source : NULL;
 }
 

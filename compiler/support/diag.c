@@ -62,8 +62,8 @@ static const char *shown(const Diag *diag, const char *file) {
 /* The whole of a file, or an empty text when it cannot be read. */
 static const char *file_text(Arena *arena, const char *file) {
     enum { MOST = 1 << 26 };
-    const char *why, *text = reading_text(arena, READ_PIPES, file, MOST, NULL, &why);
-    return text ? text : "";
+    InputText text = reading_text(arena, READ_PIPES, file, MOST);
+    return text.bytes ? text.bytes : "";
 }
 
 /* The text of a file, read once. */

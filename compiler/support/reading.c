@@ -146,14 +146,13 @@ static bool read_any(ReadKinds kinds, const char *path, Text *text, size_t most,
     return good;
 }
 
-const char *reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most,
-                         size_t *length, const char **why) {
+InputText reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most) {
+    const char *why;
     Text text = {.arena = arena};
     const Kept *entry = kinds == READ_PIPES ? find_kept(path) : NULL;
     if (entry)
         text_append(&text, entry->bytes, entry->length);
-    else if (!read_any(kinds, path, &text, most, why))
-        return NULL;
-    if (length) *length = text.length;
-    return text_bytes(&text);
+    else if (!read_any(kinds, path, &text, most, &why))
+        return (InputText){.why = why};
+    return (InputText){text_bytes(&text), text.length, NULL};
 }

@@ -254,10 +254,9 @@ const CType *clang_adjusted(Reader *r, CXType clang) {
 
 /* Types are those of one source, so that each has its own struct of a name; those that the
  * evaluator asks for are the same in all. */
-static const CType *builtin(Reader *r, const char *name, CTypeKind kind, int64_t size,
-                            bool is_signed, int rank) {
-    CType *type = new_type(r, name, name, kind, size);
-    fill_integer(type, is_signed, rank);
+static const CType *builtin(Reader *r, CType like) {
+    CType *type = new_type(r, like.name, like.name, like.kind, like.size);
+    fill_integer(type, like.is_signed, like.rank);
     return type;
 }
 
@@ -268,14 +267,21 @@ void clang_types_begin(Reader *r) {
     for (size_t i = 0; i < sizeof known / sizeof *known && t->tvoid; i++)
         remember(r, known[i]->key, (CType *)known[i]);
     if (t->tvoid) return;
-    t->tvoid = builtin(r, "void", CT_VOID, 0, false, 0);
-    t->tbool = builtin(r, "_Bool", CT_BOOL, 1, false, 0);
-    t->tint = builtin(r, "int", CT_INT, 4, true, 3);
-    t->tunsigned = builtin(r, "unsigned int", CT_INT, 4, false, 3);
-    t->tlong = builtin(r, "long", CT_INT, 8, true, 4);
-    t->tulong = builtin(r, "unsigned long", CT_INT, 8, false, 4);
-    t->tlonglong = builtin(r, "long long", CT_INT, 8, true, 5);
-    t->tulonglong = builtin(r, "unsigned long long", CT_INT, 8, false, 5);
-    t->tfloat = builtin(r, "float", CT_FLOAT, 4, true, 0);
-    t->tdouble = builtin(r, "double", CT_DOUBLE, 8, true, 0);
+    t->tvoid = builtin(r, (CType){.name = "void", .kind = CT_VOID});
+    t->tbool = builtin(r, (CType){.name = "_Bool", .kind = CT_BOOL, .size = 1});
+    t->tint =
+        builtin(r, (CType){.name = "int", .kind = CT_INT, .size = 4, .is_signed = true, .rank = 3});
+    t->tunsigned =
+        builtin(r, (CType){.name = "unsigned int", .kind = CT_INT, .size = 4, .rank = 3});
+    t->tlong = builtin(
+        r, (CType){.name = "long", .kind = CT_INT, .size = 8, .is_signed = true, .rank = 4});
+    t->tulong = builtin(r, (CType){.name = "unsigned long", .kind = CT_INT, .size = 8, .rank = 4});
+    t->tlonglong = builtin(
+        r, (CType){.name = "long long", .kind = CT_INT, .size = 8, .is_signed = true, .rank = 5});
+    t->tulonglong =
+        builtin(r, (CType){.name = "unsigned long long", .kind = CT_INT, .size = 8, .rank = 5});
+    t->tfloat =
+        builtin(r, (CType){.name = "float", .kind = CT_FLOAT, .size = 4, .is_signed = true});
+    t->tdouble =
+        builtin(r, (CType){.name = "double", .kind = CT_DOUBLE, .size = 8, .is_signed = true});
 }

@@ -149,7 +149,7 @@ void eval_effects(Eval *ev, const CExpr *expr);
 
 /* The value of a floating-point operation: `result`, where options of the C compiler do not leave
  * it open. */
-Val rounding_check(Eval *ev, COperation op, Val a, Val b, Val result, Position at);
+Val rounding_check(Eval *ev, const Binary *operation, Val result);
 /* Notes that a value is negated, which may be a product. */
 void rounding_negated(Eval *ev, Val value);
 /* Whether options leave open what a function of math.h gives: an error where the value is

@@ -141,15 +141,15 @@ static Val one_of(const CType *type, const CTypes *types) {
 }
 
 /* a op b in the type that C computes it in, converted to the type of a. */
-static Val combined(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
+static Val combined(Eval *ev, Binary e) {
     const CTypes *types = &ev->unit->types;
-    if (type->kind == CT_POINTER) return val_binary(ev, op, type, a, b, at);
-    bool shift = op == OP_SHL || op == OP_SHR;
-    const CType *common =
-        shift ? ctype_promoted(types, a.type) : ctype_common(types, a.type, b.type);
-    a = val_convert(ev, a, common, at);
-    b = val_convert(ev, b, shift ? ctype_promoted(types, b.type) : common, at);
-    return val_convert(ev, val_binary(ev, op, common, a, b, at), type, at);
+    const CType *type = e.type;
+    if (type->kind == CT_POINTER) return val_binary(ev, &e);
+    bool shift = e.op == OP_SHL || e.op == OP_SHR;
+    e.type = shift ? ctype_promoted(types, e.a.type) : ctype_common(types, e.a.type, e.b.type);
+    e.a = val_convert(ev, e.a, e.type, e.at);
+    e.b = val_convert(ev, e.b, shift ? ctype_promoted(types, e.b.type) : e.type, e.at);
+    return val_convert(ev, val_binary(ev, &e), type, e.at);
 }
 
 /* The bit-field that an expression is, or NULL. */
@@ -159,7 +159,7 @@ static const CField *bit_field(const CExpr *expr) {
 
 static Val load(Eval *ev, const CExpr *expr, Place place) {
     const CField *field = bit_field(expr);
-    return field ? place_load_bits(ev, place, field->bit, field->width, expr->type, expr->at)
+    return field ? place_load_bits(ev, place, field, expr->type, expr->at)
                  : place_load(ev, place, expr->type, expr->at);
 }
 
@@ -172,8 +172,8 @@ static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position a
         value.literal = false;
         return value;
     }
-    place_store_bits(ev, place, field->bit, field->width, value);
-    return place_load_bits(ev, place, field->bit, field->width, expr->type, at);
+    place_store_bits(ev, place, field, value);
+    return place_load_bits(ev, place, field, expr->type, at);
 }
 
 /* A value as the operand of an operator: bit-fields that fit int are int. */
@@ -189,8 +189,8 @@ static Val increment(Eval *ev, const CExpr *expr) {
          up = expr->op == OP_PRE_INC || expr->op == OP_POST_INC;
     Place place = eval_place(ev, expr->a);
     Val old = load(ev, expr->a, place), one = one_of(expr->a->type, &ev->unit->types);
-    Val value =
-        combined(ev, up ? OP_ADD : OP_SUB, expr->a->type, operand(ev, expr->a, old), one, expr->at);
+    Val value = combined(ev, (Binary){up ? OP_ADD : OP_SUB, expr->a->type,
+                                      operand(ev, expr->a, old), one, expr->at});
     value = store(ev, expr->a, place, value, expr->at);
     return before ? value : old;
 }
@@ -215,9 +215,10 @@ static Val negated(Eval *ev, const CExpr *expr) {
         value.literal = a.literal;
         return value;
     }
-    Val value = expr->op == OP_NOT
-                    ? val_int(expr->type, (int64_t)~a.i)
-                    : val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);
+    Val value =
+        expr->op == OP_NOT
+            ? val_int(expr->type, (int64_t)~a.i)
+            : val_binary(ev, &(Binary){OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at});
     value.literal = a.literal;
     return value;
 }
@@ -263,8 +264,9 @@ static Val assign(Eval *ev, const CExpr *expr) {
     Val value = eval(ev, expr->b);
     if (ordered) order_end(ev, &order, expr->at, known);
     if (expr->op)
-        value = combined(ev, expr->op, expr->type, operand(ev, expr->a, load(ev, expr->a, place)),
-                         value, expr->at);
+        value =
+            combined(ev, (Binary){expr->op, expr->type,
+                                  operand(ev, expr->a, load(ev, expr->a, place)), value, expr->at});
     else
         value = val_convert(ev, value, expr->type, expr->at);
     value = store(ev, expr->a, place, value, expr->at);
@@ -337,7 +339,7 @@ static Val binary(Eval *ev, const CExpr *expr) {
     if (ordered && !swapped) order_next(ev, &order, expr->at, known);
     if (!swapped) b = eval(ev, expr->b);
     if (ordered) order_end(ev, &order, expr->at, known);
-    return val_binary(ev, expr->op, expr->type, a, b, expr->at);
+    return val_binary(ev, &(Binary){expr->op, expr->type, a, b, expr->at});
 }
 
 static Val conditional(Eval *ev, const CExpr *expr) {

@@ -340,7 +340,7 @@ static void init_string(Eval *ev, Place place, const CType *type, const CExpr *s
 static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
     place.offset += leaf->offset;
     if (leaf->width)
-        place_store_bits(ev, place, leaf->bit, leaf->width, value);
+        place_store_bits(ev, place, &(CField){.bit = leaf->bit, .width = leaf->width}, value);
     else if (value.unknown)
         place_mark(ev, place, leaf->type->size, UNKNOWN);
     else if (is_aggregate(leaf->type))

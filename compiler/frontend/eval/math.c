@@ -157,8 +157,8 @@ static bool integer_call(Eval *ev, const Call *call, const char *name, Val *valu
                    true;
     if (!strcmp(name, "abs") || !strcmp(name, "labs") || !strcmp(name, "llabs")) {
         bool negative = (int64_t)call->args[0].i < 0;
-        return *value = negative ? val_binary(ev, OP_SUB, type, val_int(type, 0), call->args[0],
-                                              call->at)
+        return *value = negative ? val_binary(ev, &(Binary){OP_SUB, type, val_int(type, 0),
+                                                            call->args[0], call->at})
                                  : call->args[0],
                true;
     }

@@ -381,7 +381,8 @@ static bool bits_known(Eval *ev, Place place, int bit, int width, Position at) {
     return known;
 }
 
-Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at) {
+Val place_load_bits(Eval *ev, Place place, const CField *field, const CType *type, Position at) {
+    int bit = field->bit, width = field->width;
     if (width > 32 && width < 8 * (int)type->size)
         eval_error(ev, at,
                    "a bit-field of %d bits has a type of its own, which cannot be evaluated at "
@@ -399,7 +400,8 @@ Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type
                                 : value << shift >> shift};
 }
 
-void place_store_bits(Eval *ev, Place place, int bit, int width, Val value) {
+void place_store_bits(Eval *ev, Place place, const CField *field, Val value) {
+    int bit = field->bit, width = field->width;
     uint8_t bytes[16] = {0}, *to = place.object->bytes + place.offset;
     int count = field_bytes(bit, width);
     memory_written(ev, place, count, ev->at);

@@ -89,8 +89,8 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at);
 Place place_member(Place place, const CType *type, const char *name, const CType **member);
 void place_store(Eval *ev, Place place, Val value);
 /* The same for a bit-field, which begins at a bit of the place. */
-Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at);
-void place_store_bits(Eval *ev, Place place, int bit, int width, Val value);
+Val place_load_bits(Eval *ev, Place place, const CField *field, const CType *type, Position at);
+void place_store_bits(Eval *ev, Place place, const CField *field, Val value);
 void place_copy(Eval *ev, Place to, Place from, int64_t size);
 /* Copies a struct as an assignment does: padding of the copy has no value. */
 void place_assign(Eval *ev, Place to, Place from, const CType *type);
@@ -114,11 +114,19 @@ void tensor_store(Eval *ev, Place place, Value *value);
 
 /* ---- numbers ---- */
 
+/* A binary operation: `a op b`, whose result has type `type`. */
+typedef struct Binary {
+    COperation op;
+    const CType *type;
+    Val a, b;
+    Position at;
+} Binary;
+
 Val val_int(const CType *type, int64_t value);
 Val val_float(const CType *type, double value);
 Val val_unknown(const CType *type);
 Val val_convert(Eval *ev, Val value, const CType *type, Position at);
-Val val_binary(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at);
+Val val_binary(Eval *ev, const Binary *operation);
 bool val_true(Eval *ev, Val value, Position at); // an error when it is unknown
 
 #endif

@@ -57,8 +57,9 @@ static const Product *product_of(const Eval *ev, double value, bool narrow) {
 }
 
 /* Whether x + y, or x - y, has another value where a product in it is not rounded. */
-static bool differs(const Eval *ev, COperation op, double x, double y, double result, bool narrow) {
-    double sign = op == OP_SUB ? -1 : 1;
+static bool differs(const Eval *ev, const Binary *e, double result) {
+    bool narrow = e->a.type->kind == CT_FLOAT;
+    double sign = e->op == OP_SUB ? -1 : 1, x = e->a.f, y = e->b.f;
     const Product *first = product_of(ev, x, narrow), *second = product_of(ev, y, narrow);
     return (first && fused(first, 1, sign * y) != result) ||
            (second && fused(second, sign, x) != result);
@@ -71,7 +72,9 @@ static bool is_plain(const Val *value) {
 }
 
 /* Whether options leave open what an operation gives. gcc folds numbers exactly under them, too. */
-static bool is_open(Eval *ev, COperation op, const Val *a, const Val *b, const Val *result) {
+static bool is_open(Eval *ev, const Binary *e, const Val *result) {
+    COperation op = e->op;
+    const Val *a = &e->a, *b = &e->b;
     bool narrow = a->type->kind == CT_FLOAT, compares = op >= OP_LT && op <= OP_NE;
     bool vanishes = (op == OP_MUL || op == OP_DIV) && a->f != 0 && b->f != 0 && result->f == 0,
          folded = a->literal && b->literal && is_plain(a) && is_plain(b) &&
@@ -79,7 +82,7 @@ static bool is_open(Eval *ev, COperation op, const Val *a, const Val *b, const V
     if (ev->unit->arithmetic.free_option)
         return !folded && (!compares || !isfinite(a->f) || !isfinite(b->f));
     if (op == OP_MUL) keep_product(ev, result->f, a->f, b->f, narrow);
-    return (op == OP_ADD || op == OP_SUB) && differs(ev, op, a->f, b->f, result->f, narrow);
+    return (op == OP_ADD || op == OP_SUB) && differs(ev, e, result->f);
 }
 
 static _Noreturn void refuse(Eval *ev, Position at) {
@@ -95,10 +98,10 @@ static _Noreturn void refuse(Eval *ev, Position at) {
                "values differ here; give -ffp-contract=off");
 }
 
-Val rounding_check(Eval *ev, COperation op, Val a, Val b, Val result, Position at) {
+Val rounding_check(Eval *ev, const Binary *e, Val result) {
     bool open = (ev->unit->arithmetic.free_option || ev->unit->arithmetic.contracts) &&
-                is_open(ev, op, &a, &b, &result);
-    if (open && !ev->lenient) refuse(ev, at);
+                is_open(ev, e, &result);
+    if (open && !ev->lenient) refuse(ev, e->at);
     return open ? val_unknown(result.type) : result;
 }
 

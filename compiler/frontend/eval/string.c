@@ -110,12 +110,11 @@ static Val compare_bounded(Eval *ev, const Call *call) {
 }
 
 /* Writes the first bytes of a text at a place that they do not overlap, and zeros to its end. */
-static void write_bytes(Eval *ev, const Call *call, Place to, int64_t size, const char *text,
-                        size_t length) {
+static void write_bytes(Eval *ev, const Call *call, Place to, int64_t size, CText text) {
     const char *at = (const char *)to.object->bytes + to.offset;
-    if (text < at + size && text + length + 1 > at) overlapping(ev, call);
+    if (text.bytes < at + size && text.bytes + text.length + 1 > at) overlapping(ev, call);
     place_clear(ev, to, size);
-    memcpy(to.object->bytes + to.offset, text, length);
+    memcpy(to.object->bytes + to.offset, text.bytes, (size_t)text.length);
 }
 
 /* Writes `length` bytes of `text` and a null byte at argument 0 moved by `offset`. */
@@ -123,7 +122,7 @@ static Val write_string(Eval *ev, const Call *call, size_t offset, const char *t
                         size_t length) {
     uint64_t to = pointer_moved(ev, known(ev, call, 0), (int64_t)offset, call->at);
     write_bytes(ev, call, pointer_place(ev, to, (int64_t)length + 1, call->at), (int64_t)length + 1,
-                text, length);
+                (CText){text, (int64_t)length});
     return pointer_result(call, call->args[0].i);
 }
 
@@ -137,7 +136,7 @@ static Val copy_bounded(Eval *ev, const Call *call) {
     size_t length;
     const char *text = characters(ev, call, 1, &length);
     if (!size) return pointer_result(call, call->args[0].i);
-    write_bytes(ev, call, bytes(ev, call, 0, size), (int64_t)size, text, length);
+    write_bytes(ev, call, bytes(ev, call, 0, size), (int64_t)size, (CText){text, (int64_t)length});
     return pointer_result(call, call->args[0].i);
 }
 

@@ -40,12 +40,11 @@ typedef struct Arguments {
     int count;
 } Arguments;
 
-static void split_arguments(Expander *x, const Macro *macro, const TokenList *list, int open,
-                            int close, Arguments *arguments) {
+static void split_arguments(Expander *x, const Macro *macro, const Token *open, const Token *close,
+                            Arguments *arguments) {
     int depth = 0;
     arguments->count = macro->params.count ? 1 : 0;
-    for (int i = open + 1; i < close; i++) {
-        const Token *token = &list->at[i];
+    for (const Token *token = open + 1; token < close; token++) {
         depth += token_is(token, "(") - token_is(token, ")");
         bool rest = macro->variadic && arguments->count == macro->params.count;
         if (depth == 0 && token_is(token, ",") && !rest && arguments->count < macro->params.count)
@@ -88,7 +87,7 @@ static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, 
             return -1;
         last = closing(list, index + 1);
         if (last < 0) return -1;
-        split_arguments(x, macro, list, index + 1, last, arguments);
+        split_arguments(x, macro, &list->at[index + 1], &list->at[last], arguments);
     }
     Token use = list->at[index];
     const char *end = list->at[last].start + list->at[last].length;

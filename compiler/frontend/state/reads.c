@@ -30,20 +30,16 @@ static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size) {
     return count;
 }
 
-static void add_numbers(Reader *reader, const CType *type, int64_t offset, const char *name,
-                        int64_t first, int64_t count) {
+static void add_numbers(Reader *reader, const CType *type, CapturedGlobal part) {
     Arena *arena = reader->ev->arena;
-    CapturedGlobal *read = arena_new(arena, CapturedGlobal);
-    *read = (CapturedGlobal){.name = name,
-                             .variable = reader->var->name,
-                             .offset = offset,
-                             .first = first,
-                             .count = count,
-                             .at = reader->track->read_at};
+    CapturedGlobal *read = arena_copy(arena, &part, sizeof part);
+    read->variable = reader->var->name;
+    read->at = reader->track->read_at;
     read->far = cunit_lookup(reader->ev->unit, reader->var->name).var != reader->var;
     read->kind = number_kind(type);
     read->size = (int)type->size;
-    read->bytes = arena_copy(arena, reader->track->before + offset, (size_t)(count * type->size));
+    read->bytes =
+        arena_copy(arena, reader->track->before + part.offset, (size_t)(part.count * type->size));
     array_push(arena, &reader->ev->module->source.captured_globals, read);
 }
 
@@ -55,7 +51,11 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
                           bytes_read(reader, offset + end * type->size, type->size) == type->size;)
             end++;
         if (end > first)
-            add_numbers(reader, type, offset + first * type->size, name, first, end - first);
+            add_numbers(reader, type,
+                        (CapturedGlobal){.name = name,
+                                         .offset = offset + first * type->size,
+                                         .first = first,
+                                         .count = end - first});
     }
 }
 
@@ -63,7 +63,10 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
 static void add_bits(Reader *reader, const CField *field, int64_t offset, const char *name) {
     static const CType byte = {.kind = CT_INT, .name = "unsigned char", .size = 1, .rank = 1};
     for (int64_t i = 0; i < (field->bit + field->width + 7) / 8; i++)
-        if (bytes_read(reader, offset + i, 1)) add_numbers(reader, &byte, offset + i, name, -1, 1);
+        if (bytes_read(reader, offset + i, 1))
+            add_numbers(
+                reader, &byte,
+                (CapturedGlobal){.name = name, .offset = offset + i, .first = -1, .count = 1});
 }
 
 /* What was read of a part of the variable, called `name`; pointers and tensors are no numbers. */
@@ -72,7 +75,8 @@ static void add_part(Reader *reader, const CType *type, int64_t offset, const ch
     int64_t read = bytes_read(reader, offset, type->size);
     if (!read) return;
     if (ctype_is_arithmetic(type) && read == type->size)
-        add_numbers(reader, type, offset, name, -1, 1);
+        add_numbers(reader, type,
+                    (CapturedGlobal){.name = name, .offset = offset, .first = -1, .count = 1});
     if (type->kind == CT_ARRAY && ctype_is_arithmetic(type->base))
         add_runs(reader, type, offset, name);
     else if (type->kind == CT_ARRAY)
