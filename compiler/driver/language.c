@@ -4,11 +4,12 @@
 #include <string.h>
 
 typedef struct LanguageRule {
-    const char *option; // one that ends in * stands for all that begin so
-    const char *parser; // how the parser spells it; "": as it is, NULL: the option is refused
+    const char *option; // one that ends in * stands for all options with this beginning
+    const char *parser; // the option for clang; "": the same, NULL: the option is refused
 } LanguageRule;
 
-/* The first rule that fits holds. What is not here changes code alone. */
+/* Options of gcc that change what C means. The first rule that matches counts. Options without a
+ * rule change generated code only. */
 static const LanguageRule rules[] = {
     {"-ansi", ""},
     {"-trigraphs", ""},
@@ -58,7 +59,7 @@ static const LanguageRule rules[] = {
     {"-ffast-math", ""},
     {"-Ofast", ""},
     {"-O0", "-UHETU_OPTIMIZES"},
-    {"-O*", "-DHETU_OPTIMIZES"}, // the parser itself is the same at all levels
+    {"-O*", "-DHETU_OPTIMIZES"}, // clang reads the source in the same way at all levels
     {"-fwrapv", ""},
     {"-fno-wrapv", ""},
     {"-fstrict-overflow", ""},

@@ -1,4 +1,7 @@
-/* hetucc: the command. */
+/* The command hetucc: decides what the options ask for, and runs the steps of compile.h.
+ *     gpt.c, layers.o  ─▶ make_waiting: objects for models that waited
+ *                      ─▶ compile_source: an object for each source
+ *                      ─▶ whole_command: the C compiler links them with libhetu */
 #include "driver/folder.h"
 #include "driver/object_sections.h"
 #include "driver/compile.h"
@@ -15,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what the C compiler does alone ---- */
+/* ---- commands of the C compiler ---- */
 
-/* Adds libhetu, for programs that use it, and where it will be found when they run. */
+/* Adds libhetu for programs that use it, with its run path. */
 static void add_libraries(Driver *driver, Command *command) {
     if (options_have(driver->options, "-r") || options_have(driver->options, "-nostdlib")) return;
     const char *folder = arena_format(driver->arena, "%s/lib", driver->tools.prefix);
@@ -26,7 +29,7 @@ static void add_libraries(Driver *driver, Command *command) {
                 "-Wl,--pop-state", NULL);
 }
 
-/* What stands for an object whose models waited; NULL: itself. */
+/* Returns the object that replaces an input whose models waited; NULL: the input stays. */
 static const char *made_of(const Item *item, const PortionList *waiting, const char *const *made) {
     for (int i = 0; i < waiting->count; i++)
         if (item->kind == ITEM_INPUT && !waiting->at[i]->member &&
@@ -37,9 +40,9 @@ static const char *made_of(const Item *item, const PortionList *waiting, const c
 
 static const PortionList none_waits;
 
-/* The whole command line for the C compiler; `objects` has what stands for each source, NULL
- * entries for the source itself, `made` what stands for each object that waited: a member of an
- * archive stands in front, so that the archive's is not looked for. */
+/* Returns the C compiler's command for the whole command line. `objects` has the object of each
+ * source, NULL entries for the source itself; `made` has the object for each part that waited. A
+ * member of an archive stands in front, so that the linker does not search the archive for it. */
 static Command whole_command(Driver *driver, const char *const *objects, const PortionList *waiting,
                              const char *const *made) {
     const Options *options = driver->options;
@@ -61,7 +64,7 @@ static Command whole_command(Driver *driver, const char *const *objects, const P
     return command;
 }
 
-/* Leaves everything to the C compiler. */
+/* Becomes the C compiler. */
 _Noreturn static void hand_over(Driver *driver) {
     const Options *options = driver->options;
     Command command =
@@ -76,7 +79,7 @@ _Noreturn static void hand_over(Driver *driver) {
     command_become(&driver->tools, &command);
 }
 
-/* ---- what is asked ---- */
+/* ---- checks of the command line ---- */
 
 static void check_pass_name(Arena *arena, const char *option, const char *name, bool all) {
     Array(const char *) names = {0};
@@ -93,7 +96,7 @@ static void check_pass_name(Arena *arena, const char *option, const char *name, 
     exit(1);
 }
 
-/* Every input file must be there. */
+/* Checks that every input file can be read. */
 static bool check_inputs(const Options *options) {
     bool good = true;
     for (int i = 0; i < options->cc.items.count; i++) {
@@ -118,8 +121,8 @@ static bool check_inputs(const Options *options) {
     return good;
 }
 
-/* What the back end cannot do: objects where it makes whole folders, sources in another's
- * language. */
+/* Checks what the backend cannot do: single objects when it makes whole folders, and sources in
+ * another backend's language. */
 static bool check_backend(const Driver *driver) {
     const Options *options = driver->options;
     if (driver->options->backend->folder && options->compile_only)
@@ -138,7 +141,7 @@ static bool check_backend(const Driver *driver) {
     return !driver->options->backend->folder || !options->compile_only;
 }
 
-/* The same for -MF FILE and -MFFILE. */
+/* Checks the outputs of -MF FILE and -MFFILE. */
 static bool check_dependencies(const Options *options) {
     bool good = true;
     for (int i = 0; i < options->cc.items.count; i++) {
@@ -149,7 +152,7 @@ static bool check_dependencies(const Options *options) {
     return good;
 }
 
-/* The sources, in the order of the command line. */
+/* Returns the sources in the order of the command line. */
 static const char **sources_of(const Driver *driver) {
     const Options *options = driver->options;
     const char **sources = arena_array(driver->arena, const char *, options->cc.source_count + 1);
@@ -195,7 +198,7 @@ static bool translate_ir(Driver *driver, const Units *units) {
     return write_text(driver, &text);
 }
 
-/* JSON where it is asked for, by the option or by the name of the file; else a table. */
+/* Writes the costs as JSON for --emit=cost-json or an output *.json; else as a table. */
 static bool translate_cost(Driver *driver, const Units *units) {
     const char *output = driver->options->output, *dot = output ? strrchr(output, '.') : NULL;
     Text text = {.arena = driver->arena};
@@ -217,7 +220,7 @@ static bool translate_c(Driver *driver, const Units *units) {
     return !diag_errors(driver->diag) && folder_write(folder_of_emitted(driver, &files), path);
 }
 
-/* The ranks that a program of these units needs. */
+/* Returns the number of ranks that the units need. */
 static int ranks_of(const Units *units) {
     int ranks = 1;
     for (int i = 0; i < units->count; i++) {
@@ -227,7 +230,7 @@ static int ranks_of(const Units *units) {
     return ranks;
 }
 
-/* The folder that builds `program`; NULL after errors. */
+/* Makes the folder that builds `program`; NULL after errors. */
 static Folder *folder_of_units(Driver *driver, const Units *units, const char *program) {
     EmittedFiles files = {0};
     UserFiles *user = user_files_find(driver);
@@ -251,7 +254,8 @@ static bool translate_folder(Driver *driver, const Units *units) {
     return folder && folder_write(folder, path);
 }
 
-/* What is written is read of sources: objects have none that could be left out. */
+/* Checks that there are sources, and that no model waits in an object: --emit and --stop-after work
+ * on sources alone. */
 static bool check_sources(Driver *driver) {
     const PortionList *waiting = driver_waiting(driver);
     if (waiting && waiting->count)
@@ -263,7 +267,8 @@ static bool check_sources(Driver *driver) {
     return waiting && !waiting->count && driver->options->cc.source_count;
 }
 
-/* Reads every source, and writes what was asked for when all are good. */
+/* Reads every source, and writes the output of --emit when all are good. Returns the exit status.
+ */
 static int translate(Driver *driver) {
     Units units = {0};
     if (!check_sources(driver)) return 1;
@@ -280,7 +285,7 @@ static int translate(Driver *driver) {
 
 /* ---- --report ---- */
 
-/* What is left to the C compiler has no report. */
+/* Refuses --report when the C compiler does all the work. */
 static bool check_no_report(const Options *options) {
     if (options->report)
         complain("--report=%s has nothing to show: hetucc compiles none of what is given",
@@ -298,7 +303,7 @@ static bool check_report(const Options *options) {
     return false;
 }
 
-/* Writes the report of all that was read to what shall become it. */
+/* Writes the report of all modules to `written`, a path of output_begin. */
 static bool write_report(Driver *driver, const char *written) {
     const char *path = driver->options->report;
     Text text = {.arena = driver->arena};
@@ -310,8 +315,7 @@ static bool write_report(Driver *driver, const char *written) {
 
 /* ---- programs and objects ---- */
 
-/* Compiles a source to `object`, or says that it can be left to the C compiler by setting
- * *plain. */
+/* Compiles a source to `object`. Sets *plain when the C compiler can compile it alone. */
 static int compile_source(Driver *driver, const char *source, const char *object, bool *plain) {
     *plain = !source_is_ours(driver, source);
     Unit *unit = *plain ? NULL : unit_read(driver, source);
@@ -321,7 +325,7 @@ static int compile_source(Driver *driver, const char *source, const char *object
     return *plain ? 0 : (unit->modules.count ? unit_compile : part_compile)(driver, unit, object);
 }
 
-/* hetucc -c: an object for each source. */
+/* Compiles each source to an object (-c). Returns the exit status. */
 static int compile_each(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     int worst = 0;
@@ -340,7 +344,7 @@ static int compile_each(Driver *driver, const char *const *sources) {
     return worst;
 }
 
-/* Writes the program as a folder, and has make build it. */
+/* Writes the program as a folder and runs make there. Returns the exit status. */
 static int make_folder_program(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
@@ -356,7 +360,7 @@ static int make_folder_program(Driver *driver, const char *const *sources) {
     return status ? status : output_finish(&driver->tools, written, program, 0777) ? 0 : 1;
 }
 
-/* Makes the objects whose models waited. The exit status. */
+/* Compiles the objects whose models waited. Returns the exit status. */
 static int make_waiting(Driver *driver, const PortionList *waiting, const char **made) {
     int worst = 0;
     for (int i = 0; i < waiting->count; i++) {
@@ -367,7 +371,7 @@ static int make_waiting(Driver *driver, const PortionList *waiting, const char *
     return worst;
 }
 
-/* Compiles and links in one go. */
+/* Compiles and links a program. Returns the exit status. */
 static int make_program(Driver *driver, const char *const *sources, const PortionList *waiting) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
@@ -409,7 +413,7 @@ static bool check_known(const Options *options) {
     return good;
 }
 
-/* Makes the object of a unit's strategies: of the first source, or of the first object's models. */
+/* Compiles the strategies of the first source, or of the first object with models, to `object`. */
 static int make_first(Driver *driver, const char *source, const char *object) {
     const PortionList *waiting = source ? &none_waits : driver_waiting(driver);
     Unit *unit = source ? unit_read(driver, source) : NULL;
@@ -418,7 +422,7 @@ static int make_first(Driver *driver, const char *source, const char *object) {
     return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
-/* Makes what a program that runs loads: a shared object with the strategies that it has not. */
+/* Makes the shared object that a running program loads, with the strategies that it lacks. */
 static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
     const char *written = check_known(driver->options) && check_output(driver->options, output)
@@ -435,7 +439,7 @@ static int make_arriving(Driver *driver, const char *source) {
                : 0;
 }
 
-/* Back ends that make folders have them of sources. */
+/* Refuses objects whose models wait when the backend makes folders, which need sources. */
 static bool check_waiting(const Driver *driver, const PortionList *waiting) {
     const Backend *backend = driver->options->backend;
     if (backend->folder && waiting->count)
@@ -462,7 +466,7 @@ static int build(Driver *driver) {
                                          : make_program(driver, sources, waiting);
 }
 
-/* Makes what the options ask for. */
+/* Makes the output that the options ask for. Returns the exit status. */
 static int make(Driver *driver) {
     return driver->options->emit != EMIT_EXE || driver->options->stop_after ? translate(driver)
                                                                             : build(driver);
@@ -475,7 +479,7 @@ static int make_with_report(Driver *driver) {
     return status ? status : write_report(driver, written) ? 0 : 1;
 }
 
-/* Keeps standard input, a source, in a file. */
+/* Writes standard input, a source, to a temporary file. */
 static bool read_input(Driver *driver, Options *options) {
     Item *item = &options->cc.items.at[options->cc.from_input];
     Text text = {.arena = driver->arena};
@@ -488,7 +492,7 @@ static bool read_input(Driver *driver, Options *options) {
     return output_text(&driver->tools, item->text, text_bytes(&text));
 }
 
-/* Standard input once more, for the C compiler. */
+/* Makes that file standard input again, for the C compiler. */
 static bool return_input(const Options *options) {
     Item *item = &options->cc.items.at[options->cc.from_input];
     if (!freopen(item->text, "rb", stdin)) {
@@ -499,14 +503,13 @@ static bool return_input(const Options *options) {
     return true;
 }
 
-/* Whether -S or -fsyntax-only leave a source to the C compiler: a model is no program of one file
- * in assembly, and its pragmas are checked, too. */
+/* Returns whether -S or -fsyntax-only leaves a source to the C compiler. hetucc then checks its
+ * models, without output. */
 static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }
 
-/* Checks the models of what is left to the C compiler where that would not do; false after
- * errors. */
+/* Checks the models of sources that the C compiler compiles alone. False after errors. */
 static bool check_handed_over(Driver *driver) {
     Units units = {0};
     bool assembly = options_have(driver->options, "-S");

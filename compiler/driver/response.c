@@ -1,6 +1,6 @@
 #include "driver/options.h"
 
-#include "driver/toolchain.h"
+#include "driver/output.h"
 #include "support/array.h"
 #include "support/reading.h"
 
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_DEPTH = 64 }; // files that name files
+enum { MOST_DEPTH = 64 }; // of response files that name response files
 
 typedef Array(char *) Words;
 
-/* The next word from *at on, which is not in front of white space any more; *at goes behind it. */
+/* Returns the next word from *at, which is past white space; moves *at behind the word. */
 static char *next_word(Arena *arena, const char **at) {
     char *word = arena_alloc(arena, strlen(*at) + 1), *end = word, quote = 0;
     for (; **at && (quote || !strchr(" \t\r\n\v\f", **at)); ++*at) {
@@ -27,7 +27,8 @@ static char *next_word(Arena *arena, const char **at) {
     return word;
 }
 
-/* Reads a response file; false where there is none, as C compilers have it. */
+/* Reads a response file. Returns false when it does not exist: C compilers then take the word as it
+ * is. */
 static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
     InputText words = reading_text(text->arena, READ_PIPES, path, MOST);

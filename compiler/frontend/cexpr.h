@@ -19,24 +19,24 @@ typedef struct Pragma Pragma; // pragma/pragma.h
 /* ---- expressions ---- */
 
 typedef enum CExprKind {
-    C_INT,        // integer (also characters, enumerators, sizeof)
+    C_INT,        // integer: also characters, enumerators, sizeof
     C_FLOAT,      // number
     C_STRING,     // text
     C_VAR,        // var
     C_FUNCTION,   // function
     C_UNARY,      // op a
-    C_BINARY,     // a op b; `&&`, `||` and `,` too
+    C_BINARY,     // a op b; also `&&`, `||` and `,`
     C_ASSIGN,     // a = b, or a op= b when op is set
-    C_CAST,       // (type)a, or a conversion that C makes by itself
+    C_CAST,       // (type)a, or an implicit conversion
     C_CALL,       // a(args)
     C_MEMBER,     // a.name or a->name: member
-    C_INDEX,      // a[b]; a is the pointer
+    C_INDEX,      // a[b]; a is a pointer
     C_SELECT,     // a ? b : c; without b: a ?: c
-    C_LITERAL,    // (type){...}: init is a
+    C_LITERAL,    // (type){...}: the initializer is a
     C_INIT,       // {args}
     C_DESIGNATED, // in C_INIT: designators and value a
     C_STATEMENT,  // ({...})
-    C_REFUSED     // text says what; args are its operands
+    C_REFUSED     // the evaluator cannot do this: text is the message, args are the operands
 } CExprKind;
 
 typedef enum COperation {
@@ -70,25 +70,25 @@ typedef enum COperation {
     OP_PRE_DEC,
     OP_POST_INC,
     OP_POST_DEC,
-    OP_SIZEOF // of a variable of variable length
+    OP_SIZEOF // of a type of variable length
 } COperation;
 
 typedef struct CDesignator {
-    const char *field;         // or NULL:
+    const char *field;         // NULL: an array element
     const void *decl;          // of the field
-    const CExpr *first, *last; // [first] or [first ... last]
+    const CExpr *first, *last; // of an array: [first] or [first ... last]
 } CDesignator;
 
-/* A string: its bytes with the terminating zero, and their number. C_REFUSED has a message, without
- * a length. */
+/* A string: its bytes with the null byte, and their number. For C_REFUSED a message, without
+ * length. */
 typedef struct CText {
     const char *bytes;
     int64_t length;
 } CText;
 
-/* The member that C_MEMBER names. */
+/* The member of a C_MEMBER. */
 typedef struct CMember {
-    const CField *field; // with the offset from the outermost struct
+    const CField *field; // its offset counts from the outermost struct
     const char *name;
     bool arrow; // a->name, not a.name
 } CMember;
@@ -96,8 +96,8 @@ typedef struct CMember {
 struct CExpr {
     CExprKind kind;
     COperation op;
-    uint8_t effects; // an Effects of eval/order.h
-    bool inner;      // an operand of an operator, with which a compiler may fold it
+    uint8_t effects; // one of Effects (eval/order.h)
+    bool inner;      // an operand of an operator, which a C compiler may fold together with it
     const CType *type;
     Position at;
     union {
@@ -109,18 +109,19 @@ struct CExpr {
         const CStmt *statement;
         CMember member;
     };
-    int slot; // a place in the frame for a value that needs storage, C_STRING: its number among the
-              // unit's strings; -1 none
+    int slot; // frame slot of a value that needs storage; C_STRING: its number in the unit; -1:
+              // none
     const CExpr *a, *b, *c;
     Array(const CExpr *) args;      // C_CALL, C_INIT
     Array(CDesignator) designators; // C_DESIGNATED
-    const struct CLayout *layout;   // C_INIT: what goes where, once it is known (eval/init.c)
+    const struct CLayout
+        *layout; // C_INIT: which value initializes which bytes (eval/init.c); NULL until computed
 };
 
 /* ---- statements ---- */
 
 typedef enum CStmtKind {
-    CS_EXPR,     // expr, NULL for `;`
+    CS_EXPR,     // expr; NULL for `;`
     CS_DECL,     // vars
     CS_COMPOUND, // body
     CS_IF,       // expr, then, other
@@ -128,15 +129,15 @@ typedef enum CStmtKind {
     CS_WHILE,    // expr, then
     CS_DO,       // then, expr
     CS_SWITCH,   // expr, then
-    CS_CASE,     // first .. last, then
+    CS_CASE,     // first ... last, then
     CS_DEFAULT,  // then
     CS_BREAK,
     CS_CONTINUE,
-    CS_RETURN, // expr or NULL
+    CS_RETURN, // expr; NULL without value
     CS_LABEL,  // then
-    CS_PRAGMA, // pragma: dims, shard, reshard
-    CS_MARKED, // pragmas layer and recompute, then
-    CS_REFUSED // text says what; body is what stands in it
+    CS_PRAGMA, // pragmas: dims, shard, reshard
+    CS_MARKED, // pragmas (layer, recompute), then
+    CS_REFUSED // the evaluator cannot do this: text is the message, body are the statements in it
 } CStmtKind;
 
 struct CStmt {
@@ -146,23 +147,25 @@ struct CStmt {
     const CStmt *init, *then, *other;
     Array(const CStmt *) body;
     Array(CVar *) vars;
-    bool scoped;               // CS_COMPOUND: it declares an ht_scope
-    int first_slot, last_slot; // CS_COMPOUND: what lives as long as it, the last one excluded
+    bool scoped; // CS_COMPOUND: declares an ht_scope
+    int first_slot,
+        last_slot; // CS_COMPOUND: slots of its variables, from first_slot to before last_slot
     Array(const Pragma *) pragmas;
     const char *text;
 };
 
-/* An expression of which kind, type and place are given. */
+/* Makes an expression of a kind, type and position. */
 CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at);
 
-/* The function that an expression names, by its address too; NULL for none. */
+/* Returns the function that an expression names, or takes the address of; NULL for none. */
 CFunction *cexpr_function(const CExpr *expr);
 
-/* What an initializer list gives the member number `index`, called `name`; NULL: nothing. */
+/* Returns the value that an initializer list has for member number `index`, called `name`; NULL for
+ * none. */
 const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 
-/* Calls `visit` for every expression in an expression, or in a statement, outer ones first; NULL
- * has none. */
+/* Call `visit` for every expression inside an expression or a statement, outer ones first. NULL has
+ * none. */
 typedef void CVisit(const CExpr *expr, void *data);
 void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
 void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);

@@ -1,13 +1,16 @@
-/* The C tree: what the evaluator sees of a translation unit.
+/* The C tree: a translation unit as the evaluator sees it.
  *
- * clang/ builds it from libclang's cursors, pragma/expression.c builds the expressions of pragmas;
- * nothing here knows libclang. Every expression has its type, so that implicit conversions are
- * explicit nodes (C_CAST). What the evaluator cannot do is a C_REFUSED node with a message: it is
- * an error only when it is evaluated.
+ *     clang/               builds it from libclang's cursors
+ *     pragma/expression.c  builds the expressions in pragmas
+ *     ctype.h, cexpr.h     types; expressions and statements
+ *     ctree.h              variables, functions, the unit
  *
- * A position is where the user wrote something: inside a macro's argument the argument, inside a
- * macro's body the macro's use.
- */
+ * Every expression has its type, so that implicit conversions are explicit nodes (C_CAST). A
+ * construct that the evaluator cannot do is a C_REFUSED node with a message, which is an error only
+ * when it is evaluated.
+ *
+ * A position is where the user wrote the construct: in a macro's argument, the argument; in a
+ * macro's body, the use of the macro. */
 #ifndef FRONTEND_CTREE_H
 #define FRONTEND_CTREE_H
 
@@ -18,29 +21,29 @@ typedef struct UnitFile UnitFile; // ir/unit.h
 
 /* ---- declarations ---- */
 
-/* Bytes of a variable. */
+/* A range of a variable's bytes, from `from` to before `to`. */
 typedef struct CBytes {
     int64_t from, to;
 } CBytes;
 
-/* Where a function reads or changes a variable. */
+/* A place where a function reads or changes a variable. */
 typedef struct CSite {
     const CFunction *function;
     Position at;
-    CBytes bytes; // of a change: no others
-    bool pointer; // its address is given away there, for it to be changed
+    CBytes bytes; // of a change: the bytes that it changes
+    bool pointer; // the function gives the variable's address away, to be changed
 } CSite;
 
-/* What the evaluation of a model does with a variable of static storage. */
+/* How the evaluation of a model uses a variable of static storage. */
 typedef struct CModelUse {
     const CFunction *model;
-    Position read_at;    // its value from before the evaluation is read; file NULL: it is not
-    Position written_at; // file NULL: it is not
-    const bool *read;    // by byte: it is; as many as the variable has
-    bool state;          // what was read there is something else at the end
+    Position read_at;    // where the value from before the evaluation is read; file NULL: nowhere
+    Position written_at; // file NULL: nowhere
+    const bool *read;    // for each byte of the variable: its earlier value is read
+    bool state;          // the bytes that were read have another value after the evaluation
 } CModelUse;
 
-/* Where a variable is read and changed. Pass state/changes.c fills all but `uses`. */
+/* Where a variable is read and changed. state/changes.c fills all fields but `uses`. */
 typedef struct CAccess {
     Array(CSite) changes; // one for each function and the bytes that it changes
     Array(CSite) reads;
@@ -52,21 +55,22 @@ struct CVar {
     const char *name;
     const CType *type;
     Position at;
-    bool local;     // a parameter or a variable with automatic storage
-    bool is_static; // of a function
+    bool local;     // a parameter, or a variable with automatic storage
+    bool is_static; // static, in a function
     bool is_const, defined;
-    bool folded;   // constant, and no other file sees it: a C compiler that optimizes folds it
-    bool system;   // declared in a header of the system
-    bool internal; // at file scope: no other file can name it
-    int part;      // 0: the file of the models; the sources after it count from 1
-    bool shape;    // named by a `shape` pragma
-    bool given;    // its initial value is given_value: a strategy sets it
+    bool folded; // constant and visible in this file alone, so that an optimizing C compiler folds
+                 // it
+    bool system; // declared in a system header
+    bool internal; // at file scope, with internal linkage
+    int part;      // number of the source: 0 is the file of the models
+    bool shape;    // named by a pragma `shape`
+    bool given;    // a strategy sets its initial value, given_value
     int64_t given_value;
-    int slot;          // local: its place in the frame; else its number among the unit's variables
-    const CExpr *init; // NULL: none
-    int init_slots;    // static storage: places that a frame needs to evaluate init
-    const CExpr *length;       // of an array of variable length
-    const CFunction *function; // that it is local to; NULL at file scope
+    int slot;                  // local: its slot in the frame; else its number in the unit
+    const CExpr *init;         // NULL: none
+    int init_slots;            // static storage: number of frame slots to evaluate init
+    const CExpr *length;       // length of a variable-length array
+    const CFunction *function; // the function that it is local to; NULL at file scope
     CAccess access;
 };
 
@@ -74,31 +78,31 @@ struct CVar {
 typedef struct COperator {
     const OpDef *def;
     const CFunction *function;
-    int *operand_param; // by operand of the rule: the parameter
-    int *attr_param;    // by attribute: the parameter
+    int *operand_param; // for each operand of the rule, the parameter
+    int *attr_param;    // for each attribute, the parameter
     const Pragma *pragma;
-    int part; // the source whose names its rule may use
+    int part; // number of the source whose names its rule may use
 } COperator;
 
 struct CFunction {
     const char *name;
     Position at;
     const CType *type, *result;
-    bool variadic, library; // declared in hetu's headers
-    bool system;            // declared in a header of the system, or built into the C compiler
+    bool variadic, library; // library: declared in hetu's headers
+    bool system;            // declared in a system header, or built into the C compiler
     bool is_static;
-    bool weak; // an attribute or a pragma says that another definition may take its place
+    bool weak; // an attribute or a pragma lets another definition replace it
     Position weak_at;
     bool alias; // an attribute makes it another name of a function
-    int part;   // that defines it, or declares it first; 0: the file of the models
+    int part;   // number of the source that defines or first declares it; 0: the file of the models
     Array(CVar *) params;
-    const CStmt *body; // NULL: declared only
-    int slot_count;    // of a frame
-    int number;        // among the unit's functions
+    const CStmt *body; // NULL: only declared
+    int slot_count;    // of its frame
+    int number;        // its number in the unit
     const COperator *op;
-    const struct Builtin *builtin; // found when it is first called
-    bool evaluated;                // for some model
-    bool outside; // it runs when the program does, not for a model alone (state/state.c)
+    const struct Builtin *builtin; // found at the first call
+    bool evaluated;                // by some model
+    bool outside;                  // runs when the program runs, not only in models (state/state.c)
 };
 
 /* ---- the unit ---- */
@@ -109,49 +113,49 @@ typedef struct CConstant {
     const CType *type;
 } CConstant;
 
-/* How the C compiler's options let it compute. */
+/* How the C compiler's options permit arithmetic that differs from C's rules. */
 typedef struct CArithmetic {
     const char *free_option; // the option that frees floating point from C's rules; NULL: none
-    bool contracts;          // a product and a sum may be rounded once
-    bool wraps;              // signed integers wrap around
+    bool contracts;          // products and sums may be contracted (fused multiply-add)
+    bool wraps;              // signed integers wrap around on overflow
     bool optimizes;          // the C compiler folds constant variables, too
 } CArithmetic;
 
-/* A program's sources: the file whose models are wanted, and those which they need. */
+/* The sources of a program: the file of the models, and the sources that these models need. */
 typedef struct CUnit {
     Arena *arena;
     Diag *diag;
     const char *file;
     CTypes types;
     Array(CFunction *) functions; // in the order of their first declaration
-    Array(CVar *) vars;           // with static storage
+    Array(CVar *) vars;           // of static storage
     Array(CConstant) constants;   // of enumerations at file scope
-    Array(CVar *) shapes;         // of `shape` pragmas
+    Array(CVar *) shapes;         // named by pragmas `shape`
     Array(const COperator *) operators;
-    Array(Pragma *) pragmas; // all active ones, in the order of the translation unit
+    Array(Pragma *) pragmas; // all that are not under `#if 0`, in the order of the translation unit
     int string_count;
-    int part;              // the source that is being read; 0: the file of the models
-    int own_pragmas;       // how many of `pragmas` stand in the file of the models and its headers
-    Array(UnitFile) files; // of the user's
+    int part;              // number of the source that is being read; 0: the file of the models
+    int own_pragmas;       // how many of `pragmas` are in the file of the models and its headers
+    Array(UnitFile) files; // the user's files
     CArithmetic arithmetic;
-    void *names;  // hash of functions, variables at file scope and constants (cunit_lookup), of the
-                  // file of the models in the end
-    void *shared; // those that are the same for all sources of the program
+    void *names;  // hash table of functions, variables and constants at file scope, for
+                  // cunit_lookup; at the end that of the file of the models
+    void *shared; // the same for names of external linkage, which all sources share
     Array(const void *) parts; // `names` of each source
 } CUnit;
 
-/* What a name at file scope stands for; all NULL when it is not declared. */
+/* The meaning of a name at file scope; all NULL when it is not declared. */
 typedef struct CName {
     CFunction *function;
     CVar *var;
     const CConstant *constant;
 } CName;
 CName cunit_lookup(const CUnit *unit, const char *name);
-/* The same among other names than those of the unit. */
+/* Looks a name up in a table of CUnit.parts. */
 CName names_lookup(const void *names, const char *name);
-/* What the rule of an operator calls so. */
+/* Looks a name up among those that the rule of an operator may use. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
-/* What a name of external linkage stands for in every source that was read. */
+/* Returns the meaning of a name of external linkage in the sources read so far. */
 CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);

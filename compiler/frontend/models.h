@@ -1,4 +1,8 @@
-/* The models of a translation unit: what ht_train and ht_infer are called with. */
+/* The models of a translation unit: the functions that ht_train and ht_infer are called with.
+ *
+ *     ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = 0.1f));    a module a strategy
+ *     ht_step(gpt, ht_feed("tokens", tokens));    checked: type and size of the input "tokens"
+ */
 #ifndef FRONTEND_MODELS_H
 #define FRONTEND_MODELS_H
 
@@ -7,25 +11,46 @@
 
 typedef struct Module Module; // ir/module.h
 
-/* Whether the unit calls ht_train or ht_infer at all. */
+/* ---- calls of ht_train and ht_infer (model_calls.c) ---- */
+
+typedef struct ModelCall {
+    const CExpr *expr;
+    const CFunction *inside; // the function whose body has the call
+    bool train;              // ht_train, not ht_infer
+} ModelCall;
+
+/* The calls of a unit's own file. */
+typedef struct ModelCalls {
+    Array(ModelCall) list;
+    bool prepares; // the file calls ht_prepare or ht_balance
+    bool norm;     // the file calls ht_grad_norm
+} ModelCalls;
+
+/* Finds the calls of ht_train and ht_infer. */
+ModelCalls models_find(CUnit *unit);
+
+/* Returns whether the unit calls ht_train or ht_infer. */
 bool models_exist(CUnit *unit);
 
-/* Visits the calls of ht_train and ht_infer with all expressions in them. */
+/* Visits every expression in the arguments of ht_train and ht_infer. */
 void models_walk(CUnit *unit, CVisit *visit, void *data);
 
-/* Evaluates every model that ht_train or ht_infer names and appends a module for each. Errors are
- * reported. */
+/* ---- models (models.c) ---- */
+
+/* Evaluates every model that ht_train or ht_infer names, once a strategy, and appends a module for
+ * each. Reports errors. */
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
-/* ---- lengths of pipelines (lengths.c) ---- */
+/* ---- pipelines that read shorter rows (lengths.c) ---- */
 
-/* Sets module->shorter, and checks what pipelines read only so far: parameters stay, inputs are cut
- * behind their rows, and one of those says what stands for nothing (pragma `padding`). `evaluate`
- * makes the module with the values that shape variables have then. */
+/* Sets module->shorter: evaluates the model once more for each set of values that pipelines of its
+ * strategy give shape variables. Checks that parameters keep their shapes, and that each cut input
+ * is cut behind its rows and has a pragma `padding`. `evaluate` makes a module with the current
+ * values of the shape variables. */
 void lengths_evaluate(CUnit *unit, Module *module,
                       Module *evaluate(CUnit *unit, const Module *module, void *data), void *data);
 
-/* Gives the inputs of the module what pragmas `padding` say. */
+/* Sets the padding values of the module's inputs from pragmas `padding`. */
 void padding_give(const CUnit *unit, Module *module);
 
 /* Reports pragmas `padding` that name no input of any model. */
@@ -33,11 +58,12 @@ void padding_check(const CUnit *unit, Module *const *modules, int count);
 
 /* ---- feeds and fetches (feeds.c) ---- */
 
-/* Reports each feed that fits the input of its name in none of the modules that its program may be,
- * as the runtime does for what is known there alone: elements of another type, another number of
- * bytes, or an input that the model has not. A program is known that is kept in a variable which is
- * given a value once; an array is one with a length that is known. And each fetch of a name that
- * the model has not, or to an array that is too small for all values of that name. */
+/* Reports each feed that fits no input of its name in any module that its program may be: another
+ * element type, another number of bytes, or no input of this name. Reports each fetch of a name
+ * that the model lacks, or to an array too small for the values.
+ *
+ * A feed or fetch is checked where its program is a variable that is assigned once, and where the
+ * length of its array is known. The runtime checks all others. */
 void feeds_check(CUnit *cunit, const Unit *made);
 
 #endif

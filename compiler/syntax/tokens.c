@@ -32,7 +32,7 @@ bool tokens_before(const Tokens *tokens, const char *text) {
     return !tokens_end(tokens) && token_is(tokens->token + 1, text);
 }
 
-/* Something quoted as messages do it. */
+/* Quotes a text as messages do. */
 static const char *quoted(const Tokens *tokens, const char *text) {
     return arena_format(tokens->arena, tokens->found ? "\"%s\"" : "'%s'", text);
 }

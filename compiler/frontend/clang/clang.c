@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* ---- small things ---- */
+/* ---- positions, files, strings ---- */
 
 char *clang_string(Reader *r, CXString string) {
     const char *text = clang_getCString(string);
@@ -73,7 +73,8 @@ Cursors clang_children(Reader *r, CXCursor cursor) {
 
 /* ---- the command line ---- */
 
-/* Warnings are the C compiler's business; flags that change which ones clang gives are left out. */
+/* Returns whether an argument is about warnings. clang is not given these: the C compiler reports
+ * warnings. */
 static bool is_warning_flag(const char *arg) {
     return !strcmp(arg, "-w") || (!strncmp(arg, "-W", 2) && strncmp(arg, "-Wp,", 4) != 0) ||
            !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
@@ -127,7 +128,7 @@ static void report_notes(Reader *r, CXDiagnostic diagnostic) {
     }
 }
 
-/* Suggests a function for one that is not declared, which clang does not do for C. */
+/* Suggests a function for an undeclared one; clang makes no such suggestion for C. */
 static void suggest_function(Reader *r, const char *text, Position at) {
     static const char start[] = "call to undeclared function '";
     if (strncmp(text, start, sizeof start - 1)) return;
@@ -164,7 +165,7 @@ static void report_errors(Reader *r) {
     }
 }
 
-/* Reports attributes that the parser does not know, though they change what values are. */
+/* Reports attributes that clang does not know, although they change values. */
 static void check_attributes(Reader *r) {
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu); i++) {
         CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
@@ -179,7 +180,7 @@ static void check_attributes(Reader *r) {
 
 /* ---- files ---- */
 
-/* Reads a file as it is, or was when its object was made. NULL after errors. */
+/* Reads a file from disk, or as it was when its object was made. NULL after errors. */
 static Source *read_source(Reader *r, const char *name) {
     for (int i = 0; i < r->part->text_count; i++)
         if (!strcmp(r->part->texts[i].path, name)) {
@@ -216,8 +217,8 @@ static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CX
     return CXChildVisit_Break;
 }
 
-/* Reads every file that is not a system header, headers of hetu included even when they are
- * installed as such. */
+/* Reads every file that is not a system header. Headers of hetu are read even when they are
+ * installed as system headers. */
 static void read_sources(Reader *r) {
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
     clang_getInclusions(r->tu, include_seen, r);
@@ -228,8 +229,8 @@ static void read_sources(Reader *r) {
         source_scan(r->arena, r->diag, r->files.sources.at[i]);
 }
 
-/* Parses once more with `_Pragma` turned into a declaration that keeps its text, when some file
- * uses it. Where that does not parse, the plain tree stays. */
+/* Parses again, with `_Pragma` turned into a declaration that keeps its text, if some file uses
+ * `_Pragma`. Keeps the first tree when that fails. */
 static void reparse_pragma_operators(Reader *r) {
     bool used = false;
     for (int i = 0; i < r->files.sources.count; i++)
@@ -264,7 +265,7 @@ static bool open_unit(Reader *r) {
     return r->tu;
 }
 
-/* Notes the user's files of the source. */
+/* Lists the user's files of the source. */
 static void note_files(Reader *r) {
     for (int i = 0; i < r->files.sources.count; i++) {
         const Source *source = r->files.sources.at[i];

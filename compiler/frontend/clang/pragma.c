@@ -1,4 +1,4 @@
-/* Finding the active pragmas and the declarations that they belong to. */
+/* Finds the active pragmas, and the declarations that they belong to. */
 #include "frontend/clang/reader.h"
 #include "frontend/pragma/pragma.h"
 
@@ -6,8 +6,8 @@
 
 /* ---- lines ---- */
 
-/* The offsets that clang warned of as unknown pragmas in a file; active even when another inclusion
- * of the file skips them. */
+/* Returns whether clang warned of a line as an unknown pragma, which shows that it is active, even
+ * when another inclusion of its file skips it. */
 static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     bool found = false;
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu) && !found; i++) {
@@ -38,7 +38,8 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
     return skipped && !was_warned(r, file, line);
 }
 
-/* Whether a pragma that belongs to no function stands in a header which another source has, too. */
+/* Returns whether a pragma outside of functions is in a header that an earlier source includes,
+ * too. */
 static bool read_before(Reader *r, const Pragma *pragma) {
     bool found = false;
     bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;
@@ -50,13 +51,13 @@ static bool read_before(Reader *r, const Pragma *pragma) {
     return found;
 }
 
-/* Notes what `#pragma weak NAME`, or `weak NAME = OTHER`, says. */
+/* Records `#pragma weak NAME` and `weak NAME = OTHER`. */
 static void note_weak(Reader *r, const Token *tokens, int count) {
     if (count > 1 && token_is(&tokens[0], "weak") && tokens[1].kind == TOKEN_NAME)
         array_push(r->arena, &r->pragmas.weak, tokens[1]);
 }
 
-/* Functions that are weak by a pragma, which stands anywhere in the source. */
+/* Marks functions that a pragma anywhere in the source makes weak. */
 static void take_weak(Reader *r) {
     for (int i = 0; i < r->pragmas.weak.count; i++) {
         CFunction *function = cunit_lookup(r->unit, r->pragmas.weak.at[i].text).function;
@@ -82,7 +83,7 @@ static void read_lines(Reader *r, const Source *source) {
 
 /* ---- `_Pragma` ---- */
 
-/* The string of a static assertion; NULL when the declaration is none. */
+/* Returns the string of a static assertion; NULL for other declarations. */
 static const char *asserted_text(Reader *r, CXCursor cursor) {
     int64_t length;
     if (clang_getCursorKind(cursor) != CXCursor_StaticAssert) return NULL;
@@ -115,7 +116,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor) {
 
 /* ---- operators ---- */
 
-/* The index of the first declaration at file scope behind a line; -1 none. */
+/* Returns the index of the first declaration at file scope behind a pragma; -1 for none. */
 static int declaration_behind(Reader *r, const Pragma *pragma) {
     for (int i = 0; i < r->decls.count; i++) {
         Extent extent = r->decl_extents.at[i];
@@ -160,7 +161,7 @@ static void add_shape_variable(Reader *r, const char *name, Position at) {
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all pragmas ---- */
 
 void clang_read_pragmas(Reader *r) {
     for (int i = r->files.sources.count; i-- > 0;) read_lines(r, r->files.sources.at[i]);
@@ -187,14 +188,15 @@ static bool in_function(Reader *r, const Pragma *pragma) {
     return false;
 }
 
-/* A search for the places from which a file is included. */
+/* Searches the places from which a file is included. */
 typedef struct InclusionSearch {
     Reader *r;
     const char *file;
-    bool in_function; // one of them is inside a function
+    bool in_function; // some place is inside a function
 } InclusionSearch;
 
-/* Looks at an inclusion: `stack` has the place of its directive, then those of the files around. */
+/* Visits an inclusion: `stack` has the position of its directive, then those of the including
+ * files. */
 static void visit_inclusion(CXFile included, CXSourceLocation *stack, unsigned depth, void *data) {
     InclusionSearch *search = data;
     Reader *r = search->r;

@@ -1,8 +1,7 @@
-/* Statements of clang as statements of the C tree, with the pragmas in their places.
+/* Reads statements of clang as statements of the C tree, with the pragmas between them.
  *
  * A pragma's place is found by offsets: between two statements of a block, or between the head of a
- * statement and its body.
- */
+ * statement and its body. */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
@@ -15,7 +14,8 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind) {
     return stmt;
 }
 
-/* What cannot be evaluated; the statements and expressions in it are read for what they change. */
+/* Makes a CS_REFUSED. The statements and expressions inside are read, since they may change
+ * variables. */
 static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
     stmt->text = what;
@@ -27,7 +27,7 @@ static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     return stmt;
 }
 
-/* Assembly may change each of its operands. */
+/* Reads inline assembly, which may change each of its operands. */
 static CStmt *assembly(Reader *r, CXCursor cursor) {
     CStmt *stmt = refused(r, cursor, "assembly");
     for (int i = 0; i < stmt->body.count; i++) {
@@ -61,7 +61,7 @@ static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas 
 typedef struct Block {
     Reader *r;
     CStmt *stmt;
-    Pragmas marks; // that wait for the next statement
+    Pragmas marks; // waiting for the next statement
 } Block;
 
 static void add_pragma(Block *block, Pragma *pragma) {
@@ -95,7 +95,7 @@ static void add_statement(Block *block, const CStmt *stmt) {
     array_push(block->r->arena, &block->stmt->body, stmt);
 }
 
-/* The pragma that a declaration stands for, or NULL. */
+/* Returns the pragma that a declaration stands for; NULL for none. */
 static Pragma *asserted_pragma(Reader *r, CXCursor cursor) {
     if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) return NULL;
     Cursors list = clang_children(r, cursor);
@@ -141,7 +141,7 @@ static const CStmt *compound(Reader *r, CXCursor cursor) {
     return block.stmt;
 }
 
-/* The body of a statement whose head ends at `from`. */
+/* Reads the body of a statement whose head ends at `from`. */
 static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor) {
     Extent extent = clang_extent(r, cursor);
     Pragmas taken = {0}, marks = {0};
@@ -167,7 +167,7 @@ static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor) {
 
 /* ---- declarations ---- */
 
-/* The length of an array: libclang shows those of its elements in front of it. */
+/* Returns the length of an array. libclang lists the lengths of its elements before it. */
 static const CExpr *array_length(Reader *r, CXCursor decl) {
     Cursors list = clang_children(r, decl);
     for (int i = list.count; i-- > 0;)
@@ -175,7 +175,7 @@ static const CExpr *array_length(Reader *r, CXCursor decl) {
     return NULL;
 }
 
-/* The variable of a declaration, which is in scope from here on. */
+/* Makes the variable of a declaration, in scope from here on. */
 static CVar *into_scope(Reader *r, CXCursor decl) {
     Scope *scope = arena_new(r->arena, Scope);
     *scope = (Scope){.var = clang_variable(r, decl), .outer = r->body.scope};
@@ -217,7 +217,7 @@ static enum CXChildVisitResult note_loop(CXCursor cursor, CXCursor parent, CXCli
     return CXChildVisit_Recurse;
 }
 
-/* Goes behind a string or character that begins at `at`. */
+/* Returns the position behind the string or character that begins at `at`. */
 static const char *behind_quoted(const char *at) {
     char quote = *at++;
     for (; *at && *at != quote; at++) at += *at == '\\' && at[1];
@@ -226,7 +226,7 @@ static const char *behind_quoted(const char *at) {
 
 static bool is_word(char c) { return c == '_' || c == '$' || isalnum((unsigned char)c); }
 
-/* The next `for` from `at` on: what is behind the keyword. NULL: there is none. */
+/* Returns the position behind the next keyword `for`; NULL: there is none. */
 static const char *next_for(const char *at) {
     while (*at) {
         size_t length = 0;
@@ -237,8 +237,8 @@ static const char *next_for(const char *at) {
     return NULL;
 }
 
-/* Which of the three parts behind a `for` there are. False when the text is none that clang
- * prints. */
+/* Finds which of the three parts behind a `for` are present. False when clang does not print such a
+ * text. */
 static bool read_head(const char *at, bool present[3]) {
     int depth = 0, part = 0;
     for (at += strspn(at, " "); *at;) {
@@ -257,9 +257,9 @@ static bool read_head(const char *at, bool present[3]) {
     return false;
 }
 
-/* Where a `for` that leaves parts out stands in the text that clang prints of its function, without
- * macros: libclang does not say which part a child is. NULL when the text has other loops than the
- * tree. */
+/* Returns where the head of a `for` stands in clang's printed text of the function, which has no
+ * macros. Needed when the `for` leaves out parts: libclang does not tell which part a child is.
+ * NULL when the text has other loops than the tree. */
 static const char *printed_head(Reader *r, CXCursor cursor) {
     const char *found = NULL, *at;
     if (!r->body.printed) {
@@ -277,10 +277,10 @@ static const char *printed_head(Reader *r, CXCursor cursor) {
 }
 
 typedef struct ForParts {
-    int init, condition, step, then; // indices of children; -1 left out
+    int init, condition, step, then; // indices of children; -1: left out
 } ForParts;
 
-/* Which child is which part. False when that cannot be told. */
+/* Assigns children to parts; false when that is ambiguous. */
 static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts *parts) {
     bool present[3] = {false, false, false};
     int *const part[] = {&parts->init, &parts->condition, &parts->step};
@@ -347,7 +347,7 @@ static const CStmt *do_loop(Reader *r, CXCursor cursor) {
     return stmt;
 }
 
-/* case, default and labels: the last child is the statement. */
+/* Reads case, default and labels, whose last child is the statement. */
 static const CStmt *labelled(Reader *r, CXCursor cursor, CStmtKind kind) {
     CStmt *stmt = node(r, cursor, kind);
     Extent extent = clang_extent(r, cursor);

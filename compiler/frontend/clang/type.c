@@ -1,4 +1,4 @@
-/* Types of clang as types of the C tree. */
+/* Reads types of clang as types of the C tree. */
 #include "frontend/clang/reader.h"
 
 #include "support/text.h"
@@ -26,7 +26,7 @@ static CType *known_type(Reader *r, const char *key) {
 
 const void *clang_identity(CXCursor decl) { return clang_getCanonicalCursor(decl).data[0]; }
 
-/* ---- which type it is ---- */
+/* ---- keys ---- */
 
 static const char *function_key(Reader *r, CXType clang) {
     Text key = {.arena = r->arena};
@@ -44,7 +44,8 @@ static const char *pointer_key(Reader *r, const CType *base, bool to_const) {
     return arena_format(r->arena, "pointer %s%s", to_const ? "const " : "", base->key);
 }
 
-/* The key of a type without qualifiers. No array of variable length is the type of another one. */
+/* Returns the key of a type without qualifiers. Each variable-length array type has a key of its
+ * own. */
 static const char *type_key(Reader *r, CXType clang) {
     switch (clang.kind) {
     case CXType_Record:
@@ -68,14 +69,14 @@ static const char *type_key(Reader *r, CXType clang) {
     }
 }
 
-/* ---- what it is ---- */
+/* ---- content ---- */
 
 typedef struct FieldVisit {
     Reader *r;
     CType *type;
 } FieldVisit;
 
-/* Bit-fields without a name are padding. */
+/* Adds a field; bit-fields without a name are padding. */
 static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data) {
     FieldVisit *visit = data;
     Reader *r = visit->r;
@@ -95,7 +96,8 @@ static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data) {
     return CXVisit_Continue;
 }
 
-/* A struct inside a function that is called so is another one. */
+/* Returns whether a struct is hetu's ht_tensor. A struct of that name inside a function is another
+ * type. */
 static bool is_tensor(CXCursor decl, const char *name) {
     return !strcmp(name, "struct ht_tensor") &&
            clang_getCursorKind(clang_getCursorSemanticParent(decl)) == CXCursor_TranslationUnit;
@@ -202,8 +204,8 @@ static void fill(Reader *r, CType *type, CXType clang) {
     }
 }
 
-/* The size of a type in bytes; 0 where it has none. (libclang crashes on the sizes of its own
- * placeholder types.) */
+/* Returns the size of a type in bytes; 0 when it has none. (libclang crashes on the sizes of its
+ * own placeholder types.) */
 static int64_t type_size(CXType clang) {
     bool sized = (clang.kind >= CXType_Bool && clang.kind <= CXType_Double) ||
                  clang.kind == CXType_Enum || clang.kind == CXType_Pointer ||
@@ -211,7 +213,7 @@ static int64_t type_size(CXType clang) {
     return sized ? clang_Type_getSizeOf(clang) : 0;
 }
 
-/* The tensors of another source are this one's, too. */
+/* Returns the tensor type of the first source, which all sources share. */
 static CType *shared_type(const Reader *r, CXType clang, const char *name) {
     bool tensor = clang.kind == CXType_Record && is_tensor(clang_getTypeDeclaration(clang), name);
     return tensor ? (CType *)r->unit->types.tensor : NULL;
@@ -252,8 +254,7 @@ const CType *clang_adjusted(Reader *r, CXType clang) {
     return type->kind == CT_FUNCTION ? clang_pointer_to(r, type, false) : type;
 }
 
-/* Types are those of one source, so that each has its own struct of a name; those that the
- * evaluator asks for are the same in all. */
+/* Makes a type that all sources share. Structs belong to one source. */
 static const CType *builtin(Reader *r, CType like) {
     CType *type = new_type(r, like.name, like.name, like.kind, like.size);
     fill_integer(type, like.is_signed, like.rank);

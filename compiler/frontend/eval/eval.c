@@ -24,7 +24,7 @@ void eval_destroy(Eval *ev) { arena_destroy(ev->scratch); }
 
 enum { MOST_NOTES = 8 };
 
-/* Whether a frame's call stands in the model's own code and is worth a note. */
+/* Returns whether a frame's call is in the model's own code, and gets a note. */
 static bool is_shown(const EvalFrame *frame) {
     return frame->function && frame->caller && frame->called_at.file;
 }

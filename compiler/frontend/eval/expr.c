@@ -6,14 +6,13 @@
 
 static bool is_number(const CExpr *expr) { return expr->kind == C_INT || expr->kind == C_FLOAT; }
 
-/* Whether operands may be in conflict: one of them does more than to give its value, and none is a
- * number. */
+/* Returns whether operands may conflict: one has side effects, and none is a number. */
 static bool may_conflict(const CExpr *a, const CExpr *b) {
     return !is_number(a) && !is_number(b) &&
            (order_effects(a) > EFFECTS_NONE || order_effects(b) > EFFECTS_NONE);
 }
 
-/* ---- places ---- */
+/* ---- lvalues ---- */
 
 Object *frame_object(Eval *ev, int slot, int64_t size, const char *name) {
     if (slot < 0 || slot >= ev->frame->slot_count)
@@ -42,7 +41,7 @@ static Object *string_object(Eval *ev, const CExpr *expr) {
 
 static uint64_t eval_address(Eval *ev, const CExpr *expr);
 
-/* The value of an operand as a pointer; an array decays. */
+/* Returns the value of an operand as a pointer; an array decays. */
 static uint64_t as_pointer(Eval *ev, const CExpr *expr) {
     if (expr->type->kind == CT_ARRAY) return eval_address(ev, expr);
     Val value = eval(ev, expr);
@@ -50,7 +49,7 @@ static uint64_t as_pointer(Eval *ev, const CExpr *expr) {
     return value.i;
 }
 
-/* The size of what a pointer points to, or an array is made of. */
+/* Returns the size of a pointer's target, or of an array's element. */
 static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     if (!type->size && (type->variable || type->kind != CT_STRUCT))
         eval_error(ev, at,
@@ -60,8 +59,8 @@ static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     return type->size;
 }
 
-/* The address of an element. One behind the last is an address, too, of which nothing is read
- * (`whole`: it is what is asked for). */
+/* Returns the address of an element. `whole`: only the address is wanted, which may be one behind
+ * the last element. */
 static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);
@@ -86,7 +85,7 @@ static uint64_t member_address(Eval *ev, const CExpr *expr) {
     return pointer_moved(ev, record, expr->member.field->offset, expr->at);
 }
 
-/* The address of a place, of which nothing is read. */
+/* Returns the address of an lvalue without reading it. */
 static uint64_t address_of(Eval *ev, const CExpr *expr, bool whole) {
     if (expr->kind == C_INDEX) return element_address(ev, expr, whole);
     if (expr->kind == C_MEMBER) return member_address(ev, expr);
@@ -102,7 +101,7 @@ static Place literal_place(Eval *ev, const CExpr *expr) {
     return place;
 }
 
-/* How many bytes of a place are read or stored. */
+/* Returns how many bytes of an lvalue are read or stored. */
 static int64_t accessed_size(const CExpr *expr) {
     const CField *field = expr->kind == C_MEMBER ? expr->member.field : NULL;
     return field && field->width ? (field->bit + field->width + 7) / 8 : expr->type->size;
@@ -140,7 +139,7 @@ static Val one_of(const CType *type, const CTypes *types) {
                                    : val_int(type->kind == CT_POINTER ? types->tlong : type, 1);
 }
 
-/* a op b in the type that C computes it in, converted to the type of a. */
+/* Computes a op b in the type that C's conversions give, converted to the type of a. */
 static Val combined(Eval *ev, Binary e) {
     const CTypes *types = &ev->unit->types;
     const CType *type = e.type;
@@ -152,7 +151,7 @@ static Val combined(Eval *ev, Binary e) {
     return val_convert(ev, val_binary(ev, &e), type, e.at);
 }
 
-/* The bit-field that an expression is, or NULL. */
+/* Returns the bit-field that an expression names; NULL for none. */
 static const CField *bit_field(const CExpr *expr) {
     return expr->kind == C_MEMBER && expr->member.field->width ? expr->member.field : NULL;
 }
@@ -163,7 +162,7 @@ static Val load(Eval *ev, const CExpr *expr, Place place) {
                  : place_load(ev, place, expr->type, expr->at);
 }
 
-/* Stores a value of the type of the place; what the place has then. */
+/* Stores a value of the lvalue's type; returns what the lvalue then holds. */
 static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position at) {
     const CField *field = bit_field(expr);
     ev->at = at;
@@ -176,7 +175,7 @@ static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position a
     return place_load_bits(ev, place, field, expr->type, at);
 }
 
-/* A value as the operand of an operator: bit-fields that fit int are int. */
+/* Promotes a value as the operand of an operator: bit-fields that fit int become int. */
 static Val operand(Eval *ev, const CExpr *expr, Val value) {
     const CField *field = bit_field(expr);
     const CTypes *types = &ev->unit->types;
@@ -248,7 +247,7 @@ void value_name(Value *value, const CExpr *target) {
     if (value && name && value->kind == VALUE_RESULT && !value->name) value->name = name;
 }
 
-/* Whether a place is a variable, or a member of one. */
+/* Returns whether an lvalue is a variable or a member of one. */
 static bool is_fixed(const CExpr *expr) {
     while (expr->kind == C_MEMBER && !expr->member.arrow) expr = expr->a;
     return expr->kind == C_VAR;
@@ -259,7 +258,7 @@ static Val assign(Eval *ev, const CExpr *expr) {
     bool known = !expr->op && expr->b->kind == C_CALL && order_effects(expr->a) <= EFFECTS_CALLS &&
                  order_effects(expr->b) == EFFECTS_CALLS;
     Order order = ordered ? order_begin(ev) : (Order){0};
-    Place place = eval_place(ev, expr->a); // in front of the value, as gcc does
+    Place place = eval_place(ev, expr->a); // before the value, as gcc does
     if (ordered) order_next(ev, &order, expr->at, known);
     Val value = eval(ev, expr->b);
     if (ordered) order_end(ev, &order, expr->at, known);
@@ -288,14 +287,15 @@ static Val logical(Eval *ev, const CExpr *expr) {
     return val_int(expr->type, val_true(ev, b, expr->at));
 }
 
-/* The value of an operand where one of the type is asked for: an array becomes a pointer. */
+/* Evaluates an operand where a value of `type` is needed: an array becomes a pointer. */
 static Val value_of(Eval *ev, const CExpr *expr, const CType *type) {
     if (expr->type->kind == CT_ARRAY && type->kind == CT_POINTER)
         return (Val){.type = type, .i = eval_address(ev, expr)};
     return eval(ev, expr);
 }
 
-/* A call, or one with a number. */
+/* Returns whether an expression is a call, or, with `with_number`, a call combined with a number.
+ */
 static bool is_call(const CExpr *expr, bool with_number) {
     if (with_number && expr->kind == C_BINARY)
         return (expr->a->kind == C_CALL && is_number(expr->b)) ||
@@ -303,8 +303,8 @@ static bool is_call(const CExpr *expr, bool with_number) {
     return expr->kind == C_CALL;
 }
 
-/* Whether the order of gcc is known, where it matters: operands are variables and calls, at most
- * one of them with a number, and no operator outside is folded with this one. */
+/* Returns whether gcc's order is known, where it matters: the operands are variables and calls, at
+ * most one with a number, and no outer operator is folded with this one. */
 static bool has_known_order(const CExpr *expr) {
     const CExpr *a = expr->a, *b = expr->b;
     bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));
@@ -313,8 +313,8 @@ static bool has_known_order(const CExpr *expr) {
            order_effects(expr) == EFFECTS_CALLS;
 }
 
-/* Whether gcc reads the left operand behind the right one: a variable goes last where operands may
- * change places. */
+/* Returns whether gcc reads the left operand after the right one: it may swap operands, and then
+ * reads a variable last. */
 static bool reads_last(const CExpr *expr) {
     COperation op = expr->op;
     bool changes_places = op == OP_ADD || op == OP_MUL || (op >= OP_AND && op <= OP_XOR) ||
@@ -365,7 +365,7 @@ static Val function_value(Eval *ev, const CExpr *expr) {
     return (Val){.type = expr->type, .i = pointer_to_function(expr->function)};
 }
 
-/* ({ ... }): the value of the last statement. */
+/* Evaluates ({ ... }): the value of the last statement. */
 static Val statement_value(Eval *ev, const CExpr *expr) {
     const CStmt *block = expr->statement;
     size_t scope = strlen(ev->build.scope);

@@ -1,5 +1,8 @@
-/* Gradients: the C function that the clause grad names is evaluated on symbolic tensors, once for
- * each kind of call. */
+/* Evaluates gradients: the C function that a clause `grad` names runs on symbolic tensors, once for
+ * each kind of call.
+ *
+ *     loss = nll(logits, t), grad(nll_grad)
+ *     nll_grad(op, dloss) ─▶ a Function with results dlogits and none for t */
 #include "frontend/eval/eval.h"
 
 #include "ir/module.h"
@@ -7,8 +10,8 @@
 #include <string.h>
 #include <uthash.h>
 
-/* Equal calls share their binding (ir_op), which stands for the definition, the attributes and the
- * types. */
+/* Equal calls share their binding (ir_op), which has the definition, the attributes and the types.
+ */
 typedef struct Memo {
     const void *binding;
     const Function *function;
@@ -19,7 +22,8 @@ static bool is_floating(const Value *value) {
     return value && value->type.dtype != DTYPE_I32 && value->type.dtype != DTYPE_I64;
 }
 
-/* Whether a gradient can flow through the operator at all. */
+/* Returns whether a gradient can flow through the operator: it has floating-point operands and
+ * results. */
 static bool can_flow(const Op *op) {
     bool in = false, out = false;
     for (int i = 0; i < op->operand_count; i++) in |= is_floating(op->operands[i]);
@@ -34,7 +38,7 @@ static Value *argument(Eval *ev, Function *function, const Value *like) {
     return value;
 }
 
-/* An array of tensors in the evaluator's memory. */
+/* Makes an array of tensors in the evaluator's memory. */
 static Object *tensor_array(Eval *ev, int count, const char *name) {
     return object_create(ev, (count ? count : 1) * ev->unit->types.tensor->size, name);
 }
@@ -43,7 +47,7 @@ static void set_tensor(Eval *ev, Object *object, int index, Value *value) {
     if (value) tensor_store(ev, (Place){object, index * ev->unit->types.tensor->size}, value);
 }
 
-/* What a gradient gets: struct ht_grad and the arrays that it points to. */
+/* The arguments of a gradient: struct ht_grad, and the arrays that it points to. */
 typedef struct GradientArguments {
     Object *grad, *dy, *y, *x, *attr, *dx;
 } GradientArguments;
@@ -109,8 +113,8 @@ static void release(Eval *ev, const GradientArguments *given) {
     for (int i = 0; i < 6; i++) object_release(ev, objects[i]);
 }
 
-/* Takes what the gradient built; each must have its operand's type, or another floating-point one:
- * differentiation converts it. */
+/* Takes the results of the gradient. Each must have its operand's type, or another floating-point
+ * type, which differentiation converts. */
 static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function,
                          const GradientArguments *given) {
     for (int i = 0; i < op->operand_count; i++) {
@@ -140,7 +144,7 @@ static const CFunction *gradient_function(Eval *ev, const Op *op) {
     return function;
 }
 
-/* The evaluator's state that a gradient must not see. */
+/* State of the evaluator that a gradient must not see. */
 typedef struct Saved {
     char *scope;
     const Layer *layer;

@@ -1,31 +1,32 @@
-/* Initialisers, and the variables that they belong to. */
+/* Evaluates initializers, and finds or makes the objects of variables. */
 #include "frontend/eval/eval.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- braces ----
+/* ---- initializer lists ----
  *
- * A list is read once: which expression goes to which bytes (its layout). Then it is evaluated as
- * gcc does: in the order of the members, not of the source; what a later initialiser replaces is
- * not evaluated, and what goes to a range is evaluated once. All values are there before the first
- * of them is stored.
- */
+ *     struct config c = {.rate = f(), [0 ... 3] = g()}
+ *
+ * The first step, layout_of, finds which expression initializes which bytes; it runs once a list.
+ * The second, init_list, evaluates as gcc does: in the order of the members, not of the source. An
+ * expression that a later one replaces is not evaluated, and an expression for a range is evaluated
+ * once. All values are computed before the first is stored. */
 
 enum { MOST_LEVELS = 64 };
 
-/* What one expression gives a value. */
+/* The bytes that one expression initializes. */
 typedef struct Leaf {
-    int64_t offset; // bytes
-    int bit, width; // of a bit-field; width 0: none
+    int64_t offset; // in bytes
+    int bit, width; // bit-field: first bit and width; width 0: no bit-field
     const CType *type;
     const CExpr *value;
-    int first; // the first leaf with this expression: those of a range share it
-    int64_t whole_begin, whole_end; // bits of an element that braces give to a range, which gcc
-                                    // takes as one value; end 0: none
+    int first; // index of the first leaf with this expression, which leaves of a range share
+    int64_t whole_begin, whole_end; // bits of a braced element of a range, which gcc treats as one
+                                    // value; end 0: none
 } Leaf;
 
-/* Which member of a union is initialised. */
+/* The initialized member of a union. */
 typedef struct Choice {
     int64_t offset;
     const CType *type;
@@ -36,15 +37,15 @@ typedef Array(Choice) Choices;
 
 struct CLayout {
     const CType *type;
-    Array(Leaf) leaves; // by place
+    Array(Leaf) leaves; // in ascending order of offsets
 };
 
-/* An aggregate whose members are being initialised in order; with braces left out there are several
- * inside each other. */
+/* An aggregate whose members are being initialized in order. Without inner braces, several levels
+ * are open. */
 typedef struct Level {
     const CType *type;
     int64_t offset;
-    int64_t next; // the member or element that comes next
+    int64_t next; // index of the next member or element
 } Level;
 
 typedef struct Filler {
@@ -52,9 +53,9 @@ typedef struct Filler {
     CLayout *layout;
     Level level[MOST_LEVELS];
     int depth;
-    int64_t end; // no leaf is behind this bit
+    int64_t end; // no leaf ends behind this bit
     bool sorted, shared;
-    int64_t whole_begin, whole_end; // of leaves that are added now
+    int64_t whole_begin, whole_end; // of the leaves that are being added
     Choices *choices;
 } Filler;
 
@@ -80,7 +81,7 @@ static int64_t leaf_end(const Leaf *leaf) {
     return leaf_begin(leaf) + (leaf->width ? leaf->width : leaf->type->size * 8);
 }
 
-/* Takes away what goes to bits that something else is given for. */
+/* Removes leaves from bits that a later initializer sets. */
 static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at) {
     int kept = 0;
     CLayout *layout = f->layout;
@@ -116,7 +117,7 @@ static void add_leaf(Filler *f, const Member *member, const CExpr *value) {
     array_push(f->ev->arena, &f->layout->leaves, leaf);
 }
 
-/* Another member of a union takes the place of the one that was initialised. */
+/* Replaces the initialized member of a union by another. */
 static void choose(Filler *f, const Level *level, Position at) {
     int64_t bits = level->offset * 8;
     for (int i = 0; i < f->choices->count; i++) {
@@ -129,9 +130,9 @@ static void choose(Filler *f, const Level *level, Position at) {
     array_push(f->ev->scratch, f->choices, (Choice){level->offset, level->type, level->next});
 }
 
-/* ---- walking through members ---- */
+/* ---- the walk through members ---- */
 
-/* The member that comes next. */
+/* Returns the next member. */
 static Member next_member(Filler *f, Position at) {
     const Level *level = &f->level[f->depth];
     if (level->type->kind == CT_ARRAY)
@@ -148,7 +149,7 @@ static void go_past(Level *level) {
     level->next = level->type->is_union ? level->type->fields.count : level->next + 1;
 }
 
-/* Goes into the next member; the level above goes on behind it. */
+/* Enters the next member, and moves the outer level behind it. */
 static void enter(Filler *f, Position at) {
     Member member = next_member(f, at);
     if (f->depth + 1 >= MOST_LEVELS) eval_error(f->ev, at, "this initialiser is nested too deeply");
@@ -159,7 +160,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes the field of a declaration the next member, also where it stands in an anonymous one. */
+/* Makes a declared field the next member, also inside an anonymous member. */
 static bool find_field(Filler *f, const void *decl, Position at) {
     Level *level = &f->level[f->depth];
     CField found;
@@ -197,7 +198,7 @@ static bool takes_whole(const CType *type, const CExpr *value) {
 
 static void fill(Filler *f, const CType *type, int64_t offset, const CExpr *list);
 
-/* What is left of a value for a number, without its braces; NULL: nothing, which is zero. */
+/* Returns a scalar's initializer without its braces; NULL: empty braces, which mean zero. */
 static const CExpr *without_braces(Filler *f, const CExpr *value) {
     while (value && value->kind == C_INIT) {
         if (value->args.count > 1 || (value->args.count && value->args.at[0]->kind == C_DESIGNATED))
@@ -240,8 +241,8 @@ static void fill_positional(Filler *f, const CExpr *value) {
     go_past(&f->level[f->depth]);
 }
 
-/* Gives the value to what the designators from number `at` on name inside the current level; goes
- * on behind the last one. */
+/* Assigns a value to the object that the designators from number `at` on name inside the current
+ * level. Initialization continues behind that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
     const CDesignator *designator = &expr->designators.at[at];
     Level *level = &f->level[f->depth];
@@ -281,7 +282,7 @@ static void designate(Filler *f, const CExpr *expr, int at) {
     f->whole_end = braces ? 0 : f->whole_end;
 }
 
-/* Lays out what a list gives an aggregate. */
+/* Adds the leaves of a list for an aggregate. */
 static void fill(Filler *outer, const CType *type, int64_t offset, const CExpr *list) {
     Filler f = *outer;
     f.depth = 0;
@@ -306,7 +307,7 @@ static int by_place(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The layout of a list that gives a value of the type. */
+/* Returns the layout of a list for a value of a type. */
 static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) {
     if (list->layout && list->layout->type == type) return list->layout;
     CLayout *layout = arena_new(ev->arena, CLayout);
@@ -349,7 +350,7 @@ static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
         place_store(ev, place, value);
 }
 
-/* Evaluates a list, all of it in front of the first store. */
+/* Evaluates a list completely, then stores its values. */
 static void init_list(Eval *ev, Place place, const CType *type, const CExpr *list) {
     const CLayout *layout = layout_of(ev, type, list);
     int base = ev->values_of_lists.count;
@@ -451,7 +452,7 @@ void eval_skipped(Eval *ev, const CVar *var) {
     if (object) place_mark(ev, (Place){object, 0}, object->size, UNSET);
 }
 
-/* Evaluates the initialiser of a variable with static storage in a frame of its own. */
+/* Evaluates the initializer of a variable with static storage in a frame of its own. */
 static void initialize_static(Eval *ev, const CVar *var, Place place) {
     EvalFrame frame = {.slot_count = var->init_slots, .caller = ev->frame, .called_at = var->at};
     frame.slots = arena_array(ev->scratch, Object *, var->init_slots);
@@ -497,7 +498,8 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     return *object;
 }
 
-/* A variable of the function in which ht_train stands: its initialiser where there is one. */
+/* Makes a variable of the function that calls ht_train: its value is that of its initializer, if it
+ * has one and is not changed. */
 static Object *lenient_variable(Eval *ev, const CVar *var) {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};

@@ -1,8 +1,9 @@
-/* The evaluator's memory: objects of bytes, and pointers into them.
+/* The evaluator's memory: objects of bytes, and pointers to them.
  *
- * A pointer packs the object's id (24 bits), its generation (8 bits) and an offset (32 bits,
- * signed). Id 0 is the null pointer, id POINTER_FUNCTION a function.
- */
+ *     pointer = id << 40 | generation << 32 | offset
+ *
+ * The offset has 32 bits and a sign. Id 0 is the null pointer, id POINTER_FUNCTION a function. The
+ * generation tells an object from dead ones with the same id. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ static const char *shown(const Object *object) {
     return object->name ? object->name : "an unnamed object";
 }
 
-/* ---- what a model reads and changes ---- */
+/* ---- reads and changes of static variables ---- */
 
 enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
 
@@ -148,7 +149,7 @@ Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at) {
     return (Place){object, offset};
 }
 
-/* ---- what is not known ---- */
+/* ---- unknown bytes ---- */
 
 Knowledge place_known(Place place, int64_t size) {
     Knowledge worst = KNOWN;
@@ -168,7 +169,7 @@ void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge) {
     if (object->set) memset(object->set + place.offset, 0, (size_t)size);
 }
 
-/* Whether a value is known; an error when it was never set. */
+/* Returns whether a value is known; reports a value that was never set. */
 static bool check_known(Eval *ev, Place place, int64_t size, Position at) {
     Knowledge knowledge = place_known(place, size);
     if (knowledge == UNSET) eval_error(ev, at, "%s is read before it is set", shown(place.object));
@@ -234,7 +235,7 @@ Place place_member(Place place, const CType *type, const char *name, const CType
     return (Place){place.object, place.offset + field.offset};
 }
 
-/* Which bits of an object's bytes have been set. */
+/* Returns the bits of an object's bytes that have been set. */
 static uint8_t *bits_set(Eval *ev, Object *object) {
     if (!object->set) object->set = arena_alloc(ev->scratch, (size_t)object->capacity);
     return object->set;
@@ -258,7 +259,7 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size) {
 
 /* ---- padding ---- */
 
-/* The bits of byte `k` that a bit-field has. */
+/* Returns the bits of byte `k` that belong to a bit-field. */
 static uint8_t bits_of_byte(int bit, int width, int k) {
     int from = bit - 8 * k, to = bit + width - 8 * k;
     unsigned below = from <= 0 ? 0 : (1u << from) - 1, all = to >= 8 ? 0xFF : (1u << to) - 1;
@@ -267,8 +268,8 @@ static uint8_t bits_of_byte(int bit, int width, int k) {
 
 static int field_bytes(int bit, int width) { return (bit + width + 7) / 8; }
 
-/* Adds to `bits` the bits of an object of the type that belong to a member. Of a union these are
- * the bits that some member has, or, where it is `shared`, that no member has as padding. */
+/* Adds to `bits` the bits of a type that belong to a member. In a union these are the bits of any
+ * member; with `shared`, the bits that are padding in no member. */
 static void add_member_bits(Eval *ev, uint8_t *bits, const CType *type, bool shared) {
     uint8_t *whole = NULL, *member;
     if (type->kind == CT_ARRAY)
@@ -294,7 +295,7 @@ static void add_member_bits(Eval *ev, uint8_t *bits, const CType *type, bool sha
     for (int64_t k = 0; whole && k < type->size; k++) bits[k] |= whole[k];
 }
 
-/* The bits of a struct that belong to members, for each of its bytes; computed once. */
+/* Returns the bits of a struct that belong to members, for each byte; computed once. */
 static const uint8_t *member_bits(Eval *ev, const CType *type, bool shared) {
     if (!type->member_bits[shared]) {
         uint8_t *bits = arena_alloc(ev->unit->arena, (size_t)type->size + 16);
@@ -305,7 +306,7 @@ static const uint8_t *member_bits(Eval *ev, const CType *type, bool shared) {
     return type->member_bits[shared];
 }
 
-/* Marks bytes and bits that belong to no member; bits of members that have a value keep it. */
+/* Marks bytes and bits of no member as padding; set bits of members stay set. */
 static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) {
     for (int64_t i = 0; type->kind == CT_ARRAY && i < type->count; i++) {
         const CType *base = type->base;
@@ -366,7 +367,7 @@ void place_store(Eval *ev, Place place, Val value) {
 
 /* ---- bit-fields ---- */
 
-/* Whether a bit-field is known; an error when some of its bits were never set. */
+/* Returns whether a bit-field is known; reports one with bits that were never set. */
 static bool bits_known(Eval *ev, Place place, int bit, int width, Position at) {
     const Object *object = place.object;
     bool known = true;

@@ -1,9 +1,9 @@
-/* C's arithmetic: conversions, and operators on operands of one type. */
+/* Evaluates C's arithmetic: conversions, and operators on operands of one type. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>
 
-/* The value in the width and signedness of an integer type. */
+/* Returns a value wrapped to the width and signedness of an integer type. */
 static uint64_t wrapped(const CType *type, uint64_t value) {
     if (type->kind == CT_BOOL) return value != 0;
     if (type->size >= 8) return value;
@@ -116,7 +116,7 @@ static Val compare_integers(COperation op, const CType *type, bool is_signed, ui
     return val_int(type, result);
 }
 
-/* a op b of a signed type; C leaves open what an overflow gives. */
+/* Computes a op b in the signed type of b, and refuses an overflow, which C leaves undefined. */
 static uint64_t checked(Eval *ev, COperation op, int64_t a, Val b, Position at) {
     int64_t result;
     bool over = op == OP_ADD   ? __builtin_add_overflow(a, (int64_t)b.i, &result)
@@ -210,8 +210,8 @@ static Val pointers(Eval *ev, const Binary *e) {
                             (uint64_t)(int64_t)(int32_t)b.i);
 }
 
-/* Refuses an operation whose NaN has a sign that depends on the order of the operands, or on
- * whether -1 is multiplied with or negates. */
+/* Refuses an operation with a NaN whose sign depends on the order of the operands, or on whether -1
+ * multiplies or negates. */
 static void check_sign(Eval *ev, const Binary *e) {
     COperation op = e->op;
     Val a = e->a, b = e->b;

@@ -4,7 +4,7 @@
 
 enum { MANY_TOUCHES = 4096 };
 
-/* ---- what an expression may do ---- */
+/* ---- side effects of expressions ---- */
 
 static Effects own_effects(const CExpr *expr) {
     bool increments = expr->kind == C_UNARY && expr->op >= OP_PRE_INC && expr->op <= OP_POST_DEC;
@@ -26,7 +26,7 @@ Effects order_effects(const CExpr *expr) {
     return (Effects)expr->effects;
 }
 
-/* ---- notes ---- */
+/* ---- touches ---- */
 
 static void compact(Eval *ev);
 
@@ -69,7 +69,7 @@ static int by_place(const void *a, const void *b) {
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-/* Joins the notes of the operand that is evaluated now where their bytes meet. */
+/* Joins touches of the current operand whose bytes meet. */
 static void compact(Eval *ev) {
     Touch *touches = ev->order.touches.at + ev->order.from;
     int count = ev->order.touches.count - ev->order.from, kept = 0;
@@ -86,12 +86,12 @@ static void compact(Eval *ev) {
     ev->order.most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;
 }
 
-/* The object of which one operand changes what the other one uses; NULL: none. */
+/* Returns the object that one operand changes and another uses; NULL: none. */
 static const Object *conflict(Eval *ev, const Order *order) {
     int count = ev->order.touches.count - order->begin;
     if (order->middle == order->begin || order->middle == ev->order.touches.count) return NULL;
-    int64_t end[2][2] = {
-        {0}}; // by operand and whether it is written: how far the bytes before reach
+    int64_t end[2][2] = {{0}}; // of the bytes so far, by operand and whether it writes
+    // Copy the touches, and sort them by object and offset.
     ev->order.compared.count = 0;
     for (int i = order->begin; i < ev->order.touches.count; i++) {
         array_push(ev->scratch, &ev->order.compared, ev->order.touches.at[i]);
@@ -99,6 +99,7 @@ static const Object *conflict(Eval *ev, const Order *order) {
     }
     Touch *all = ev->order.compared.at;
     qsort(all, (size_t)count, sizeof *all, by_place);
+    // Find a touch that begins before the end of the other operand's bytes.
     for (int i = 0; i < count; i++) {
         const Touch *touch = &all[i];
         if (touch->born > order->since) continue;

@@ -1,4 +1,4 @@
-/* Pragmas where the evaluation comes across them. */
+/* Evaluates pragmas that the evaluation comes to. */
 #include "frontend/eval/eval.h"
 
 #include "ir/dim.h"
@@ -53,7 +53,7 @@ static void name_dimensions(Eval *ev, const Pragma *pragma, const CExpr *expr) {
 
 /* ---- shard and reshard ---- */
 
-/* Whether two layouts are written alike. */
+/* Returns whether two layouts have the same text. */
 static bool same_layout(Eval *ev, const UserLayout *a, const UserLayout *b) {
     Text one = {.arena = ev->arena}, other = {.arena = ev->arena};
     user_layout_print(&one, a);
@@ -116,7 +116,8 @@ static void eval_layer(Eval *ev, const Pragma *pragma) {
     ev->build.layer = layer;
 }
 
-/* A statement inside of one that is marked belongs to that. */
+/* Sets the layer or recompute of a statement. Marks inside a marked statement have no effect on the
+ * outer one. */
 void eval_mark(Eval *ev, const Pragma *pragma) {
     if (pragma->kind == PRAGMA_LAYER)
         eval_layer(ev, pragma);

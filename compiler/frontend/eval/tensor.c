@@ -1,4 +1,5 @@
-/* What hetu.h offers beside operators: parameters, inputs, outputs, scopes, shapes. */
+/* Evaluates functions of hetu.h that are no operators: parameters, inputs, outputs, scopes, shapes.
+ */
 #include "frontend/eval/eval.h"
 
 #include "ir/module.h"
@@ -84,8 +85,8 @@ static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype) {
     return (Type){.dtype = dtype, .rank = (int)rank, .extent = extent};
 }
 
-/* Names have printable characters without blanks, quotes and backslashes; `what` is "a
- * parameter". */
+/* Checks that a name has printable characters only, without blanks, quotes and backslashes; `what`
+ * is "a parameter". */
 static void check_name(Eval *ev, const Call *call, const char *name, const char *what) {
     if (!*name) eval_error(ev, call->at, "the name of %s is empty", what);
     for (const char *at = name; *at; at++)
@@ -120,8 +121,8 @@ static void read_init(Eval *ev, const Call *call, Parameter *param) {
         eval_error(ev, call->at, "%g is no deviation or bound of an initialisation", param->a);
 }
 
-/* What the arguments of a call say of a parameter beside its attributes: shape, initialisation, and
- * the name in its scopes. */
+/* Reads a parameter's shape and initialization from the arguments of a call, and its name with the
+ * open scopes. */
 static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const char *what,
                            Parameter *param) {
     const char *name = name_argument(ev, call, pointer, what);
@@ -129,7 +130,8 @@ static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const c
     read_init(ev, call, param);
 }
 
-/* The parameter of this name, made when it is new; it must agree with the one that there is. */
+/* Returns the parameter of a name, which is made when it is new, else must agree with the existing
+ * one. */
 static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     Position at = operator_position(ev, call->at);
     Type type = shape_argument(ev, call, 0, DTYPE_F32);
@@ -154,7 +156,7 @@ static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     return tensor_value(ev, call, param->value);
 }
 
-/* The average of a parameter, for a program that reads it instead. */
+/* Makes a program read the average of a parameter instead. */
 static void take_average(Eval *ev, Parameter *param) {
     param->name = arena_format(ev->arena, "%s.average", param->name);
     param->init = INIT_ZEROS;
@@ -188,7 +190,7 @@ static Val state(Eval *ev, const Call *call) {
     return named_parameter(ev, call, param);
 }
 
-/* The state that a value is; reports another. */
+/* Returns the state that a value is; reports any other value. */
 static Parameter *state_argument(Eval *ev, const Call *call, const Value *value) {
     Position at = operator_position(ev, call->at);
     Parameter *param = value->kind == VALUE_PARAM ? ev->module->params.at[value->index] : NULL;
@@ -203,8 +205,7 @@ static Parameter *state_argument(Eval *ev, const Call *call, const Value *value)
     eval_fail(ev);
 }
 
-/* Makes the new value an operator of its own behind all others, so that whoever reads the state
- * reads the old one. */
+/* Assigns a state by an op behind all others, so that other ops read the old value. */
 static Val assign(Eval *ev, const Call *call) {
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
@@ -273,7 +274,7 @@ static Val output(Eval *ev, const Call *call) {
 
 /* ---- scopes ---- */
 
-/* Of the names of all open scopes, as the one-device library has it. */
+/* Most bytes of the names of all open scopes, as in the one-device library. */
 enum { MOST_SCOPE = 512 };
 
 static Val scope_enter(Eval *ev, const Call *call) {

@@ -74,7 +74,7 @@ static const CExpr *named(Parser *p) {
     return expr;
 }
 
-/* The type of an integer constant by its value and suffix. */
+/* Returns the type of an integer constant by its value and suffix. */
 static const CType *integer_type(const CTypes *types, uint64_t value, const char *suffix,
                                  bool decimal) {
     bool u = strpbrk(suffix, "uU"), l = strpbrk(suffix, "lL");

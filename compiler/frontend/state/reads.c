@@ -1,5 +1,7 @@
-/* The numbers that a model's evaluation read and that its program may set to something else before
- * it runs. */
+/* Collects the numbers of static storage that a model's evaluation read and that the program may
+ * change before the model runs.
+ *
+ *     int heads = 8;    read by the model: the program must still have 8 when it starts */
 #include "frontend/state/state.h"
 
 #include "ir/module.h"
@@ -12,7 +14,7 @@ typedef struct Reader {
     const Track *track;
 } Reader;
 
-/* Whether the program can set a variable: from this file, or as it is visible from another one. */
+/* Returns whether the program can set a variable: from this file, or from another that sees it. */
 static bool may_be_set(const CVar *var) {
     return !var->is_const && !var->function && !(var->part && var->is_static) &&
            (var->shape || !var->is_static || var->access.changes.count);
@@ -23,7 +25,7 @@ static NumberKind number_kind(const CType *type) {
     return type->is_signed ? NUMBER_SIGNED : NUMBER_UNSIGNED;
 }
 
-/* How many bytes of a place were read. */
+/* Counts the bytes of a range that were read. */
 static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size) {
     int64_t count = 0;
     for (int64_t i = 0; i < size; i++) count += track_read(reader->track, offset + i);
@@ -43,7 +45,7 @@ static void add_numbers(Reader *reader, const CType *type, CapturedGlobal part) 
     array_push(arena, &reader->ev->module->source.captured_globals, read);
 }
 
-/* The runs of numbers of an array that were read. */
+/* Adds the runs of an array's numbers that were read. */
 static void add_runs(Reader *reader, const CType *array, int64_t offset, const char *name) {
     const CType *type = array->base;
     for (int64_t first = 0, end; first < array->count; first = end + 1) {
@@ -59,7 +61,7 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
     }
 }
 
-/* The bytes in which a bit-field stands. */
+/* Adds the bytes of a bit-field. */
 static void add_bits(Reader *reader, const CField *field, int64_t offset, const char *name) {
     static const CType byte = {.kind = CT_INT, .name = "unsigned char", .size = 1, .rank = 1};
     for (int64_t i = 0; i < (field->bit + field->width + 7) / 8; i++)
@@ -69,7 +71,8 @@ static void add_bits(Reader *reader, const CField *field, int64_t offset, const 
                 (CapturedGlobal){.name = name, .offset = offset + i, .first = -1, .count = 1});
 }
 
-/* What was read of a part of the variable, called `name`; pointers and tensors are no numbers. */
+/* Adds the numbers that were read of a part of the variable, called `name`; pointers and tensors
+ * are no numbers. */
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name) {
     Arena *arena = reader->ev->arena;
     int64_t read = bytes_read(reader, offset, type->size);

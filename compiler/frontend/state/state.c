@@ -20,7 +20,7 @@ void state_note(Eval *ev, const CFunction *model) {
     }
 }
 
-/* ---- functions that run when the program does ---- */
+/* ---- functions outside of models ---- */
 
 static bool takes_tensors(const CFunction *function) {
     bool takes = function->result->is_tensor;
@@ -29,7 +29,7 @@ static bool takes_tensors(const CFunction *function) {
     return takes;
 }
 
-/* A function that is named is called, there or through a pointer. */
+/* Marks a function that an expression names: it may be called there, or through a pointer. */
 static void mark_named(const CExpr *expr, void *data) {
     bool *more = data;
     CFunction *function = expr->kind == C_FUNCTION ? expr->function : NULL;
@@ -43,8 +43,8 @@ static bool is_read_outside(const CVar *var) {
     return false;
 }
 
-/* Those that no model's evaluation called and that have nothing to do with tensors, and what they
- * call or name, in tables too. */
+/* Marks functions that no model's evaluation called and that have no tensors, and all functions
+ * that these name, also in tables. */
 static void mark_outside(CUnit *unit) {
     for (int i = 0; i < unit->functions.count; i++) {
         CFunction *function = unit->functions.at[i];
@@ -78,7 +78,7 @@ static void advise(CUnit *unit, const CVar *var) {
               var->name);
 }
 
-/* What one evaluation leaves behind for the next. */
+/* Reports a variable that one evaluation changes and the next one reads. */
 static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
     if (!use->state) return false;
     diag_error(unit->diag, use->written_at,
@@ -91,7 +91,7 @@ static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
     return true;
 }
 
-/* What another model leaves behind. */
+/* Reports a variable that another model changes. */
 static bool check_others(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->access.uses.count; i++) {
         const CModelUse *other = &var->access.uses.at[i];
@@ -110,7 +110,7 @@ static bool reads_any(const CModelUse *use, CBytes bytes) {
     return false;
 }
 
-/* What the rest of the program changes. */
+/* Reports a variable that the rest of the program changes. */
 static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->access.changes.count; i++) {
         const CSite *site = &var->access.changes.at[i];
@@ -125,7 +125,7 @@ static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
     return false;
 }
 
-/* What the rest of the program reads, though only a model sets it. */
+/* Reports a variable that the rest of the program reads although only a model sets it. */
 static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->access.reads.count; i++) {
         const CSite *site = &var->access.reads.at[i];
